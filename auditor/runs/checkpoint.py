@@ -81,8 +81,9 @@ def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDI
 
 
 def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
-    """Make a Checkpoint from the bytes of its file. Raises RunDamaged, which names `uri`, if it is damaged or another
-    run's.
+    """Make a Checkpoint from the bytes of its file.
+
+    Raises RunDamaged, which names `uri`, if it is damaged or another run's.
     """
     try:
         checkpoint = Checkpoint.from_json(data)

@@ -69,14 +69,13 @@ class LockedRun:
 
 
 class ClaimedRun:
-    """Writes the parts and checkpoints of a run in a bucket. A process may claim the run from its earlier writer at any
-    time.
+    """Writes the parts and checkpoints of a run in a bucket.
 
-    Each checkpoint names its writer, and is written on the condition that nobody else wrote one since. To claim a run,
-    a process writes its checkpoint under its own name. If two do so at once, one succeeds. The earlier writer stops at
-    its next checkpoint. Until then it may still put one part in place, the one after its last checkpoint. Therefore the
-    new writer skips the number of this part, and overwrites the part with an empty one. Every other part is put only if
-    its file is not there yet.
+    A process may claim the run from its earlier writer at any time. Each checkpoint names its writer, and is written on
+    the condition that nobody else wrote one since. To claim a run, a process writes its checkpoint under its own name.
+    If two do so at once, one succeeds. The earlier writer stops at its next checkpoint. Until then it may still put one
+    part in place, the one after its last checkpoint. Therefore the new writer skips the number of this part, and
+    overwrites the part with an empty one. Every other part is put only if its file is not there yet.
     """
 
     def __init__(self, store: ConditionalStore, bucket: str, run_id: str, range_id: str) -> None:
@@ -111,10 +110,10 @@ class ClaimedRun:
         return first
 
     def put_parts(self, files: Mapping[Part, Path]) -> None:
-        """Move the local files of these parts into the run folder. The file of objects follows when the others are in
-        place.
+        """Move the local files of these parts into the run folder.
 
-        Raises RunTaken if another process has put one of these files there.
+        The file of objects follows when the others are in place. Raises RunTaken if another process has put one of
+        these files there.
         """
         side_by_side([partial(self._put_part, part, files[part]) for part in files if part.kind != KINDS[-1]])
         side_by_side([partial(self._put_part, part, files[part]) for part in files if part.kind == KINDS[-1]])
@@ -124,10 +123,10 @@ class ClaimedRun:
             raise _taken(self._uri)
 
     def put_early(self, path: str, data: bytes) -> bool:
-        """Write the file `path` into the run folder, before the last checkpoint is written. Return False if the file
-        exists.
+        """Write the file `path` into the run folder, before the last checkpoint is written.
 
-        If another process has claimed the run meanwhile, that process overwrites the file at the end of the run.
+        Return False if the file exists. If another process has claimed the run meanwhile, that process overwrites the
+        file at the end of the run.
         """
         return self._store.put_if(f"{self._folder}/{path}", data, None) is not None
 

@@ -57,7 +57,7 @@ class Run:
         return self._summed().verdicts
 
     def objects(self, verdict: Verdict | str | None = None) -> Iterator[ObjectLine]:
-        """Yield the listed objects. verdict: yield only those with this verdict."""
+        """Yield the listed objects. verdict: yield only the objects with this verdict; None for all."""
         wanted = None if verdict is None else _word(Verdict, verdict)
         with self._open() as reader:
             yield from (line for line in reader.objects() if wanted is None or line.verdict == wanted)

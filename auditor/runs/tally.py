@@ -71,10 +71,9 @@ class Tally(Counters):
         self.accepted += number
 
     def hash(self, state: str, number: int = 1) -> None:
-        """Count objects by the state of their digests, such as "known" or "pending". Each audited or undecided object
-        has one.
+        """Count objects by the state of their digests, such as "known" or "pending".
 
-        state: one of model.summary.HASHING.
+        Each audited or undecided object has one. state: one of model.summary.HASHING.
         """
         self.hashing[state] += number
 
@@ -116,8 +115,9 @@ class Tally(Counters):
         )
 
     def check(self, hashing: bool = False) -> None:
-        """Raise ValueError if the counts do not add up. hashing: True to check also that each judged object has a
-        digest state.
+        """Raise ValueError if the counts do not add up.
+
+        hashing: True to check also that each judged object has a digest state.
         """
         coverage = self.coverage
         judged = coverage["audited"] + coverage["undecided"]

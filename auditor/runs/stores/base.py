@@ -76,7 +76,7 @@ class Store(Protocol):
         ...
 
     def replace_file(self, path: str, local: Path) -> str | None:
-        """Move a file of spool_dir(), of 5 GB at most, to `path`, and replace a file there.
+        """Move a file of spool_dir(), of 5 GB at most, to `path`, in place of any file that has this path.
 
         Return the new ETag, without quotes; None in a directory.
         """
@@ -120,7 +120,7 @@ class ConditionalStore(Store, Protocol):
         ...
 
     def put_new_file(self, path: str, local: Path) -> bool:
-        """Move a file of spool_dir() to `path`, unless a file is there. Return False if another file is there."""
+        """Move a file of spool_dir() to `path`, if no file has this path yet. Return False if another file has it."""
         ...
 
 
@@ -131,7 +131,10 @@ ATTEMPTS: Final = 5
 
 
 class BucketObjects(Protocol):
-    """The calls of a store on one bucket. They block, and raise CallFailed, CredentialsError or UsageError."""
+    """The interface of an object that makes a store's S3 calls on one bucket.
+
+    Its methods block, and raise CallFailed, CredentialsError or UsageError.
+    """
 
     def get(self, key: str) -> tuple[bytes, str]:
         """Return an object's bytes, and its ETag with quotes. Raises CallFailed if it does not exist."""
@@ -166,7 +169,7 @@ def checked(path: str) -> str:
 
 
 def parsed(data: bytes, uri: str) -> dict[str, Any]:
-    """Parse a JSON object. Raises OutputError, which names `uri`, if it is none."""
+    """Parse a JSON object. Raises OutputError, which names `uri`, if the data are no JSON object."""
     try:
         return parse_object(data, uri)
     except JsonError as error:

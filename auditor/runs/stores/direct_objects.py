@@ -122,8 +122,9 @@ class DirectObjects:
             self.transport.close()
 
     def _retried(self, action: str, attempt: Callable[[], T]) -> T:
-        """Make a call, and repeat it after failures that may be temporary. attempt: makes the call once. Raises
-        CallFailed.
+        """Make a call, and repeat it after failures that may be temporary.
+
+        attempt: makes the call once. Raises CallFailed.
         """
         started = self._clock()
         for failures in range(ATTEMPTS):

@@ -13,8 +13,9 @@ from auditor.runs.stores.local import output_errors
 
 
 class OutFile:
-    """An output file that grows under a hidden name until keep(). Raises OutputError, or UsageError for a wrong
-    path.
+    """An output file that grows under a hidden name until keep().
+
+    Raises OutputError, or UsageError for a wrong path.
     """
 
     def __init__(self, place: str) -> None:
@@ -30,7 +31,7 @@ class OutFile:
             self._file.write(data)
 
     def keep(self) -> None:
-        """Move the file, now complete, to its path, and replace a file there."""
+        """Move the complete file to its path, in place of any file that has this path."""
         with output_errors(self._place):
             self._file.flush()
             os.fsync(self._file.fileno())

@@ -117,10 +117,10 @@ class S3Store:
             self._objects.delete(self._key(path))
 
     def update_json(self, path: str, change: Change) -> None:
-        """Change a JSON file. If this store has read or written the file before, it begins with the value that it
-        remembers.
+        """Change a JSON file.
 
-        If the file has changed since, read it and try again.
+        If this store has read or written the file before, it begins with the value that it remembers. If the file has
+        changed since, read it and try again.
         """
         uri = self.uri(path)
         seen = self._seen.pop(path, None)
@@ -287,9 +287,7 @@ class S3Store:
 
     @contextmanager
     def _errors(self, uri: str) -> Iterator[None]:
-        """Convert the errors of calls in this `with` block to an OutputError, whose message is a sentence with the
-        fix.
-        """
+        """Convert the errors of calls in this `with` block to an OutputError, which is one sentence with the fix."""
         try:
             yield
         except (CallFailed, CredentialsError, UsageError) as error:
