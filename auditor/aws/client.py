@@ -18,8 +18,9 @@ class PlainCalls(Protocol):
     """Something that makes a client's calls without the SDK."""
 
     async def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Make one call, and return the API's answer; None if the call has to be repeated by the SDK. Raises
-        CallFailed.
+        """Make one call, and return the API's answer; None if the call has to be repeated by the SDK.
+
+        Raises CallFailed.
         """
         ...
 

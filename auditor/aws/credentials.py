@@ -221,8 +221,9 @@ class CredentialSource:
         return self._clock() > self._expires_at - _TOO_LATE
 
     def _warn(self, error: Exception) -> None:
-        """Log that the renewal failed, if the credentials at hand are still valid. Of a row of failures, only the first
-        is logged.
+        """Log that the renewal failed, if the credentials at hand are still valid.
+
+        Of a row of failures, only the first is logged.
         """
         if self._held is None or self._expiring():
             return

@@ -144,7 +144,7 @@ class Services:
         return cls(s3, sts, control)
 
     def control_of(self, account: str) -> Origin:
-        """Return the S3 Control server for an account: the account ID comes before the host name, unless that is an IP
+        """Return the S3 Control server for an account: the account ID comes before the host name, but not before an IP
         address.
         """
         found = self.control

@@ -87,8 +87,7 @@ def is_gone(failure: CallFailed) -> bool:
 
 
 def doom(failure: CallFailed, bucket: str) -> RunError | None:
-    """Return the error that has to end the run because every further call would fail the same way; None for other
-    failures.
+    """Return the error that has to end the run, if every further call would fail the same way; None if not.
 
     Examples are expired credentials, a bucket that does not exist, and a wrong region.
     """

@@ -40,8 +40,9 @@ class FirstCallGate:
         self._answered = False
 
     def before(self, **_: Any) -> None:
-        """Before a call: wait while another thread makes the client's first call. Once a call was answered, no call
-        waits.
+        """Before a call: wait while another thread makes the client's first call.
+
+        Once a call was answered, no call waits.
         """
         if not self._answered and self._lock.acquire(timeout=self._longest):
             self._caller = get_ident()
@@ -70,9 +71,7 @@ class FirstCallGate:
 
 
 def full_patience(client: Any) -> None:
-    """Let the client's later calls use all their attempts, because one call was answered that its FirstCallGate did not
-    see.
-    """
+    """Let the client's later calls use all their attempts: a call that its FirstCallGate did not see was answered."""
     client.meta.events.unregister("needs-retry", unique_id=_GIVE_UP)
 
 

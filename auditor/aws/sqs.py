@@ -56,8 +56,9 @@ class RefusedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A received message. receipt: the handle to delete or hide it. receive_count: how often it has been received, this
-    time included.
+    """A received message.
+
+    receipt: the handle to delete or hide it. receive_count: how often it has been received, this time included.
     """
 
     id: str
@@ -80,10 +81,10 @@ class Queue(Protocol):
         ...
 
     async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
-        """Receive up to `limit` messages, but 10 at most. Wait for the first one for `wait` seconds; return none if
-        none comes.
+        """Receive up to `limit` messages, but 10 at most.
 
-        visibility: for how many seconds other receivers do not see the received messages.
+        Wait for the first one for `wait` seconds; return none if none comes. visibility: for how many seconds other
+        receivers do not see the received messages.
         """
         ...
 
@@ -158,10 +159,10 @@ class SqsQueue:
         await self._call("ChangeMessageVisibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
     def beside(self, arn: str) -> SqsQueue:
-        """Return the queue with this ARN, which must be in the same account and region. A Lambda event names its queue
-        by an ARN.
+        """Return the queue with this ARN, which must be in the same account and region.
 
-        For an empty ARN, return this queue. The other queue is taken to have the same max_receives.
+        A Lambda event names its queue by an ARN. For an empty ARN, return this queue. The other queue is taken to have
+        the same max_receives.
         """
         name = arn.rpartition(":")[2]
         return SqsQueue(f"{self.url.rpartition('/')[0]}/{name}", self._client, self.max_receives) if name else self

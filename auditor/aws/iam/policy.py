@@ -87,8 +87,7 @@ def key_statements(sid: str, actions: Iterable[str], keys: Iterable[str | None])
 
 
 def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> list[dict[str, Any]]:
-    """Return the policy statements that allow `actions` on the run folders in `s3://BUCKET[/PREFIX]`, and their
-    listing.
+    """Return the policy statements that allow to list the run folders in `s3://BUCKET[/PREFIX]`, and `actions` on them.
 
     Return [] if `out` is a local directory. sid: the beginning of the statements' IDs.
     """
@@ -103,9 +102,7 @@ def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> 
 
 
 def table_of(ledger: str | None) -> str | None:
-    """Return the name or ARN of the table in a DynamoDB ledger's URI; None for another kind of ledger, or for no
-    ledger.
-    """
+    """Return the table's name or ARN in the URI of a DynamoDB ledger; None for another kind of ledger, or for None."""
     return ledger.partition(":")[2] if ledger and ledger.startswith("dynamodb:") else None
 
 

@@ -124,9 +124,7 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
 
 
 def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements that let a function send alerts, invoke itself to continue its work, and queue events that
-    failed.
-    """
+    """Return the statements that let a function send alerts, invoke itself to go on, and queue events that failed."""
     return [
         statement(
             "Alerts",
