@@ -11,11 +11,11 @@ _DOUBLINGS: Final = 30
 def backoff(
     failures: int, first: float, longest: float, *, least: float = 0.5, dice: random.Random | None = None
 ) -> float:
-    """Return the seconds to wait before a retry: a random share of `first`, doubled `failures` times, but at most
-    `longest`.
+    """Return the seconds to wait before a retry: a random share of a pause that doubles with each failure.
 
-    least: the smallest share; the largest is 1. least=0 is the "full jitter" of AWS's "Exponential Backoff And Jitter".
-    dice: the random generator that gives the share; None for the module's own.
+    The pause is `first`, doubled `failures` times, but at most `longest`. least: the smallest share; the largest is 1.
+    least=0 is the "full jitter" of AWS's "Exponential Backoff And Jitter". dice: the random generator that gives the
+    share; None for the module's own.
     """
     uniform = random.uniform if dice is None else dice.uniform
     return min(longest, first * 2.0 ** min(failures, _DOUBLINGS)) * uniform(least, 1.0)

@@ -35,8 +35,9 @@ class InFlightStatistics:
 
 
 class InFlightBudget:
-    """Limits the work in flight to `count` objects and `size` bytes. An object of more than `size` bytes may only be in
-    flight alone.
+    """Limits the work in flight to `count` objects and `size` bytes.
+
+    An object of more than `size` bytes may only be in flight alone.
     """
 
     def __init__(self, count: int, size: int) -> None:
@@ -75,8 +76,9 @@ class InFlightBudget:
     async def start(
         self, group: asyncio.TaskGroup, size: int, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> asyncio.Task[T]:
-        """Wait until `size` bytes fit into the limit, then start the work as a task. When the task ends, the bytes are
-        free again.
+        """Wait until `size` bytes fit into the limit, then start the work as a task.
+
+        When the task ends, the bytes are free again.
         """
         await self.take(size)
         task = group.create_task(work())

@@ -46,10 +46,10 @@ def _collect_rarely() -> None:
 
 
 def trim() -> None:
-    """Return freed memory to the system, also from the middle of the heap (malloc_trim of glibc). This takes
-    milliseconds.
+    """Return freed memory to the system, also from the middle of the heap (malloc_trim of glibc).
 
-    Each closed connection leaves holes in the heap, and the next one uses other pages, so that memory grows over hours.
+    This takes milliseconds. Each closed connection leaves holes in the heap, and the next one uses other pages, so that
+    memory grows over hours.
     """
     _ask_glibc("malloc_trim", 0)
 

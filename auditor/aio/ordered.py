@@ -27,8 +27,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ItemWork(Generic[R]):
-    """Work on one item, which in_order() starts once `size` bytes are free in `budget`. make: returns the work's
-    coroutine.
+    """Work on one item, which in_order() starts once `size` bytes are free in `budget`.
+
+    make: returns the work's coroutine.
     """
 
     budget: InFlightBudget
@@ -76,9 +77,7 @@ async def in_order(
 
 @asynccontextmanager
 async def one_ahead(pages: AsyncGenerator[T, None]) -> AsyncIterator[AsyncGenerator[T, None]]:
-    """Yield a generator of the same pages, which reads the next page in a task while the caller processes the present
-    one.
-    """
+    """Yield a generator of the same pages, which reads one page ahead while the caller processes the present page."""
     ready: asyncio.Queue[T | None] = asyncio.Queue(1)
 
     async def read() -> None:

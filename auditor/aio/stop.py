@@ -130,8 +130,9 @@ POLL: Final = 0.5
 
 
 class CutOff:
-    """Runs `with` blocks that are cancelled soon after a stop. One task, begun by cut_off_when(), watches the stop for
-    all.
+    """Runs `with` blocks that are cancelled soon after a stop.
+
+    One task, begun by cut_off_when(), watches the stop for all.
     """
 
     def __init__(self) -> None:
@@ -157,8 +158,8 @@ class CutOff:
                 raise
 
     async def watch(self, stop: Stop) -> None:
-        """Wait for the stop; then cancel each block that runs or begins later, until this coroutine itself is
-        cancelled.
+        """Wait for the stop; then cancel each block that runs or begins later, until this coroutine is cancelled
+        itself.
         """
         loop = asyncio.get_running_loop()
         while True:
