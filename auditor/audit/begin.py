@@ -33,8 +33,8 @@ much CPU as a TLS handshake.
 
 
 def permits_of(settings: Settings) -> tuple[int, ConcurrencyLimit]:
-    """Return the largest number of calls in flight that the settings allow, and the ConcurrencyLimit that keeps to
-    it.
+    """Return the largest number of calls in flight that the settings allow, and the limit that gives permits for
+    them.
     """
     ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
     first = FIRST_OF.get(settings.engine, AUTO_START)
@@ -89,9 +89,7 @@ async def ask_bucket(
 
 
 def check_budget(caller: Caller, settings: Settings, plan: Plan) -> None:
-    """Raise UsageError if --max-calls leaves too few calls for a single object: each resumed run would stop there
-    again.
-    """
+    """Raise UsageError if --max-calls leaves too few calls for one object: each resumed run would stop there again."""
     least = 1 + plan.ask.calls
     if caller.short_of(least):
         given, asked = settings.max_calls, caller.counts["bucket"]
@@ -102,9 +100,7 @@ def check_budget(caller: Caller, settings: Settings, plan: Plan) -> None:
 
 
 def listed_by(run: RunReader) -> int | None:
-    """Return how many objects a complete run listed, for an estimate; None if the run's summary is missing or
-    damaged.
-    """
+    """Return how many objects a complete run listed, for an estimate; None if its summary is missing or damaged."""
     with suppress(OutputError):
         return None if run.summary is None else run.summary.coverage.listed
     return None

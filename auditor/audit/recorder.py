@@ -65,8 +65,9 @@ class Recorder:
         self.shown.add_findings(map(finding_line, findings))
 
     async def record(self, batch: list[Gathered]) -> None:
-        """Look up, judge, count and write a batch of objects that were read. The objects must be in the order of the
-        listing.
+        """Look up, judge, count and write a batch of objects that were read.
+
+        The objects must be in the order of the listing.
         """
         read = [item.evidence for item in batch if item.evidence is not None]
         found: list[HashStatus | None] = [None] * len(read)

@@ -33,11 +33,10 @@ def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> 
 def checkpoint(
     store: Store, run_id: str, target: Target, selection: Mapping[str, Any]
 ) -> tuple[Checkpoint | None, Target]:
-    """Return the checkpoint of the run to resume (None if it has none yet), and the target with the run's own key
-    range.
+    """Return the checkpoint of the run to resume, and the target with the run's own key range.
 
-    Raises RunMissing if there is no such run, RunComplete if it is complete, RunChanged if it has another selection or
-    target, and RunDamaged if its checkpoint is damaged.
+    The checkpoint is None if the run has not written one. Raises RunMissing if there is no such run, RunComplete if it
+    is complete, RunChanged if it has another selection or target, and RunDamaged if its checkpoint is damaged.
     """
     run = RunReader(store, target.bucket, run_id)
     if not run.exists:
