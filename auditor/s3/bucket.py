@@ -71,8 +71,7 @@ class BucketSettingsReader:
             return Unread(action, "Malformed" if failure.code == UNREADABLE else failure.code)
 
     async def region(self, explicit: str | None) -> str | Unread | Skipped:
-        """Return the bucket's region, which HeadBucket's answer names in the header x-amz-bucket-region, even in a
-        refusal.
+        """Return the bucket's region, which even a refused HeadBucket names in the header x-amz-bucket-region.
 
         If the answer names no region, return Unread, or Skipped behind a custom endpoint. explicit: the region that the
         user set, or None. Raises BucketError for a bucket that does not exist, cannot be reached, or (at AWS) is in
@@ -147,8 +146,9 @@ class BucketSettingsReader:
         return own, any(entry.get("Name") == bucket for entry in reply.get("Buckets", ()))
 
     async def _account(self) -> str | Unread | Skipped:
-        """Return the caller's 12-digit account ID. If GetCallerIdentity fails, return Unread, or Skipped behind a
-        custom endpoint.
+        """Return the caller's 12-digit account ID.
+
+        If GetCallerIdentity fails, return Unread, or Skipped behind a custom endpoint.
         """
         found = await self._fact(
             "GetCallerIdentity", lambda reply: str(replies.required("GetCallerIdentity", reply, "Account"))

@@ -133,7 +133,11 @@ class Caller:
             self.counts["retried"] += 1
 
     def _spend(self, kind: Kind, action: str, beyond_budget: bool) -> None:
-        """Count one call against --max-calls. Raises CallFailed with the code MaxCalls if they are used up."""
+        """Count one call against --max-calls. Raises CallFailed (MaxCalls) if too few calls are left.
+
+        A listing call has to leave the calls that the objects in flight may still need. beyond_budget: True to count
+        the call without this check.
+        """
         if not beyond_budget:
             reserved = self.calls_per_object * self.permits.in_use if kind == "list" else 0
             if self.short_of(1 + reserved):

@@ -54,12 +54,11 @@ class ConcurrencyStatistics:
 
 
 class ConcurrencyLimit:
-    """Gives permits, each for one object in flight. The number of permits, the limit, falls when S3 throttles and rises
-    later.
+    """Gives permits, each for one object in flight. The number of permits falls when S3 throttles, and rises later.
 
-    ceiling: the highest limit. auto: True to begin with `first` permits, False to begin with the ceiling. With auto,
-    the limit doubles each round until S3 throttles or the latency has doubled; from then on it rises by one each round.
-    A round ends when S3 has answered as many calls as the limit.
+    ceiling: the largest number of permits. auto: True to begin with `first` permits, False to begin with the ceiling.
+    With auto, the number doubles each round until S3 throttles or the latency has doubled; from then on it rises by one
+    each round. A round ends when S3 has answered as many calls as there are permits.
     """
 
     def __init__(
@@ -146,8 +145,7 @@ class ConcurrencyLimit:
         self._answers, self._latency_sum = 0, 0.0
 
     def resume(self) -> None:
-        """Let the limit rise as at the start, because the throttling turned out not to depend on the number of calls in
-        flight.
+        """Let the limit rise as at the start: the throttling turned out not to depend on the calls in flight.
 
         With `auto` the limit doubles each round again; without, it returns to the ceiling at once.
         """

@@ -22,8 +22,9 @@ BATCH: Final = 200
 
 @record()
 class Gathered:
-    """One step of the listing, with the facts of its object. evidence: None for a step without an object (delete
-    markers).
+    """One step of the listing, with the facts of its object.
+
+    evidence: None for a step without an object (delete markers).
     """
 
     step: Listed
@@ -44,15 +45,14 @@ async def gather(
     whole_keys: bool = False,
     window: int = WINDOW,
 ) -> bool:
-    """Read the facts of the object in each step of the listing, and pass them to `sink`, in batches and in the
-    listing's order.
+    """Read the facts of the object in each step of the listing, and pass them to `sink` in the listing's order.
 
     Return True if the listing ended before any stop. whole_keys: never stop between two versions of one key, even if
     this means to wait for another page.
 
-    There are at most as many tasks as permits, and at most `window` results that wait for the sink. A failed call on
-    one object becomes an Unread in its evidence; an error that ends the run cancels all other work, and is raised
-    itself. calls_per_object: largest number of calls for one object.
+    There are at most as many tasks as permits, and at most `window` results that wait for the sink, which gets them in
+    batches. A failed call on one object becomes an Unread in its evidence; an error that ends the run cancels all other
+    work, and is raised itself. calls_per_object: largest number of calls for one object.
     """
     caller.calls_per_object = calls_per_object
     start = _Starter(reader, caller, stop)

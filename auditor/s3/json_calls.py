@@ -1,7 +1,7 @@
-"""Calls of a JSON service (DynamoDB) without the SDK and its threads: they take a fifth of the CPU.
+"""Call a JSON service (DynamoDB) without the SDK and its threads, which takes a fifth of the CPU.
 
-A plain call is one attempt. If it fails, the caller makes the call again through the SDK, which has retries and error
-texts. Therefore every call must be repeatable.
+Such a plain call is one attempt. If it fails, the caller makes the call again through the SDK, which has retries and
+error texts. Therefore every call must be repeatable.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _LARGEST: Final = 20 * 1024 * 1024
 async def open_json_client(
     service: str, *, threads: int, region: str | None, endpoint_url: str | None, profile: str | None
 ) -> AsyncIterator[ThreadedClient]:
-    """Open a client whose calls are plain ones first. The arguments are those of open_client."""
+    """Open a client that makes each call without the SDK first, and only repeats a failed call by the SDK.
+
+    The arguments are those of auditor.aws.client.open_client.
+    """
     opening = open_client(service, threads=threads, region=region, endpoint_url=endpoint_url, profile=profile)
     async with opening as client:
         calls = await asyncio.to_thread(_calls, client, service, threads, profile)
@@ -53,7 +56,7 @@ async def open_json_client(
 
 
 def _calls(client: ThreadedClient, service: str, connections: int, profile: str | None) -> JsonCalls | None:
-    """Return the plain calls to a client's endpoint; None behind a proxy, or below a path."""
+    """Return a JsonCalls for the client's endpoint; None if the endpoint is behind a proxy, or its URL has a path."""
     origin = origin_at(client.endpoint, client.region, service)
     if urlsplit(client.endpoint).path.strip("/") or proxy_for(origin) is not None:
         return None
@@ -69,7 +72,7 @@ def _calls(client: ThreadedClient, service: str, connections: int, profile: str 
 
 
 class JsonCalls:
-    """Plain calls to one endpoint."""
+    """Makes calls to one endpoint of a JSON service without the SDK."""
 
     def __init__(self, requests: SignedRequests, credentials: CredentialSource, target: str) -> None:
         """target: the prefix of x-amz-target, such as DynamoDB_20120810."""
@@ -79,8 +82,10 @@ class JsonCalls:
         self._answered = False
 
     async def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Make one call, and return its answer; None if the SDK has to repeat it. Raises CallFailed for _ANSWERS, and
-        for a first call whose connection is not made in time.
+        """Make one call, and return the service's answer; None if the SDK has to repeat the call.
+
+        Raises CallFailed for an error that no repetition changes (_ANSWERS), and if the first call gets no connection
+        in time.
         """
         body = json.dumps(arguments).encode()
         headers = (

@@ -64,8 +64,9 @@ async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGener
 
 
 async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
-    """List the object's key again. Return True if the same version is still listed, with the same ETag. Raises
-    CallFailed.
+    """List the object's key again.
+
+    Return True if the same version is still listed, with the same ETag. Raises CallFailed.
     """
     query = ListQuery(ref.key, None, ref.version_id is not None, page_size=_FEW)
     action = "ListObjectVersions" if query.versions else "ListObjectsV2"
@@ -90,8 +91,9 @@ class _Order:
         self._empty = 0
 
     def check(self, page: Page) -> None:
-        """Raise BucketError if the keys of the page are out of order, if the server repeats pages, or after too many
-        empty pages.
+        """Raise BucketError if the page shows that the listing cannot be relied on.
+
+        Its keys are out of order, the server repeats pages, or too many pages in a row are empty.
         """
         keys = [ref.key for ref in page.refs]
         self._empty = 0 if keys or page.delete_markers else self._empty + 1

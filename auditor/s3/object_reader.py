@@ -18,10 +18,10 @@ INTERNED_ACLS: Final = 1024
 
 
 class ObjectReader:
-    """Reads an object's ACL and then its HEAD, as far as `ask` wants them. A failed call on one object gives the value
-    Unread.
+    """Reads an object's ACL and then its HEAD, as far as `ask` wants them.
 
-    algorithms: the wanted digests; a HEAD asks for S3's checksums only if the listing names one of these algorithms.
+    A failed call on one object gives the value Unread. algorithms: the wanted digests; a HEAD asks for S3's checksums
+    only if the listing names one of these algorithms.
     """
 
     def __init__(self, engine: Engine, caller: Caller, ask: Ask, algorithms: Sequence[str]) -> None:
@@ -35,10 +35,10 @@ class ObjectReader:
         self._probed_at = float("-inf")
 
     async def read(self, ref: ObjectRef) -> Evidence:
-        """Read the ACL and the HEAD of a listed object, and return them as its evidence, also if the object is gone by
-        now.
+        """Read the ACL and the HEAD of a listed object, and return them as evidence.
 
-        Raises RunError if every further call would fail too.
+        The evidence also tells if the object was gone or overwritten by then. Raises RunError if every further call
+        would fail too.
         """
         try:
             acl = await self._acl(ref)
@@ -104,11 +104,10 @@ class ObjectReader:
         return head
 
     async def _bucket_answers(self, readable: ObjectRef | None = None) -> bool:
-        """Return True if the bucket answers another call, a probe. It is made because the errors of a HEAD have no
-        code.
+        """Return True if the bucket answers another call, a probe.
 
-        readable: an object whose ACL could be read; the probe reads this ACL again, which costs less than a listing.
-        Raises RunError if every further call would fail too.
+        It is made because the errors of a HEAD have no code. readable: an object whose ACL could be read; the probe
+        reads this ACL again, which costs less than a listing. Raises RunError if every further call would fail too.
         """
         refused_at = self._caller.clock()
         async with self._probing:

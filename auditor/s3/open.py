@@ -34,8 +34,7 @@ async def open_in_its_region(
 
 
 def asking(engine: str, engines: OpenEngine[EngineChoice]) -> OpenEngine[Connection] | None:
-    """Return a function that opens the named engine to read the bucket's settings; None if this engine leaves them to
-    the SDK.
+    """Return a function that opens the engine to read the bucket's settings; None if the engine leaves them to the SDK.
 
     engine: name of the engine. engines: opens an engine by its name and connection.
     """

@@ -19,8 +19,9 @@ class Reads(Protocol):
 
 
 class PacedReads:
-    """Reads objects through an engine; each call first waits for its turn in the limit `rate`. calls: number of calls
-    so far.
+    """Reads objects through an engine; each call first waits for its turn in the limit `rate`.
+
+    calls: number of calls so far.
     """
 
     def __init__(self, engine: Reads, rate: RateLimit) -> None:

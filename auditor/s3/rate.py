@@ -161,10 +161,9 @@ class RateLimit:
             self._end_interval(now)
 
     def refused(self, now: float, sent: float) -> Refusals:
-        """Count a call that S3 throttled, and change the rate if the refusals require it. Return the judgement on the
-        refusals.
+        """Count a call that S3 throttled, and change the rate if the refusals require it.
 
-        now: when the refusal came. sent: when the call was sent.
+        Return the judgement on the refusals. now: when the refusal came. sent: when the call was sent.
         """
         for counts in (self._now, self._trial.after) if self._trial and sent >= self._judged_from else (self._now,):
             counts.calls += 1
@@ -249,8 +248,9 @@ class RateLimit:
         self._trial = Trial(self._incurable, RefusalCounts(now), trial.steps + 1, sent, trial.base or sent)
 
     def _end_interval(self, now: float) -> None:
-        """End the present interval. Raise the rate if calls had to wait for their turns and no more than usual were
-        refused.
+        """End the present interval.
+
+        Raise the rate if calls had to wait for their turns and no more than usual were refused.
         """
         counts = self._now
         waited, self._calls_waited = self._calls_waited, False
@@ -265,9 +265,7 @@ class RateLimit:
             self._probe(now, counts)
 
     def _probe(self, now: float, counts: RefusalCounts) -> None:
-        """Test again, if it is time, whether S3's refusals depend on the rate: by a much higher rate, or else by a
-        lower one.
-        """
+        """Test again, if it is time, whether S3's refusals depend on the rate, by a much higher or by a lower rate."""
         if self._climbed_at < self._doubts_until <= now:
             self._climb(now, Trial(self._incurable, counts, 1))
         elif now >= self._climbed_at + TRIAL_SECONDS:
@@ -277,8 +275,9 @@ class RateLimit:
             self._trial = Trial(self._incurable, RefusalCounts(self._judged_from))
 
     def _end_trial(self, now: float, trial: Trial) -> bool:
-        """Judge the last change of the rate, once enough calls are counted. Return True if this trial, or another, goes
-        on.
+        """Judge the last change of the rate, once enough calls are counted.
+
+        Return True if this trial, or another, goes on.
         """
         after = trial.after
         if not trial.steps:

@@ -74,10 +74,10 @@ class RefusalCounts:
         )
 
     def above(self, usual: RefusalCounts, sure: float = SURE) -> bool:
-        """True if S3 refused a larger share of these calls than of the `usual` ones, and than TOLERATED_SHARE, by more
-        than chance.
+        """True if S3 refused a larger share of these calls than of the `usual` ones, by more than chance.
 
-        sure: by how many standard deviations the share has to be larger, if the usual share is not a tolerated one.
+        The share must be above TOLERATED_SHARE too. sure: by how many standard deviations the share has to be larger,
+        if the usual share is above TOLERATED_SHARE.
         """
         expected = max(TOLERATED_SHARE, usual.share) * self.calls
         if usual.share <= TOLERATED_SHARE:

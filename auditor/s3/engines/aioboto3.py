@@ -56,8 +56,9 @@ class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
 
 
 class Aioboto3Body:
-    """The bytes of an object (a Body) from aiobotocore. Raises CallFailed (Malformed) for a reply without length or
-    ETag.
+    """The bytes of an object (a Body) from aiobotocore.
+
+    Raises CallFailed (Malformed) for a reply without length or ETag.
     """
 
     def __init__(self, reply: Any, span: Span | None) -> None:

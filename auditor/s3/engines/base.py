@@ -24,8 +24,9 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """The parameters of a listing. start_after: list only keys after this one. versions: True for
-    ListObjectVersions.
+    """The parameters of a listing.
+
+    start_after: list only keys after this one. versions: True for ListObjectVersions.
     """
 
     prefix: str = ""
@@ -60,8 +61,8 @@ class Span:
 class Body(Protocol):
     """The bytes of an object, or of a range of it, while they arrive. length: Content-Length. etag: without quotes.
 
-    stored: S3's checksums of the whole object, by algorithm ("sha256", "crc64nvme"), in lower-case hex, without
-    composite ones; empty for a range.
+    stored: S3's checksums of the whole object, by algorithm ("sha256", "crc64nvme"), in lower-case hex; empty for a
+    range. Composite checksums, which S3 computes from those of a multipart upload's parts, are left out.
     """
 
     @property
@@ -73,8 +74,8 @@ class Body(Protocol):
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer from its start with the next bytes, and return their number.
 
-        It is less than the buffer's length only at the end of the body, and 0 after that. Raises CallFailed if the
-        connection breaks; the error's `read` is the number of bytes in the buffer then.
+        The number is less than the buffer's length only at the end of the body, and 0 after that. Raises CallFailed if
+        the connection breaks; the error's `read` is the number of bytes in the buffer then.
         """
         ...
 
@@ -91,8 +92,9 @@ class Engine(Protocol):
         ...
 
     def keep_idle(self, connections: int) -> None:
-        """Close idle connections until at most `connections` are left for the next run. An engine may also do
-        nothing.
+        """Close idle connections until at most `connections` are left for the next run.
+
+        An engine may also do nothing.
         """
         ...
 

@@ -175,8 +175,9 @@ class DirectEngine:
         return settings.setting("GetPublicAccessBlock", answer.body)
 
     def _to(self, origin: Origin) -> SignedRequests:
-        """Return the sender of requests to the server `origin`. Requests to the bucket's own server share its
-        connections.
+        """Return the sender of requests to the server `origin`.
+
+        Requests to the bucket's own server share its connections.
         """
         found = self._others.get(origin)
         if found is None:

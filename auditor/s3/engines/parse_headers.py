@@ -24,7 +24,7 @@ def text(value: bytes) -> str:
 
 
 def texts(headers: Headers) -> dict[str, str]:
-    """Decode all headers."""
+    """Decode the names and the values of all headers."""
     return {text(name): text(value) for name, value in headers.items()}
 
 

@@ -126,10 +126,10 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
 
 
 def check_span(content_range: str | None, span: Span | None) -> None:
-    """Raise CallFailed (Malformed) if GetObject's answer has another byte range than asked for: its bytes give a wrong
-    hash.
+    """Raise CallFailed (Malformed) if GetObject's answer has another byte range than asked for.
 
-    content_range: the header Content-Range. span: the range that was asked for; None for the whole object.
+    Its bytes would give a wrong hash. content_range: the header Content-Range. span: the range that was asked for; None
+    for the whole object.
     """
     if span is None:
         if content_range is None:

@@ -54,8 +54,9 @@ class Requests:
             self._common["RequestPayer"] = "requester"
 
     def listing(self, query: ListQuery, position: Position | None) -> tuple[str, dict[str, Any]]:
-        """Return the name of botocore's method for a page of a listing, and its arguments. position: None for the first
-        page.
+        """Return the name of botocore's method for a page of a listing, and its arguments.
+
+        position: None for the first page.
         """
         arguments = self._common | {"MaxKeys": query.page_size, "OptionalObjectAttributes": ["RestoreStatus"]}
         arguments |= {_ARGUMENTS[name]: text for name, text in listing_query(query, position) if name in _ARGUMENTS}

@@ -47,11 +47,11 @@ class SignedRequests:
         transport: Transport | None = None,
         body: bytes = b"",
     ) -> Response:
-        """Sign and send a request, and return its answer. Raises CallFailed if the answer's status is not 200, or if
-        none comes.
+        """Sign and send a request, and return its answer.
 
-        action: the API operation. key: the object key, not encoded. query: the URL query, encoded. extra: more headers.
-        transport: None for the usual transport to this server.
+        Raises CallFailed if the answer's status is not 200, or if none comes. action: the API operation. key: the
+        object key, not encoded. query: the URL query, encoded. extra: more headers. transport: None for the usual
+        transport to this server.
         """
         credentials = self._credentials.at_hand() or await self._credentials.current()
         request, added = self.signed(credentials, action, method, key, query, extra, body)
@@ -81,8 +81,7 @@ class SignedRequests:
         return Request(method, f"{path}?{query}" if query else path, signed, body), added
 
     async def refused(self, failure: CallFailed, added: float) -> CallFailed:
-        """Remove the cause of a refusal, if credentials had expired or the clock is wrong, and return the failure to
-        raise.
+        """Correct what S3 refused, expired credentials or a wrong clock, and return the failure to raise.
 
         If the credentials were renewed or the clock was corrected, the returned failure is one that is retried; for any
         other cause it is `failure` itself. added: how many seconds were added to this machine's clock for the refused
@@ -111,8 +110,9 @@ def _unsignable(action: str, error: UnsignableError) -> CallFailed:
 
 
 def failure_of(action: str, answer: Response) -> CallFailed:
-    """Make a CallFailed of an answer with an error status. If the answer has no error code (HEAD), the code is the
-    status.
+    """Make a CallFailed of an answer with an error status.
+
+    If the answer has no error code (HEAD), the code is the status.
     """
     code, message = documents.error_of(answer.body) if answer.body else ("", answer.reason)
     return CallFailed(

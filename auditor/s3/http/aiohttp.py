@@ -83,8 +83,9 @@ class AiohttpTransport:
         pass  # aiohttp closes idle connections itself
 
     async def send(self, request: Request) -> Response:
-        """Send a request, and return the complete answer. Raises TransportError, or ValueError for forbidden
-        characters.
+        """Send a request, and return the complete answer.
+
+        Raises TransportError, or ValueError for forbidden characters.
         """
         async with self.stream(request) as stream:
             with _errors():

@@ -46,8 +46,9 @@ class TransportError(Exception):
 
 
 class ConnectionLostError(TransportError):
-    """The connection could not be made in time, was refused, reset, or closed before the end of the answer; or TLS or
-    the proxy failed.
+    """A connection could not be made in time, or was lost before the end of the answer.
+
+    It was refused, reset or closed early, or TLS or the proxy failed.
     """
 
 
@@ -89,7 +90,8 @@ class Server:
 class Request:
     """An HTTP request. target: path and query, percent-encoded as they were signed.
 
-    headers: names and values, in order, with Host and, for a body, its length; without line breaks.
+    headers: names and values, in the order in which they are sent, without line breaks. They include Host and, if there
+    is a body, its length.
     """
 
     method: str
@@ -142,8 +144,8 @@ class Stream(Protocol):
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer with the next bytes of the body, and return their number.
 
-        It is less than the buffer's length only at the end of the body. Raises TransportError, whose `read` is the
-        number of bytes in the buffer.
+        The number is less than the buffer's length only at the end of the body. Raises TransportError, whose `read` is
+        the number of bytes in the buffer.
         """
         ...
 

@@ -33,7 +33,10 @@ class _StaleError(ConnectionLostError):
 
 
 class _BlockingConnection:
-    """A connection whose methods block, but for at most server.read_timeout seconds without a byte."""
+    """A connection whose methods block the calling thread.
+
+    They fail if no byte comes for server.read_timeout seconds.
+    """
 
     def __init__(self, server: Server) -> None:
         self._reader = ResponseReader(sys.maxsize)
@@ -60,8 +63,9 @@ class _BlockingConnection:
             raise ConnectionLostError(f"no connection: {type(error).__name__}: {error}") from error
 
     def begin(self, written: bytes, content: BufferedReader | None) -> None:
-        """Send the bytes `written`, then the file `content`. If the server ends the connection early, the rest is not
-        sent.
+        """Send the bytes `written`, then the file `content`.
+
+        If the server ends the connection early, the rest is not sent.
         """
         self._reader.expect(head_only=False)
         self._whole = None

@@ -54,8 +54,9 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def eof_received(self) -> None:
-        """Complete the answer, if its body has no other end than that of the connection. asyncio then closes the
-        socket.
+        """Complete the answer, if its body has no other end than that of the connection.
+
+        asyncio then closes the socket.
         """
         future = self._future
         if future is not None and not future.done() and self._server_ended_it():

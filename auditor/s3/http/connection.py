@@ -93,8 +93,9 @@ class HttpConnection(asyncio.BaseProtocol):
         self._idle_since = self._loop.time()
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """Send a request on this idle, open connection. Return a future of the answer, or of a TransportError.
-        head_only: True for a HEAD.
+        """Send a request on this idle, open connection.
+
+        Return a future of the answer, or of a TransportError. head_only: True for a HEAD.
         """
         loop = self._loop
         future = self._future = loop.create_future()
@@ -165,8 +166,7 @@ class HttpConnection(asyncio.BaseProtocol):
         """Let a subclass clean up after the end of the connection. The future of the request is done by then."""
 
     def _check_time(self) -> None:
-        """Close the connection if the deadline of the present request has passed; if not, set the timer to that
-        deadline.
+        """Close the connection if the present request has passed its deadline; if not, set the timer to that deadline.
 
         One timer serves many requests: a new request does not move the timer, which is only moved here, when it fires.
         """

@@ -105,8 +105,9 @@ class Flow:
         return self.enough(seconds, size)
 
     def enough(self, seconds: float, size: int) -> bool:
-        """Count `size` bytes that came in `seconds` of waiting. Return False if this ends a window that had too few
-        bytes.
+        """Count `size` bytes that came in `seconds` of waiting.
+
+        Return False if this ends a window that had too few bytes.
         """
         self._waited += seconds
         self._bytes += size

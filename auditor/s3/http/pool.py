@@ -77,11 +77,12 @@ class Pool(Generic[K]):
                 raise
 
     def take_idle(self) -> K | None:
-        """Take the connection that was idle longest; None if there is none. Close those that were idle too long.
+        """Take the connection that was idle longest; None if none can be used.
 
-        This order keeps all connections in use, and so open. If the last used one came first, the others would expire
-        whenever fewer calls are in flight for some seconds, and new ones would be opened soon after. A handshake takes
-        the CPU of ten calls, and closed connections leave holes in the heap.
+        Connections that were idle too long are closed. This order keeps all connections in use, and so open. If the
+        last used one came first, the others would expire whenever fewer calls are in flight for some seconds, and new
+        ones would be opened soon after. A handshake takes the CPU of ten calls, and closed connections leave holes in
+        the heap.
         """
         while self._idle:
             connection = self._idle.popleft()
@@ -111,7 +112,7 @@ class Pool(Generic[K]):
                 return connection
 
     async def close(self) -> None:
-        """Close every connection. Requests under way or in the queue fail, and so do later ones."""
+        """Close every connection. Requests under way or in the queue fail, and so do later requests."""
         self._is_closed = True
         waiting, self._waiting = self._waiting, deque()
         for turn in waiting:
@@ -200,8 +201,9 @@ class Pool(Generic[K]):
         return self._make(self, self._server)
 
     async def _turn(self) -> K:
-        """Wait in the queue until the pool gives a connection to this request: a free one, or a new one in place of an
-        ended one.
+        """Wait in the queue until the pool gives this request a connection.
+
+        It is a free one, or a new one in place of one that ended.
         """
         turn: asyncio.Future[K] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)

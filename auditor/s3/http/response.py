@@ -58,8 +58,9 @@ class ResponseReader:
         self.expect(head_only=False)
 
     def expect(self, *, head_only: bool) -> None:
-        """Begin to parse a new answer. head_only: True for the answer to a HEAD, which has no body in spite of its
-        Content-Length.
+        """Begin to parse a new answer.
+
+        head_only: True for the answer to a HEAD, which has no body in spite of its Content-Length.
         """
         if self._head_only:
             # After the answer to a HEAD the parser waits for a body that never comes.

@@ -268,10 +268,10 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         return False
 
     def _salvage(self, *, plain: bool) -> None:
-        """Deliver the rest of a body that is still in TLS after the connection ended: asyncio leaves it if reading was
-        paused.
+        """Deliver the rest of a body that is still in TLS after the connection ended.
 
-        plain: on a connection without TLS, True if its end also ends a body without a length.
+        asyncio leaves it there if reading was paused. plain: on a connection without TLS, True if its end also ends a
+        body without a length.
         """
         if self._phase is not Phase.BODY or not self.alive:
             return

@@ -30,8 +30,9 @@ class HttpTransport:
         )
 
     async def send(self, request: Request) -> Response:
-        """Send a request, and return the complete answer. Raises TransportError, or ValueError for forbidden
-        characters.
+        """Send a request, and return the complete answer.
+
+        Raises TransportError, or ValueError for forbidden characters.
         """
         written = request_bytes(request, self._lines)
         _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
@@ -49,7 +50,7 @@ class HttpTransport:
         await self._pool.close()
 
     def statistics(self) -> Statistics:
-        """Return the pool's counts."""
+        """Return the counts of the connection pool."""
         return self._pool.statistics()
 
 
@@ -78,7 +79,7 @@ class ThinStreams:
         await self._pool.close()
 
     def statistics(self) -> Statistics:
-        """Return the pool's counts."""
+        """Return the counts of the connection pool."""
         return self._pool.statistics()
 
 
