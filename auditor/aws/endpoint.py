@@ -34,7 +34,7 @@ _ODD_REGION: Final = re.compile(r"fips|global|external")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The server to which one bucket's requests go, with the region and the service that their signatures name."""
+    """The server to which signed requests go, with the region and the service that their signatures name."""
 
     scheme: str
     host: str
@@ -247,9 +247,10 @@ def _certificates_of_profile(profile: str | None) -> str:
 
 
 def proxy_for(origin: Origin) -> str | None:
-    """Return the URL of the proxy to this server, from HTTP_PROXY or HTTPS_PROXY; None if there is none.
+    """Return the URL of the proxy to this server, from HTTP_PROXY or HTTPS_PROXY.
 
-    NO_PROXY can exclude the server: None. Raises UsageError for a proxy that does not speak HTTP.
+    Return None if neither names a proxy, or if NO_PROXY excludes the server. Raises UsageError for a proxy that does
+    not speak HTTP.
     """
     if no_proxy():
         return None

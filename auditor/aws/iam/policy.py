@@ -25,7 +25,7 @@ from auditor.model.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The facts that an audit reads of each object, and the resources that it uses: output, ledger, queue, keys."""
+    """The access that an audit needs: to facts of each object, and to resources (output, ledger, queue, keys)."""
 
     acl: bool
     """Read the ACL of each object."""
