@@ -29,7 +29,7 @@ PART_LINES: Final = 50_000
 
 
 class RunFolder:
-    """Writes one run's folder.
+    """Writes one run's folder: lines in parts, a checkpoint after each complete part, and the reports at the end.
 
     write(), passed() and write_findings() are cheap and may be called on an event loop. All other methods block: call
     them in one thread. Call prepare() before the first write. Lines are JSON with their newlines (reports.lines). Count

@@ -27,7 +27,10 @@ _PATH: Final = re.compile(r"(findings|undecided|routed|objects)/part-([0-9a-zA-Z
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """One file of a part of a run: the range and number of the part, and the kind of lines in the file."""
+    """One file of a part of a run. A part has the lines of successive objects, in one file for each kind of lines.
+
+    range_id: the range of keys to which the part belongs. number: of the part in this range. kind: one of KINDS.
+    """
 
     range_id: str
     number: int
@@ -45,7 +48,7 @@ class Part:
 
     @classmethod
     def parse(cls, path: str) -> Self | None:
-        """Return the part whose file has this path; None if it is no part's path."""
+        """Return the Part with this path in the run folder; None if the path is not that of a part's file."""
         match = _PATH.fullmatch(path)
         return cls(match[2], int(match[3]), match[1]) if match else None
 

@@ -38,7 +38,7 @@ class Store(Protocol):
     def check_writable(self) -> None:
         """Raise OutputError if the store cannot be written, or if files in its bucket cannot be read back.
 
-        This leaves no file behind.
+        The check leaves no file behind.
         """
         ...
 
