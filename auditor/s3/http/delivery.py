@@ -75,7 +75,7 @@ class Delivery:
 class Flow:
     """Measures whether a body arrives fast enough.
 
-    It is too slow if fewer than `least` bytes a second come over `window` seconds in which its reader waits.
+    The body is too slow if fewer than `least` bytes a second come over `window` seconds in which its reader waits.
     """
 
     __slots__ = ("_bytes", "_least", "_position", "_since", "_waited", "window")
