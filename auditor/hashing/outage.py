@@ -92,6 +92,6 @@ class _PatientLedger:
 def patient(ledger: Ledger, stop: Stop, patience: LedgerPatience | None = None) -> Ledger:
     """Return a ledger whose calls wait for the end of an outage, or for the stop.
 
-    patience: counts outages together with other work of the process; None for a new one.
+    patience: repeats the calls, and is shared by all work of the process; None for a new one.
     """
     return cast(Ledger, _PatientLedger(ledger, patience or LedgerPatience(), stop))

@@ -69,8 +69,8 @@ class Claims:
 
         follows: True if the event names the run `wanted`, which is then the one to work on. seconds: time left until
         the invocation's deadline. anew: True to begin `wanted`, because the newest run cannot go on. Raises BucketBusy
-        if another run has the bucket; RunTaken or RunComplete if another invocation works on the run of this event, or
-        has finished it.
+        if another run has the bucket; RunTaken if another invocation works on the event's run, or if the run was given
+        up for a newer one; RunComplete if the event's run is finished.
         """
         parse_run_id(wanted)
         found: Claim | Exception = Claim(wanted, follows)

@@ -87,8 +87,8 @@ def restart_event(event: Mapping[str, Any], target: Target, run: str | None, hop
 
 DEADLINE: Final = "the deadline is near"
 MARGIN_SECONDS: Final = 45.0
-"""Largest margin in seconds. The margin is the time from the stop to the deadline: MARGIN_SHARE of the time left, up to
-this."""
+"""Largest time in seconds from the stop to the deadline, the margin. It is MARGIN_SHARE of the time left, if that is
+less."""
 MARGIN_SHARE: Final = 0.25
 LEAST_MARGIN: Final = 12.0
 """Smallest margin in seconds, so that a call that answers late is not cut off; at most half of the time left."""

@@ -95,9 +95,9 @@ def emf(
 ) -> str:
     """Return a line with these metrics, by name, in the embedded metric format.
 
-    service: value of the dimension Service. milliseconds: present time since 1970. target: what the run worked on; None
-    for a failed invocation. A run over a key range has no metrics of its target. properties: values such as the run's
-    ID, by which people search the log; CloudWatch charges nothing for them.
+    service: value of the dimension Service. milliseconds: time of the metrics, since 1970. target: what the run worked
+    on; None for a failed invocation. A run over a key range has no metrics of its target. properties: values such as
+    the run's ID, by which people search the log; CloudWatch charges nothing for them.
     """
     directives = [_directive(values, DIMENSION)]
     document: dict[str, Any] = {DIMENSION: service, **properties, **values}

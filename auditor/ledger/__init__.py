@@ -13,8 +13,9 @@ from auditor.ledger.base import Ledger
 
 # Each is imported when it is opened: a Lambda function without a ledger then starts without SQLite and the SDK.
 LEDGERS: Final = {"sqlite": "open_sqlite", "dynamodb": "open_dynamodb"}
-"""Name of the function that opens the ledger, by the URI's scheme. The scheme is also the name of a package here, and
-the function is in its module `ledger`."""
+"""Name of the function that opens a ledger, by the scheme of the ledger's URI.
+
+The scheme is also the name of a package in auditor.ledger, whose module `ledger` has the function."""
 
 
 def open_ledger(
@@ -27,7 +28,8 @@ def open_ledger(
 ) -> AbstractAsyncContextManager[Ledger]:
     """Return an async context manager that opens the ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`.
 
-    clock: returns seconds since the epoch, by which leases expire. Raises UsageError for a wrong URI.
+    region, endpoint_url, profile: for the AWS client of a DynamoDB ledger; None for the SDK's defaults. clock: returns
+    seconds since the epoch, by which leases expire. Raises UsageError for a wrong URI.
     """
     scheme, _, name = uri.partition(":")
     if scheme not in LEDGERS or not name.strip() or "\0" in name:

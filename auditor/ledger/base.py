@@ -127,13 +127,13 @@ class Known:
     verified_at: str | None
     """Time of the last verification, ISO 8601 in UTC; None if the digest was recorded and never verified."""
     bytes_read: int
-    """As in Entry."""
+    """Number of bytes that the auditor read to compute the digest; 0 for a digest that S3 computed."""
     damaged: bool = False
     """True if the seal (a hash of the row's fields) shows damage, and the key's history has no undamaged copy of the
     digest."""
     chain: str = field(default="", compare=False, repr=False)
-    """Where the ledger's chain of verifications of this digest ends: a text that only this kind of ledger can read, or
-    "". Copy it into the next "verified" event of the digest."""
+    """The end of the ledger's chain of verifications of this digest, as text that only this kind of ledger understands;
+    "" if the ledger gives none. Copy the text into the next "verified" event of the digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class Version:
     digests: Mapping[str, Known]
     """By algorithm."""
     first_seen: str
-    """Time of its first digest."""
+    """Time at which the first digest of this version was recorded."""
     sequencer: str = ""
     """Sequencer of the notification that reported the creation of this version; "" if no notification did."""
     removed_at: str | None = None
@@ -191,7 +191,8 @@ class KeyRecord:
     """Algorithm, ETag and version of each damaged row of this key. In `versions`, the copy in the key's history
     replaces the damaged digest; without such a copy, the digest is marked as damaged."""
     retired_at: str | None = None
-    """Time at which a person retired the key or its last version; None if nobody did, or if the key was seen later."""
+    """Time at which a person retired the key or its last version; None if nobody did, or if the key was listed, created
+    or read later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +240,8 @@ class KeyHistory(Protocol):
         """Record a notification of S3 in the key's history and, if it is the key's newest, in the key's record.
 
         Return False if the record has a newer notification of the key. Return True, and write nothing, if the record
-        has this very notification already. The sequencers tell which of two is newer; if one has no sequencer, the
-        times do.
+        has this very notification already. The sequencers tell the newer of two notifications; if one has no sequencer,
+        the times do.
         """
         ...
 

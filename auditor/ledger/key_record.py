@@ -17,7 +17,8 @@ SLACK: Final = timedelta(minutes=15)
 before the deletion, and the clocks of two machines may differ. AWS refuses requests whose clock is further off."""
 
 NO_SLACK: Final = timedelta(0)
-"""SLACK for keys that a person retired: a key that is read or listed at any later time exists."""
+"""The slack, in place of SLACK, after a person retired a key: a read or a listing at any later time proves that an
+object exists."""
 
 
 class Mark(StrEnum):
@@ -165,8 +166,10 @@ class _State:
         return self._was_removed(name[0], self._sequencer(name))
 
     def _was_removed(self, version_id: str | None, sequencer: str) -> bool:
-        """True if this version was deleted for good. The version NULL may have been created again: then the answer is
-        False if `sequencer` is newer than the deletion's.
+        """True if this version was deleted for good.
+
+        A key can have several objects with the version ID NULL, one after the other. For this ID, the answer is False
+        if the object, by its `sequencer`, was created after the deletion.
         """
         notice = None if version_id is None else self._removed.get(version_id)
         return notice is not None and (version_id != NULL or not newer(sequencer, notice.sequencer))
@@ -218,8 +221,8 @@ class _State:
         return at
 
     def is_unrecorded(self) -> bool:
-        """True if the ledger has no digest of the key's newest version, apart from versions that were deleted
-        for good.
+        """True if the ledger has no digest of the newest one of those versions of the key that were not deleted for
+        good.
         """
         left = [name for name in self._order if not self._is_removed(name)]
         if not left:

@@ -76,7 +76,7 @@ def _seal(*fields: object) -> str:
 class _Digest:
     """One digest of a key, with its algorithm and its object version.
 
-    version: has this digest and no other. place: orders the writes of the key, as in KeyRows.
+    version: has this digest and no other. place: number that orders the writes of the key, as in KeyRows.
     """
 
     version: Version

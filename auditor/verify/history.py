@@ -47,8 +47,9 @@ def _utc_now() -> datetime:
 
 
 def has_history(outcome: VerifyOutcome) -> bool:
-    """True if this outcome is written into the key's history like a finding: MISMATCH, CHANGED, MISSING, LOST or
-    UNREADABLE.
+    """True for the outcomes MISMATCH, CHANGED, MISSING, LOST and UNREADABLE, which are written into the key's history.
+
+    A MATCH is written too, but only after a read, so that the answer for it is False.
     """
     return outcome in _WHAT
 
@@ -70,7 +71,9 @@ class HistoryWriter:
 
     @property
     def unnoted(self) -> int:
-        """Number of events that are not in the ledger, because it can only be read or did not answer before the end."""
+        """Number of events that are not in the ledger, because the ledger can only be read or did not answer before the
+        end.
+        """
         return self._refused + len(self._waiting)
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> Verified:
@@ -128,7 +131,8 @@ class HistoryWriter:
 
 
 def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) -> list[Event]:
-    """Return an "acknowledged" event for each version of a key whose last outcome in the history is a finding.
+    """Return an "acknowledged" event for each version of a key whose last outcome in the history is a finding, such as
+    a mismatch.
 
     at, by, reason: time, person and reason of the acknowledgement.
     """

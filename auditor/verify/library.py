@@ -26,7 +26,10 @@ def verify_bucket(
     progress: Progress = ignored,
     **settings: Any,
 ) -> VerifySummary:
-    """Read a target's objects again, compare them with the ledger, and wait for the end. See verify_bucket_async."""
+    """Read a target's objects again, compare their digests with the ledger's, and block until the run ends.
+
+    The arguments are those of verify_bucket_async.
+    """
     return run_blocking(
         lambda: verify_bucket_async(
             uri,

@@ -87,7 +87,7 @@ class VerifySummary:
     recorded: int
     """Number of objects whose digests are new in the ledger."""
     unnoted: int
-    """Number of history lines that are not in the ledger, because it can only be read or did not answer before
+    """Number of history lines that are not in the ledger, because the ledger can only be read or did not answer before
     the end."""
     late: LateReads
     """The objects that were read when their age exceeded the schedule's limit."""

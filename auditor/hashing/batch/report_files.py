@@ -30,7 +30,8 @@ LARGEST_MANIFEST: Final = 64 * MIB
 class ReportFile:
     """One CSV file of a completion report.
 
-    path: in the store. md5: lower-case hex, from the report's manifest.json; None if unknown.
+    path: path of the file in the report's store. md5: lower-case hex, from the report's manifest.json; None if unknown.
+    columns: names of the file's columns.
     """
 
     path: str

@@ -20,7 +20,7 @@ class Counts:
     unhashable: int = 0
     """Objects whose bytes the auditor cannot read: archived, or encrypted with a customer's key."""
     failed: int = 0
-    """Objects that are not tried again because of their failures; a malformed message counts as one."""
+    """Objects that failed and were not sent to the queue again; a message that failed as a whole counts as one."""
     mismatched: int = 0
     """Objects among the failed ones whose bytes contradict S3's checksum."""
     dead_lettered: int = 0

@@ -81,7 +81,7 @@ def _names(bucket: str, ref: AnyVersion) -> list[Name]:
 
 
 async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerRow]:
-    """Return all digests of the key of `ref` whose objects have the size of `ref`."""
+    """Return the digests of all versions under the key of `ref` that have the size of `ref`."""
     items = await table.query(
         partition(bucket, ref.key),
         DIGESTS,
@@ -130,7 +130,8 @@ def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Chang
     """Return the change that adds the new digests to an object version's item, if the item has not changed since it was
     read.
 
-    stored: the item as it was read; {} if there was none. new: the algorithms. place: orders the writes of a key.
+    stored: the item as it was read; {} if there was none. new: the algorithms. place: number that orders the writes of
+    a key.
     """
     name = entry_name(entry)
     change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", place)
@@ -153,7 +154,7 @@ def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Chang
 def _put(change: Change, entry: Entry, algorithm: str, place: int) -> None:
     """Add one digest of the entry to a change, with its source, its dates and its seal.
 
-    place: orders the writes of a key.
+    place: number that orders the writes of a key.
     """
     found = LedgerRow(entry.version_id or NULL, entry.etag, entry.size, entry.digests)
     known = Known(
@@ -177,7 +178,8 @@ def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> 
     """Return the changes that write one history line for the new digests.
 
     new: the algorithms. first: the first line of this ETag; None or {} if there is none. If the entry contradicts that
-    line, it is marked as "mixed": it does not hold for all versions with this ETag. place: orders the writes of a key.
+    line, it is marked as "mixed": it does not hold for all versions with this ETag. place: number that orders the
+    writes of a key.
     """
     pk, sk = _first_name(entry)
     if not first:

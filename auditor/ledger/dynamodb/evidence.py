@@ -58,7 +58,7 @@ def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str
     """Return the change that writes a Mark (such as "retired") into its item, unless the item has the same or a later
     time.
 
-    mark: version ID and Mark. place: orders the writes of a key.
+    mark: version ID and Mark. place: number that orders the writes of a key.
     """
     change = Change((partition(bucket, key), NOTICED + identity(*mark)))
     change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", at)
@@ -105,8 +105,8 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
 def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:
     """Return the change that writes a notification into the item of its object version; [] if the item has a newer one.
 
-    present: the notification that the item has; None if there is no item. place: orders the writes of a key; 0 if the
-    key has a newer notification.
+    present: the notification that the item has; None if there is no item. place: number that orders the writes of a
+    key; 0 if the key has a newer notification.
     """
     if present and not present.replaced_by(notice.sequencer, place):
         return []

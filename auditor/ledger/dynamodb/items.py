@@ -19,7 +19,7 @@ from auditor.ledger.seals import row_seal
 
 Item = Mapping[str, Mapping[str, Any]]
 Name = tuple[str, str]
-"""pk and sk of an item."""
+"""Name of an item: its pk (partition key) and its sk (sort key)."""
 
 # The order of these prefixes matters: a query from STATE on leaves out the many claims and history lines, a query from
 # RECORDED to LAST_LINE reads the history, and a query from DIGESTS on reads digests alone.

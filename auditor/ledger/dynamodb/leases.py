@@ -75,8 +75,7 @@ async def release(table: Table, lease: Lease, *, done: bool) -> bool:
 async def _shorten(table: Table, found: Item, until: float) -> None:
     """Let another owner's lease end at `until`, unless that owner has renewed it since `found`, its item, was read.
 
-    The lease ended too late because the owner's clock is ahead: if that owner had died, nobody could have claimed the
-    work for too long.
+    If an owner's clock is ahead, its lease lasts too long: after that owner's death, the work would wait for nothing.
     """
     change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
     change.when("owner", text(found, "owner")).when("until", float(found["until"]["N"]))

@@ -95,7 +95,11 @@ async def open_dynamodb(
     profile: str | None = None,
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
-    """Open the DynamoDB ledger in the table `name`, which must exist (create_table). clock: as in open_ledger()."""
+    """Open the DynamoDB ledger in the table `name`, which must exist (create_table).
+
+    region, endpoint_url, profile: for the AWS client; None for the SDK's defaults. clock: returns seconds since the
+    epoch, by which leases expire.
+    """
     async with open_json_client(
         "dynamodb", threads=THREADS, region=region, endpoint_url=endpoint_url, profile=profile
     ) as client:

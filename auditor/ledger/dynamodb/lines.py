@@ -33,7 +33,7 @@ async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
     unchanged.
 
     The line's seal covers the key's newest line before it. Two writers at the same time may find the same newest line;
-    then both new lines refer to it, and both are sound. place: orders the writes of a key.
+    then both new lines refer to it, and both are sound. place: number that orders the writes of a key.
     """
     kept, pk = bounded(event), partition(bucket, event.key)
     after = await _last_seal(table, bucket, event.key)
@@ -74,7 +74,7 @@ def write_look(event: Event, version: Version, algorithm: str, place: int) -> st
     """Return a verification of a digest as a text for the digest's item: place, time, and those fields that are
     unusual.
 
-    The usual fields, those of _usual(), are left out. place: orders the writes of a key.
+    The usual fields, those of _usual(), are left out. place: number that orders the writes of a key.
     """
     rest = [event.version_id, event.etag, event.size, dict(event.detail)]
     if event == _usual(event.key, event.at, version, algorithm):

@@ -33,7 +33,8 @@ SCHEMA_VERSION: Final = 3
 this number. A table keeps the layout that its first writer chose."""
 _UNSHARDED: Final = 2
 _SCHEMA: Final = ("-", "-")
-"""Name (pk and sk) of the item that holds the schema version. No bucket has this name."""
+"""Name (pk and sk) of the item that holds the table's schema version. No other item has this name, because no bucket is
+called so."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -117,7 +118,10 @@ class Table:
         )
 
     async def pages(self, operation: str, **arguments: Any) -> AsyncGenerator[list[Item], None]:
-        """Yield the items of a Query or a Scan, page by page. A page has at most 1 MB."""
+        """Yield the items of a Query or a Scan, page by page. A page has at most 1 MB.
+
+        arguments: those of the call, except the table's name.
+        """
         while True:
             answer = await self._call(operation, TableName=self.name, **arguments)
             yield self._own(answer["Items"])
@@ -293,5 +297,5 @@ def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
 
 
 def is_denied(error: LedgerError) -> bool:
-    """True if the error says that the role lacks the permission for a call."""
+    """True if a call failed because this process lacks a permission."""
     return isinstance(error.__cause__, CallFailed) and error.__cause__.code in DENIED

@@ -32,7 +32,9 @@ def is_tag_manifest(path: str) -> bool:
 
 
 def nameable(name: str) -> bool:
-    """True if a line can hold the name: RFC 8493 cannot write a NUL, and readers refuse a bag for `..` in a path."""
+    """True if a line can hold the name. RFC 8493 has no way to write a NUL, and programs refuse bags with `..` in a
+    path.
+    """
     return bool(name) and "\0" not in name and ".." not in name.split("/")
 
 

@@ -31,7 +31,7 @@ class Record:
     size: int | None = None
     """Bytes; None if the manifest has no sizes."""
     version: str = ""
-    """Version of the object; "" if the manifest has no versions."""
+    """Version ID of the object; "" if the manifest has no version IDs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ def original(cell: str) -> str:
 
 
 def nameable(name: str) -> bool:
-    """True, because a CSV cell can hold any name."""
+    """Return True for every name, because a CSV cell can hold any text."""
     return True
 
 

@@ -117,9 +117,9 @@ async def open_sqlite(
     profile: str | None = None,
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
-    """Open the SQLite ledger in the file `name`. A missing file is created, a missing directory is not.
+    """Open the SQLite ledger in the file `name`. A missing file is created; a missing directory is an error.
 
-    region, endpoint_url, profile: not used here. clock: as in open_ledger().
+    region, endpoint_url, profile: not used here. clock: returns seconds since the epoch, by which leases expire.
     """
     path = file_of(name)
     executor = ThreadPoolExecutor(1, thread_name_prefix="ledger")
