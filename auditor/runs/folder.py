@@ -86,7 +86,7 @@ class RunFolder:
     def prepare(self) -> None:
         """Claim the run, and delete the files that a killed process wrote after its last checkpoint.
 
-        Raises RunTaken if another process writes this run, OutputError if a part before the checkpoint is gone.
+        Raises RunTaken if another process writes this run, OutputError if a part that the checkpoint covers is gone.
         """
         first = self._writer.claim(self._loaded, self._checkpoint(self._pending.part, self._pending.mark))
         self._skipped_parts = first.skipped_parts
@@ -138,7 +138,7 @@ class RunFolder:
         return self._pending.write_findings(lines)
 
     def flush(self) -> None:
-        """Write the waiting lines to disk, and move the files of complete parts to their places."""
+        """Write the waiting lines to disk, and move the files of complete parts into the run folder."""
         with self._io:
             self._raise_failure()
             batches = self._pending.taken()

@@ -40,7 +40,10 @@ _FIRST_SECONDS: Final = 5.0
 
 
 class KeptTransports:
-    """The transports of a process, one for each server, whose connections stay open from one store to the next."""
+    """Holds the transports of a process, one for each server, and returns a server's transport when it is called.
+
+    The connections of the transports stay open from one store to the next.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -68,10 +68,10 @@ class S3Store:
         return f"s3://{self._bucket}/{self._prefix}{path}".rstrip("/")
 
     def check_writable(self) -> None:
-        """Try a write whose condition cannot hold. S3 checks the permissions first, so this writes no file.
+        """Test the permissions by a write whose condition cannot hold: S3 checks permissions first, and writes no file.
 
-        A read comes before, unless one has succeeded already: the condition needs the permission to read too, and S3
-        does not say which of the two is missing.
+        The store reads a file before, unless a read has succeeded already: a conditional write needs the permission to
+        read too, and S3 does not say which of the two permissions is missing.
         """
         key = f"{self._prefix}.auditor-probe"
         with self._errors(self.uri()):
@@ -163,9 +163,9 @@ class S3Store:
             return self._put_where(path, data, tag)
 
     def put_new_file(self, path: str, local: Path) -> bool:
-        """Write a new file of 5 GB at most. Return False if another file is there.
+        """Move a local file, of 5 GB at most, to the path `path`. Return False if another file has this path.
 
-        If a file with the same bytes is there, return True: it is this process's own write, whose answer was lost.
+        If a file with the same bytes has the path, return True: it is this process's own write, whose answer was lost.
         """
         uri = self.uri(path)
         for attempt in range(UPDATES):
