@@ -29,7 +29,7 @@ _REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-
 
 
 class BucketSettingsReader:
-    """Reads the settings of one bucket, as BucketFacts.
+    """Reads all settings of one bucket, and gives them as BucketFacts.
 
     AWS calls: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
     GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; STS GetCallerIdentity; S3

@@ -151,7 +151,7 @@ def length_and_etag(reply: Reply) -> tuple[int, str]:
 
 
 def page(query: ListQuery, reply: Reply) -> Page:
-    """Parse a page of ListObjectsV2 or ListObjectVersions, with EncodingType=url. Raises CallFailed (Malformed)."""
+    """Parse a page of ListObjectsV2 or ListObjectVersions into a Page. Raises CallFailed (Malformed)."""
     return _versions_page(reply) if query.versions else _objects_page(reply)
 
 

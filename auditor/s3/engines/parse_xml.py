@@ -22,7 +22,7 @@ _LARGEST_CACHED: Final = 8 * 1024
 
 
 def page(query: ListQuery, body: bytes) -> Page:
-    """Parse a page of ListObjectsV2 or ListObjectVersions, asked for with EncodingType=url. Raises CallFailed."""
+    """Parse the XML of a page of ListObjectsV2 or ListObjectVersions into a Page. Raises CallFailed."""
     action = "ListObjectVersions" if query.versions else "ListObjectsV2"
     root = root_of(action, body)
     reply: dict[str, Any] = {"Contents": [], "Versions": [], "DeleteMarkers": []}
@@ -69,7 +69,10 @@ def _entry(element: Element) -> dict[str, Any]:
 
 
 def acl(action: str, body: bytes) -> Acl:
-    """Parse an ACL. The results are cached, because most objects of a bucket have equal ACLs. Raises CallFailed."""
+    """Parse the XML of an ACL into an Acl. Raises CallFailed.
+
+    The results are cached, because most objects of a bucket have equal ACLs.
+    """
     return _cached_acl(action, body) if len(body) <= _LARGEST_CACHED else _acl(action, body)
 
 
@@ -78,7 +81,7 @@ def _acl(action: str, body: bytes) -> Acl:
 
 
 def acl_reply(action: str, body: bytes) -> dict[str, Any]:
-    """Parse an ACL into a reply in botocore's form. Raises CallFailed."""
+    """Parse the XML of an ACL into a reply in botocore's form. Raises CallFailed."""
     if len(body) > LARGEST_ACL:
         raise malformed(action, "the answer is larger than any ACL")
     root = root_of(action, body)

@@ -44,7 +44,10 @@ _FETCH_OWNER: Final = {"FetchOwner": True}
 
 
 class Requests:
-    """Builds botocore's arguments for the calls on one bucket, with ExpectedBucketOwner and RequestPayer."""
+    """Builds botocore's arguments for the calls on one bucket.
+
+    They include ExpectedBucketOwner and RequestPayer if the connection requires these.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._common: dict[str, Any] = {"Bucket": connection.bucket}

@@ -225,7 +225,7 @@ def _joined(raw: tuple[tuple[bytes, bytes], ...]) -> dict[bytes, bytes]:
 
 
 def _before_any_byte(error: aiohttp.ClientError) -> bool:
-    """True if a connection was made, and was closed before the first byte of the answer."""
+    """True if the error means that a connection was made, but closed before the first byte of the answer."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
