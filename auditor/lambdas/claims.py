@@ -30,7 +30,7 @@ new ones."""
 
 
 class BucketBusy(Exception):  # noqa: N818 - the invocation waits, and no user sees it
-    """The bucket cannot be claimed now, because another run has it."""
+    """Raised if the bucket cannot be claimed now, because another run has it."""
 
 
 @dataclass(frozen=True, slots=True)

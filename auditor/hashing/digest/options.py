@@ -34,7 +34,8 @@ class HashOptions:
     executor: Executor | None = None
     """Threads that hash buffers while the event loop reads; None to hash on the event loop."""
     memory: InFlightBudget | None = None
-    """Budget of memory from which an object borrows the buffers of further streams; None for a budget of its own."""
+    """Budget of memory from which an object borrows the buffers of further streams; None to give the object its own
+    budget."""
     stop: Callable[[], object] | None = None
     """Returns a true value when the hashing must pause. Called between buffers, and from time to time while a read
     waits; None if nothing can stop the hashing."""

@@ -16,7 +16,7 @@ from auditor.model.object import AnyVersion
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """All bytes of the object were read and hashed.
+    """The result for an object whose bytes were all read and hashed.
 
     digests: lower-case hex by algorithm. bytes_read: number of bytes read, repeated reads included.
     """
@@ -35,7 +35,9 @@ class Hashed:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The digest of the object's bytes differs from S3's checksum. Such a digest must not be recorded in the ledger."""
+    """The result for an object whose bytes have another digest than S3's checksum. The ledger must not record this
+    digest.
+    """
 
     task: HashTask
     algorithm: str
@@ -49,7 +51,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The hashing was stopped before it reached the object's end."""
+    """The result for an object whose hashing was stopped before the object's end."""
 
     task: HashTask
     checkpoint: Mapping[str, Any] | None
@@ -64,7 +66,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The listed version of the object no longer exists.
+    """The result for an object whose listed version no longer exists.
 
     code: `Overwritten`, or `Vanished` after a deletion.
     """
@@ -75,7 +77,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Unhashable:
-    """The bytes of the object cannot be read by any retry.
+    """The result for an object whose bytes no retry can read.
 
     code: `archived`, or `SSE-C` if a customer's key encrypts the object.
     """
@@ -86,7 +88,7 @@ class Unhashable:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The object could not be read.
+    """The result for an object that could not be read.
 
     code: S3's error code, `ByteCount` or `SizeDiffers`. retryable: True if another attempt may succeed.
     """

@@ -73,8 +73,8 @@ def _first_line(bucket: str, ref: AnyVersion, item: Item | None) -> list[LedgerR
 
 
 def _names(bucket: str, ref: AnyVersion) -> list[Name]:
-    """Return the names (pk, sk) of the items that may have digests of an object version: with its version ID, and with
-    NULL.
+    """Return the names (pk, sk) of the items that may have digests of an object version: the item with the version's
+    ID, and the item for an unknown version ID (NULL).
     """
     versions = dict.fromkeys((ref.version_id or NULL, NULL))
     return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]

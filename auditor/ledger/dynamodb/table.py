@@ -41,7 +41,7 @@ R = TypeVar("R")
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
-    """DynamoDB made no write, because a condition of the write did not hold.
+    """Raised if DynamoDB refuses a write, because a condition of the write does not hold.
 
     at: the indexes of the refused changes, if the write was a transaction.
     """
