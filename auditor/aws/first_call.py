@@ -64,7 +64,10 @@ class FirstCallGate:
             self._lock.release()
 
     def give_up(self, attempts: int, caught_exception: Exception | None = None, **_: Any) -> None:
-        """Raise a first call's exception after ATTEMPTS attempts without a connection, or after one that timed out."""
+        """End the retries of a client's first call by raising its exception, if it gets no connection.
+
+        This comes after ATTEMPTS attempts, or after one that timed out.
+        """
         most = 1 if isinstance(caught_exception, ConnectTimeoutError) else ATTEMPTS
         if not self._answered and attempts >= most and isinstance(caught_exception, NoConnection):
             raise caught_exception

@@ -64,7 +64,10 @@ def make_session(profile: str | None, region: str | None) -> boto3.Session:
 
 
 def core_session(profile: str | None) -> Any:
-    """Make a botocore session, for callers that need no client. Raises the errors of make_session()."""
+    """Make a botocore session, for callers that need no client.
+
+    Raises CredentialsError for a missing profile, UsageError for unusable AWS files.
+    """
     with _configuration(profile):
         core = with_shared_models(botocore.session.Session(profile=profile))
         core.get_scoped_config()  # raises for a missing profile now, instead of at the first use
