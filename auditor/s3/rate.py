@@ -136,12 +136,12 @@ class RateLimit:
         return RateStatistics(self._rate, self._now.answers, self._now.refusals, self._incurable.share)
 
     async def take(self) -> None:
-        """Take the next turn, and wait for it."""
+        """Take the next turn in the row of callers, and wait until it comes."""
         if self._interval and (wait := self.turn()) > 0:
             await self._sleep(wait)
 
     def turn(self) -> float:
-        """Take the next turn, and return the seconds until it comes."""
+        """Take the next turn in the row of callers, and return the seconds until it comes."""
         now = self._clock()
         turn = max(self._next_turn, now - BURST_SECONDS)
         self._next_turn = turn + self._interval

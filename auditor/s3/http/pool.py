@@ -190,7 +190,7 @@ class Pool(Generic[K]):
         return connection
 
     def _replaced(self, connection: K) -> K:
-        """Return a new connection in place of this used one, which is closed."""
+        """Close this used connection, and return a new one in its place."""
         self._all.discard(connection)
         new = self._made()
         self._all.add(new)
