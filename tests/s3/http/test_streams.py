@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import aiohttp
 import pytest
 
-from auditor.s3.http.aiohttp import AiohttpTransport
+from auditor.s3.http.aiohttp import AiohttpStream, AiohttpTransport
 from auditor.s3.http.base import (
     LARGEST_BODY,
     BrokenAnswerError,
@@ -18,6 +20,7 @@ from auditor.s3.http.base import (
     TransportError,
     TransportTimeoutError,
 )
+from auditor.s3.http.delivery import Flow
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import get, pieces
 from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
@@ -105,6 +108,25 @@ async def test_stream_falls_silent() -> None:
             async with transport.stream(get()) as stream:
                 assert [chunk async for chunk in pieces(stream, 9)] == [b"part"]
         await server.until(lambda it: it.open == 0)
+
+
+class Late:
+    """A body whose limit has ended, before its reader is told."""
+
+    async def read(self, size: int) -> bytes:
+        await asyncio.sleep(60)
+        return b""
+
+    def exception(self) -> Exception:
+        return aiohttp.SocketTimeoutError()
+
+
+async def test_both_limits_end_at_once() -> None:
+    """On a busy machine our own limit may end before aiohttp tells the reader of its limit."""
+    response = SimpleNamespace(status=200, version=aiohttp.HttpVersion11, reason="OK", raw_headers=(), content=Late())
+    stream = AiohttpStream(cast(aiohttp.ClientResponse, response), 0.0, Flow(1, 1))
+    with pytest.raises(TransportTimeoutError):
+        await stream.readinto(memoryview(bytearray(5)))
 
 
 @pytest.mark.parametrize("wrong", [b"xyz\r\n", b"1\r\nabc\r\n", b"fffffffffffffffff\r\n"])
