@@ -74,7 +74,7 @@ class Deployment:
             env=environ,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=900,  # a busy machine takes minutes
             check=False,
         )
         said = done.stdout + done.stderr

@@ -36,7 +36,7 @@ class Poller:
         self._local = local
         self._sources = tuple(sources)
 
-    def drain(self, seconds: float = 60.0) -> None:
+    def drain(self, seconds: float = 600.0) -> None:
         """Until nothing waits, is hidden or delayed in any of the queues. Raises TimeoutError."""
         until = time.monotonic() + seconds
         while any(self.waiting(source.queue_url) for source in self._sources):

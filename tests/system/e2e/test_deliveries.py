@@ -46,21 +46,25 @@ def queues(request: pytest.FixtureRequest, deployment: Deployment) -> Iterator[Q
 
 @pytest.fixture
 def impatient(deployment: Deployment, queues: Queues) -> Iterator[None]:
-    """The hash queue with a visibility timeout of a few seconds, and no more than two receipts."""
+    """The hash queue with a visibility timeout of less than half a minute, and no more than two receipts."""
     sqs, url = queues.sqs, queues.at(deployment.outputs()["HashQueueUrl"])
     names = ["VisibilityTimeout", "RedrivePolicy"]
     before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
     policy = json.dumps(json.loads(before["RedrivePolicy"]) | {"maxReceiveCount": 2})
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "12", "RedrivePolicy": policy})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "26", "RedrivePolicy": policy})
     yield
     sqs.set_queue_attributes(QueueUrl=url, Attributes=before)
 
 
 @pytest.fixture
 def stubbed(stub: StubServer, make: Make, bucket: str) -> System:
-    """The worker reads from the stub, where the bucket is too, and has few seconds for it."""
+    """The worker reads from the stub, where the bucket is too. Its margin is a minute away, and it is killed first."""
+    return reading(make, stub, bucket, 90.0)
+
+
+def reading(make: Make, stub: StubServer, bucket: str, seconds: float) -> System:
     stub.world.add(bucket)
-    return make(hashing={"timeout": 8.0, "variables": {"AWS_ENDPOINT_URL_S3": stub.url}})
+    return make(hashing={"timeout": seconds, "variables": {"AWS_ENDPOINT_URL_S3": stub.url}})
 
 
 def put(stub: StubServer, bucket: str, key: str, data: bytes) -> HashTask:
@@ -181,8 +185,9 @@ def first_time(keys: set[str], fault: Fault) -> Plan:
 
 @pytest.mark.usefixtures("impatient")
 def test_whatever_befalls_them_no_message_is_lost_and_no_object_has_two_digests(
-    stubbed: System, stub: StubServer, bucket: str
+    make: Make, stub: StubServer, bucket: str
 ) -> None:
+    stubbed = reading(make, stub, bucket, 24.0)  # a read that stalls lasts until the margin, twelve seconds
     chance = random.Random(7)
     data = {f"key-{number:02}": chance.randbytes(chance.randrange(200_000)) for number in range(24)}
     tasks = {key: put(stub, bucket, key, content) for key, content in data.items()}
@@ -201,7 +206,7 @@ def test_whatever_befalls_them_no_message_is_lost_and_no_object_has_two_digests(
     ]
     for body in sent:
         stubbed.send("HashQueueUrl", body)
-    stubbed.poller.drain(120.0)
+    stubbed.poller.drain()
     del data["key-20"]
     current = tasks | newer
     assert stubbed.identities(bucket) == {
