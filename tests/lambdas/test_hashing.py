@@ -25,7 +25,6 @@ from auditor.hashing.worker.options import WorkerOptions
 from auditor.lambdas.handover import DEADLINE
 from auditor.lambdas.hashing import HashingFunction
 from auditor.ledger.dynamodb.ledger import create_table
-from auditor.ledger.dynamodb.shards import own_name
 from tests.support.deadline import Deadline
 from tests.support.fakes.hashing import etag_of
 from tests.support.log_lines import logged
@@ -59,7 +58,7 @@ class Cloud:
         """The ledger's digests; the names of all other items begin with a space or a minus."""
         table = self.environ["AUDITOR_LEDGER"].removeprefix("dynamodb:")
         found: list[dict[str, Any]] = self.client("dynamodb").scan(TableName=table)["Items"]
-        return [dict(one) for one in map(own_name, found) if one["sk"]["S"][0] not in " -"]
+        return [one for one in found if one["sk"]["S"][0] not in " -"]
 
     def letters(self) -> list[dict[str, Any]]:
         url = self.environ["AUDITOR_DEAD_LETTER_QUEUE"]

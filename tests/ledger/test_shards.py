@@ -15,7 +15,7 @@ import boto3
 import pytest
 
 from auditor.aws.client import ThreadedClient, open_client
-from auditor.errors import CallFailed, LedgerReadOnlyError
+from auditor.errors import CallFailed, LedgerError, LedgerReadOnlyError
 from auditor.ledger.base import Event, Ledger
 from auditor.ledger.dynamodb.items import WHOLE_KEY
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
@@ -109,11 +109,11 @@ class Seen:
 
 
 @asynccontextmanager
-async def opened(url: str, table: str, *denied: str) -> AsyncIterator[tuple[Ledger, Seen]]:
+async def opened(url: str, table: str, *denied: str, shards: bool = True) -> AsyncIterator[tuple[Ledger, Seen]]:
     async with open_client("dynamodb", threads=16, region=None, endpoint_url=url, profile=None) as client:
         seen = Seen(client)
         seen.denied = {*denied}
-        ledger = DynamoLedger(table, cast(ThreadedClient, seen))
+        ledger = DynamoLedger(table, cast(ThreadedClient, seen), shards=shards)
         await ledger.probe()
         yield ledger, seen
 
@@ -152,32 +152,54 @@ async def test_verifying_reads_no_history(table: Any) -> None:
 async def test_table_that_was_begun_without_shards_goes_on_so(table: Any) -> None:
     """Auditors of the schema that its item names read and write it still."""
     table.put(pk=f"bucket/{KEY}", sk="v1#etag", hashed_at="2026", sha256=SHA)
-    async with opened(table.url, table.name) as (ledger, seen):
+    with pytest.raises(LedgerError, match="has items without shards: leave \\?shards out"):
+        async with opened(table.url, table.name):
+            pass
+    async with opened(table.url, table.name, shards=False) as (ledger, seen):
         await ledger.record(ENTRY)
         assert table.schema() == 2
         assert table.partitions_of("#etag") == {f"bucket/{KEY}"}
         (found,) = await all_subjects(ledger)
         assert {one.version_id for one in found.versions} == {"null", "v1"}
-        assert seen.asked["Scan"] > 1
-    async with opened(table.url, table.name) as (ledger, seen):
+        assert seen.asked["Scan"]
+    async with opened(table.url, table.name, shards=False) as (ledger, seen):
         assert await ledger.subject("bucket", KEY) == found
         assert len(await lines(ledger)) == 2
         assert not seen.asked["Scan"]
 
 
-@pytest.mark.parametrize(("denied", "schema"), [((), 3), (("Scan",), 2)])
-async def test_new_table_has_shards_if_the_role_may_see_that_it_is_empty(
-    table: Any, denied: tuple[str, ...], schema: int
-) -> None:
-    async with opened(table.url, table.name, *denied) as (ledger, _), opened(table.url, table.name) as (late, _):
-        await ledger.record(ENTRY)
-        assert table.schema() == schema
-        await late.record(replace(ENTRY, key="b"))  # it had seen an empty table, too
+async def test_table_keeps_the_shards_that_it_was_begun_with(table: Any) -> None:
+    async with opened(table.url, table.name, shards=False) as (late, _):  # it has seen an empty table
+        async with opened(table.url, table.name) as (ledger, seen):
+            assert (table.schema(), seen.asked["Scan"]) == (3, 1)
+            await ledger.record(ENTRY)
+        await late.record(replace(ENTRY, key="b"))
         assert await late.subject("bucket", KEY) is not None
-    assert all(("/" in pk) == (schema == 2) for pk in table.partitions_of("null#etag"))
+    async with opened(table.url, table.name, "Scan", shards=False) as (ledger, _):
+        assert [one.key for one in await all_subjects(ledger)] == [KEY, "b"]
+    async with opened(table.url, table.name, "Scan"):
+        pass
+    assert {"/" in pk for pk in table.partitions_of("null#etag")} == {False}
+
+
+async def test_two_begin_a_table_at_once_and_the_first_one_decides(table: Any) -> None:
+    asking = open_client("dynamodb", threads=1, region=None, endpoint_url=table.url, profile=None)
+    async with opened(table.url, table.name, shards=False) as (first, _), asking as client:
+
+        class Overtaken(Seen):
+            async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+                answer = await super().call(operation, **arguments)
+                if operation == "Scan":
+                    await first.record(ENTRY)
+                return answer
+
+        late = DynamoLedger(table.name, cast(ThreadedClient, Overtaken(client)), shards=True)
+        with pytest.raises(LedgerError, match="has items without shards"):
+            await late.probe()
+    assert table.schema() == 2
 
 
 async def test_writes_that_are_denied_are_told_as_a_ledger_that_can_be_read(table: Any) -> None:
-    async with opened(table.url, table.name, "UpdateItem") as (ledger, _):
+    async with opened(table.url, table.name, "UpdateItem", shards=False) as (ledger, _):
         with pytest.raises(LedgerReadOnlyError, match="allow dynamodb:UpdateItem"):
             await ledger.note("bucket", [Event(key=KEY, at="2026", what="missing")])

@@ -35,12 +35,11 @@ REPORT_CALLS: Final = ("s3:GetObject", "s3:PutObject")
 STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
 """Actions on the run folders. At level exposure the role may only write; the reports bucket's policy allows reading."""
 
-LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan")
-"""A Scan of one item tells whether a table without a schema is empty, and so begins with the present schema."""
+LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
 LEDGER_WRITES: Final = ("dynamodb:UpdateItem",)
 LEDGER_SCANS: Final = ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan")
-"""Actions with which `verify` reads the ledger's records of a bucket; it needs no BatchGetItem. It scans a table of an
-earlier schema."""
+"""Actions with which `verify` reads the ledger's records of a bucket; it needs no BatchGetItem. It scans a table
+without shards."""
 
 QUEUE_CALLS: Final = {
     "SendMessageBatch": "sqs:SendMessage",

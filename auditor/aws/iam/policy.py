@@ -103,7 +103,7 @@ def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> 
 
 def table_of(ledger: str | None) -> str | None:
     """Return the table's name or ARN in the URI of a DynamoDB ledger; None for another kind of ledger, or for None."""
-    return ledger.partition(":")[2] if ledger and ledger.startswith("dynamodb:") else None
+    return ledger.partition(":")[2].partition("?")[0] if ledger and ledger.startswith("dynamodb:") else None
 
 
 def _target_statements(targets: Sequence[Target], access: Access, arns: Arns) -> list[dict[str, Any]]:

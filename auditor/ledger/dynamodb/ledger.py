@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, DigestConflict
@@ -20,6 +20,9 @@ from auditor.s3.json_calls import open_json_client
 
 Clock = Callable[[], float]
 
+BEGIN_SHARDS: Final = "?shards"
+"""The end of a table's name that asks for shards. No name of a table has a question mark."""
+
 
 class DynamoLedger:
     """A ledger in one DynamoDB table. Its writes are conditional, and never replace a digest."""
@@ -31,12 +34,15 @@ class DynamoLedger:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Clock = time.time,
+        shards: bool = False,
     ) -> None:
+        """shards: True to begin shards in an empty table (see shards.py)."""
+        self._shards = shards
         self._table = Table(table, client, sleep, clock)
         self._clock = clock
 
     async def probe(self) -> None:
-        await self._table.probe()
+        await self._table.probe(shards=self._shards)
 
     async def known(
         self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
@@ -97,13 +103,15 @@ async def open_dynamodb(
 ) -> AsyncIterator[Ledger]:
     """Open the DynamoDB ledger in the table `name`, which must exist (create_table).
 
+    name: ends with `?shards` to begin shards in an empty table; a table that has shards keeps them without it.
     region, endpoint_url, profile: for the AWS client; None for the SDK's defaults. clock: returns seconds since the
     epoch, by which leases expire.
     """
     async with open_json_client(
         "dynamodb", threads=THREADS, region=region, endpoint_url=endpoint_url, profile=profile
     ) as client:
-        ledger = DynamoLedger(name, client, clock=clock)
+        table = name.removesuffix(BEGIN_SHARDS)
+        ledger = DynamoLedger(table, client, clock=clock, shards=table != name)
         await ledger.probe()
         yield ledger
 

@@ -29,8 +29,8 @@ _CANCELLED: Final = "TransactionCanceledException"
 _TRANSIENT: Final = frozenset({"TransactionConflictException", "TransactionInProgressException", "InternalServerError"})
 _PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThroughputExceeded")
 SCHEMA_VERSION: Final = 3
-"""The present version of the layout of items. Version 2 had no shards; version 1 also had no seals, and no item for
-this number. A table keeps the layout that its first writer chose."""
+"""The version of the layout of items in a table with shards. Version 2 has no shards; version 1 also had no seals,
+and no item for this number. A table keeps the layout that its first writer chose."""
 _UNSHARDED: Final = 2
 _SCHEMA: Final = ("-", "-")
 """Name (pk and sk) of the item that holds the table's schema version. No other item has this name, because no bucket is
@@ -169,11 +169,12 @@ class Table:
         updates = [{"Update": {"TableName": self.name, **self._arguments(change)}} for change in changes]
         await self._call("TransactWriteItems", TransactItems=updates)
 
-    async def probe(self) -> None:
+    async def probe(self, *, shards: bool = False) -> None:
         """Read the table's schema version at the start of a run, so that a missing table or permission shows now, not
         later.
 
-        Raises LedgerError, also if a newer release has written the table.
+        shards: True to begin shards, if the table is empty. Raises LedgerError, also if a newer release has written the
+        table, or if shards are wanted in a table that has items without.
         """
         version = number(await self.get(_SCHEMA) or {}, "schema") or 0
         if version > SCHEMA_VERSION:
@@ -181,19 +182,16 @@ class Table:
                 f"the ledger table {self.name!r} was written by a newer auditor (schema {version}): upgrade this one"
             )
         self._declared = version >= _UNSHARDED
-        self.sharded = version == SCHEMA_VERSION or (version == 0 and await self._is_empty())
-
-    async def _is_empty(self) -> bool:
-        """True if the table has no item. False if the permission to scan is missing, because the table may then be one
-        of an earlier release.
-        """
-        try:
-            answer = await self._call("Scan", TableName=self.name, Limit=1, ConsistentRead=True)
-        except LedgerError as error:
-            if not is_denied(error):
-                raise
-            return False
-        return not answer["Items"]
+        self.sharded = version == SCHEMA_VERSION
+        if shards and not self.sharded:
+            if (await self._call("Scan", TableName=self.name, Limit=1, ConsistentRead=True))["Items"]:
+                raise LedgerError(
+                    f"the ledger table {self.name!r} has items without shards: leave ?shards out, or name an empty one"
+                )
+            self.sharded = True
+            await self._declare()
+            if not self.sharded:  # another process has begun the table without
+                await self.probe(shards=True)
 
     async def _declare(self) -> None:
         """Write the schema version into a table that has none. This happens once, before the first item of this
@@ -294,8 +292,3 @@ def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
     absent = "make it (pk and sk, strings), or fix --ledger and --region"
     kind = LedgerReadOnlyError if failure.code in DENIED and action in _WRITES else LedgerError
     return kind(explain(name, failure, allow=f"dynamodb:{action}", absent=absent))
-
-
-def is_denied(error: LedgerError) -> bool:
-    """True if a call failed because this process lacks a permission."""
-    return isinstance(error.__cause__, CallFailed) and error.__cause__.code in DENIED

@@ -180,12 +180,6 @@ def leave_a_part(account: Account, run: str) -> None:
     account.client("s3").put_object(Bucket=account.reports, Key=f"{parts}00001.jsonl.gz", Body=b"half of it")
 
 
-def forget_schema(account: Account) -> None:
-    """Leave the table as an auditor without schemas wrote it, or as it is before its first item."""
-    table = account.stack.resolve({"Ref": "Ledger"})
-    account.client("dynamodb").delete_item(TableName=table, Key={"pk": {"S": "-"}, "sk": {"S": "-"}})
-
-
 async def hash_all(account: Account) -> None:
     """What audits have sent; and a message that is malformed, with the dead letters' queue and without it."""
     variables = account.variables("HashingLambdaFunction")
@@ -208,7 +202,6 @@ async def test_the_hashing_role_allows_what_the_worker_asks_for(account: Account
     await service.handle({}, around())
     await service.handle({"bucket": AUDITED, "versions": True}, around())
     account.recording.asked_for.clear()
-    forget_schema(account)
     await hash_all(account)
     assert account.recording.asked_for == account.allowed("HashingRole") - NOT_SEEN
 
@@ -225,8 +218,6 @@ async def test_the_verifying_role_allows_what_verifying_asks_for(account: Accoun
     service = VerifyFunction(account.variables("VerifyLambdaFunction"))
     for versions in (False, True):
         await service.handle({"bucket": AUDITED, "versions": versions, "max_age": "1d"}, around())
-    forget_schema(account)
-    await service.handle({"bucket": AUDITED}, around())
     await tell_and_hand_on(account, "VerifyLambdaFunction")
     # Without it S3 answers 403 and not 404 when a report is not there.
     missing = {(account.reports, "s3:ListBucket")}
