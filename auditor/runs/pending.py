@@ -43,9 +43,10 @@ class LineBatch:
 class PendingLines:
     """Holds the lines of a run until a thread writes them to disk, and divides them into parts.
 
-    The methods are cheap, and any thread may call them. first: number of the first part. mark: the position of the run
-    before the first line. tally: the run's counts; the caller counts an object before it hands over the object's lines.
-    A part ends when it has part_lines lines of one kind, or has been open for part_seconds.
+    The methods are cheap, and any thread may call them. first: number of the first part. mark: the last key before the
+    first line, and the counts up to it. tally: the run's counts; the caller counts an object before it hands over the
+    object's lines. A part ends when it has part_lines lines of one kind (objects or findings, for example), or has been
+    open for part_seconds.
     """
 
     def __init__(
