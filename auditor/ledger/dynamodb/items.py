@@ -105,7 +105,7 @@ def sound_row(bucket: str, key: str, item: Item) -> LedgerRow:
 
 
 def version_and_etag(item: Item) -> tuple[str, str]:
-    """Return the version ID and the ETag of an item: from its sort key, or from attributes if that holds only a digest."""
+    """Return the version ID and the ETag of an item: from its sort key, or from attributes if that is only a digest."""
     version, _, etag = item["sk"]["S"].partition("#")
     return text(item, "version_id") or version, text(item, "etag") or etag
 
