@@ -28,7 +28,10 @@ _ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy, "ve
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the least IAM policy for an audit, or for a deployed role, on stdout, and remarks on it on stderr."""
+    """Print the least-privilege IAM policy on stdout, and remarks on it on stderr.
+
+    It is the policy for an audit from the command line, or with --role the policy of one of the functions' roles.
+    """
     settings = settings_of(options)
     targets = targets_of(options, settings)
     deployment = _deployment(options, settings)

@@ -64,7 +64,8 @@ def partition(bucket: str, key: str) -> str:
 def identity(version_id: str | None, etag: str) -> str:
     """Return the sk of the item with an object version's digests: "version#etag".
 
-    The sk is a hash of both if this text is too long, is ambiguous, or sorts before DIGESTS.
+    If that text is too long or ambiguous, or would sort among the items that are no digests (before DIGESTS), the sk is
+    a hash of version ID and ETag.
     """
     version = version_id or NULL
     plain = f"{version}#{etag}"

@@ -212,9 +212,9 @@ def _etag(action: str, answer: Response) -> str:
 
 
 def open_objects(connection: Connection, kept: KeptTransports | None = None) -> BucketObjects | None:
-    """Return an object that makes the store's calls on the connection's bucket; None if only the SDK can make them.
+    """Return a client without the SDK for the run store in the connection's bucket; None if only the SDK can do it.
 
-    Nothing is called yet. kept: connections to reuse, which stay open after close(); None for new ones.
+    It makes no call yet. kept: connections to reuse, which stay open after close(); None for new ones.
     """
     configuration, origin = plain(connection.profile), plain_origin(connection)
     if configuration is None or origin is None:

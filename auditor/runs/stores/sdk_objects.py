@@ -56,6 +56,6 @@ class SdkObjects:
 
 
 def open_objects(connection: Connection) -> SdkObjects:
-    """Return an object that makes the store's calls on the connection's bucket, by boto3. Nothing is called yet."""
+    """Return a client of boto3 for the run store in the connection's bucket. It makes no call yet."""
     client = make_client("s3", connection, endpoint_url=connection.endpoint_url, attempts=ATTEMPTS)
     return SdkObjects(client, connection.bucket)
