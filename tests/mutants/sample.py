@@ -258,7 +258,10 @@ def _try(sample: Sequence[Change], tests: Sequence[str]) -> None:
             stderr=subprocess.STDOUT,
         )
     if ended.returncode:
-        raise SystemExit(f"mutmut could not run: the end of {log.name} says why, unless it stands above")
+        raise SystemExit(
+            f"mutmut could not run: see above, or the end of {log.name}. If it failed to collect stats, a test "
+            f"fails in its copy: cd mutants && MUTANT_UNDER_TEST=stats {sys.executable} -m pytest -x {' '.join(tests)}"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
