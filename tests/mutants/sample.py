@@ -42,10 +42,8 @@ cli(sys.argv[2:])
 """Runs `mutmut` with the folders of tests that its first argument names; its own settings fix them."""
 SURVIVED: Final = frozenset({0, 5, 33})
 """mutmut's codes for a change that the tests passed with, and for one that no test reaches."""
-ENDLESS: Final = frozenset({-24, 24, 36, 152, 255})
-"""mutmut's codes for tests that did not end in time."""
-NOTICED: Final = ENDLESS | {1, 3, -9, -11}
-"""Besides, its codes for failed tests and for a process that died."""
+NOTICED: Final = frozenset({1, 3, -24, 24, 36, 152, 255, -9, -11})
+"""mutmut's codes for failed tests, for tests that did not end in time, and for a process that died."""
 ELSEWHERE: Final = {"model": "verdict"}
 """The rooms of the list whose tests lie in another room's folder: the policy's are among the verdict's."""
 
@@ -95,8 +93,6 @@ class Verdict:
     """How a sample came out."""
 
     noticed: int = 0
-    endless: int = 0
-    """How many of those noticed never ended."""
     listed: int = 0
     survivors: list[Change] = field(default_factory=list)
     wrong_entries: list[str] = field(default_factory=list)
@@ -115,8 +111,7 @@ class Verdict:
 
     def __str__(self) -> str:
         return (
-            f"tried {self.tried}: noticed {self.noticed} ({self.endless} never ended), "
-            f"survived and listed as equal in effect {self.listed}, "
+            f"tried {self.tried}: noticed {self.noticed}, survived and listed as equal in effect {self.listed}, "
             f"survived and unlisted {len(self.survivors)} ({self.share:.1%}; at most {TOLERATED:.0%} may)"
         )
 
@@ -191,7 +186,6 @@ def judged(codes: Mapping[Change, int | None], equals: Sequence[Equal], changes:
             raise SystemExit(f"mutmut did not try {change.name} (its code is {code}): run it again")
         if code in NOTICED:
             verdict.noticed += 1
-            verdict.endless += code in ENDLESS
             if change in listed:
                 verdict.wrong_entries.append(f"a test notices it, so it is not equal in effect: {listed[change]}")
         elif change in listed:
