@@ -197,6 +197,12 @@ async def test_item_deleted_between_the_refusal_and_the_read_is_written() -> Non
     assert client.asked[1].ConsistentRead is True
 
 
+async def test_record_of_a_key_has_what_was_written_just_before() -> None:
+    client = Answers({"Items": [item("null#e")]})
+    assert await ledger_of(client).subject("b", "k") is not None
+    assert client.asked[0].ConsistentRead is True
+
+
 async def test_table_that_is_named_by_its_arn(moto_url: str) -> None:
     await create_table("by-arn", endpoint_url=moto_url)
     arn = boto3.client("dynamodb", endpoint_url=moto_url).describe_table(TableName="by-arn")["Table"]["TableArn"]

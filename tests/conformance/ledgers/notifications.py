@@ -116,6 +116,14 @@ async def versions_stand_in_the_order_of_their_notifications_not_of_their_hashin
 
 
 @opened
+async def versions_stand_in_the_order_of_notifications_that_have_no_sequencer(ledger: Ledger) -> None:
+    await ledger.record_many([replace(ENTRY, version_id=version) for version in ("v1", "v2")])
+    for number, version, order in ((1, "v2", None), (2, "v1", ["v2", "v1"]), (3, "v2", ["v1", "v2"])):
+        await ledger.arrived("bucket", replace(NOTICE, sequencer="", version_id=version, at=f"2026-01-0{number}"))
+        assert order is None or [one.version_id for one in (await subject(ledger)).versions] == order
+
+
+@opened
 async def version_that_was_written_back_is_the_last_one_again(ledger: Ledger) -> None:
     for number, etag in enumerate(("a", "b", "a")):
         await ledger.arrived("bucket", replace(NOTICE, sequencer=f"0{number + 1}", etag=etag))
@@ -203,6 +211,14 @@ async def version_that_nobody_recorded_and_that_is_left_keeps_the_key(ledger: Le
     await removal(ledger, "v2", "15")
     found = await subject(ledger)
     assert (found.deleted_at, found.unrecorded) == ("2026-01-11T00:00:00Z", False)
+
+
+@opened
+async def null_version_is_newer_than_a_deletion_for_good_without_a_sequencer(ledger: Ledger) -> None:
+    await ledger.note("bucket", [Event(key=KEY, at="2026-01-11T00:00:00Z", what="deleted", version_id="null")])
+    await ledger.record(replace(ENTRY, hashed_at="2026-01-10T23:59:00Z"))
+    await ledger.arrived("bucket", replace(NOTICE, version_id="null"))
+    assert [one.removed_at for one in (await subject(ledger)).versions] == [None]
 
 
 @opened

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,21 @@ def test_count_beyond_half_a_gigabyte_of_bits_is_kept(name: str) -> None:
     digest = ResumableDigest(name, ResumableDigest(name).state(), 5 * 2**40)
     digest.update(memoryview(bytes(BLOCK)))
     assert digest.count == 5 * 2**40 + BLOCK
+
+
+@pytest.mark.parametrize(
+    ("words", "word", "offsets"),
+    [
+        (4, ctypes.c_uint32, (0, 16, 20, 88)),
+        (5, ctypes.c_uint32, (0, 20, 24, 92)),
+        (8, ctypes.c_uint64, (0, 64, 72, 208)),
+    ],
+    ids=["MD5_CTX", "SHA_CTX", "SHA512_CTX"],
+)
+def test_struct_is_laid_out_as_in_openssls_header(words: int, word: type[Any], offsets: tuple[int, ...]) -> None:
+    made = resumable._context(words, word)
+    assert tuple(getattr(made, name).offset for name in ("words", "low", "high", "held")) == offsets
+    assert ctypes.sizeof(made) > offsets[-1] + ctypes.sizeof(ctypes.c_uint)
 
 
 def test_no_state_within_a_block() -> None:

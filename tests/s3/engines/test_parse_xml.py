@@ -46,6 +46,12 @@ def test_acl_of_which_half_would_be_lost(name: str) -> None:
     assert (caught.value.action, caught.value.code) == ("GetObjectAcl", "Malformed")
 
 
+def test_word_that_is_no_boolean_is_named_and_cut() -> None:
+    with pytest.raises(CallFailed) as caught:
+        documents.page(ListQuery(), f"<r><IsTruncated>{'maybe' * 5}</IsTruncated></r>".encode())
+    assert caught.value.message == f"IsTruncated is {'maybe' * 4!r}, which is neither true nor false"
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_page_of_which_half_would_be_lost(name: str) -> None:
     with pytest.raises(CallFailed) as caught:
