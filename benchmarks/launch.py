@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import subprocess
@@ -55,7 +56,12 @@ class Server:
 
 @contextmanager
 def serving() -> Iterator[Server]:
-    """Start a server in its own process."""
+    """Start a server in its own process. Our modules are compiled before, as an installation does it.
+
+    Otherwise each client would compile them where PYTHONDONTWRITEBYTECODE is set: half of a small audit's CPU more.
+    """
+    for folder in ("auditor", "benchmarks"):
+        compileall.compile_dir(ROOT / folder, quiet=1)
     command = [sys.executable, "-m", "benchmarks.server"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None

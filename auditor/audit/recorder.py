@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from auditor.config.settings import Settings
-from auditor.hashing.queue.send import Dispatcher
-from auditor.hashing.status import HashStatus, HashStatusFinder
 from auditor.model.finding import Verdict
 from auditor.model.json_text import plain
 from auditor.model.object import Evidence, ObjectRef
@@ -21,6 +19,10 @@ from auditor.rules.judge import Judge
 from auditor.runs.folder import RunFolder
 from auditor.runs.tally import CALLS, Tally
 from auditor.s3.gather import Gathered
+
+if TYPE_CHECKING:
+    from auditor.hashing.queue.send import Dispatcher
+    from auditor.hashing.status import HashStatus, HashStatusFinder
 
 _HASHED: Final = frozenset({"known", "hashed_now"})
 

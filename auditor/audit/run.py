@@ -13,19 +13,17 @@ from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar, ask_bucket, check_budget, listed_by, load_run, permits_of
-from auditor.audit.hashing import open_fixity, write_routed
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.errors import RunStopped
-from auditor.hashing.digest.streams import MOST
-from auditor.hashing.queue.send import Dispatcher
+from auditor.hashing.limits import STREAMS
 from auditor.model.bucket import BucketFacts
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
@@ -50,6 +48,10 @@ from auditor.s3.listing import pages
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
+
+if TYPE_CHECKING:
+    from auditor.hashing.queue.send import Dispatcher
+    from auditor.hashing.status import HashStatusFinder
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -96,7 +98,7 @@ class Audit:
         self._ceiling, permits = permits_of(settings)
         self._rate = RateLimit(settings.max_rate)
         self._caller = caller_of(target.bucket, settings, self._rate, permits)
-        spare = (settings.streams or MOST) if settings.hash else 0  # for an object that several streams read
+        spare = (settings.streams or STREAMS) if settings.hash else 0  # for an object that several streams read
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         ledger = places.ledger is not None
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
@@ -178,16 +180,7 @@ class Audit:
                 raise self._stopped(folder.uri)
             self._caller.permits.assume_open(engine.open_connections)
             dispatcher = self._dispatcher()
-            fixity = open_fixity(
-                target.bucket,
-                settings,
-                self._places,
-                engine,
-                stack,
-                rate=self._rate,
-                concurrency=self._ceiling,
-                stop=self._stop,
-            )
+            fixity = self._fixity(engine, stack)
             recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
             if self._began is not None:
                 self._began(self.run_id)
@@ -299,6 +292,8 @@ class Audit:
             return result
         if recorder.tally.routed["objects"]:
             await self._save(folder, folder.save)
+            from auditor.audit.hashing import write_routed
+
             account = facts.account if isinstance(facts.account, str) else None
             target, region = self._target, self._connection.region
             write = partial(write_routed, self._places, settings, target, self.run_id, region, account)
@@ -312,10 +307,29 @@ class Audit:
         await self._save(folder, lambda: folder.finish(result, page, update_latest=True))
         return result
 
+    # An audit without a ledger does not import the modules that hash: the import takes a tenth of a small audit's CPU.
+    def _fixity(self, engine: Engine, stack: AsyncExitStack) -> HashStatusFinder | None:
+        if self._places.ledger is None:
+            return None
+        from auditor.audit.hashing import open_fixity
+
+        return open_fixity(
+            self._target.bucket,
+            self._settings,
+            self._places,
+            engine,
+            stack,
+            rate=self._rate,
+            concurrency=self._ceiling,
+            stop=self._stop,
+        )
+
     def _dispatcher(self) -> Dispatcher | None:
         settings, places = self._settings, self._places
         if places.ledger is None or places.queue is None:
             return None
+        from auditor.hashing.queue.send import Dispatcher
+
         return Dispatcher(places.queue, self.run_id, self._target.bucket, settings.algorithms)
 
     def _resume(self, folder: RunFolder) -> Resume:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -58,6 +57,8 @@ def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
     name = path or DEFAULT_FILE
     try:
         with Path(name).open("rb") as file:
+            import tomllib  # most commands have no file
+
             document = tomllib.load(file)
     except FileNotFoundError:
         if path is None:

@@ -6,7 +6,6 @@ auditor.toml, the default.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -256,6 +255,8 @@ def refuse_removed(name: str, source: str) -> None:
 
 def _check_spelling(name: str, known: Iterable[str]) -> None:
     candidates = [one.removeprefix(ENV_PREFIX) for one in known]
+    import difflib  # most environments have no such variable
+
     if meant := difflib.get_close_matches(name.removeprefix(ENV_PREFIX), candidates, 1, _ALIKE):
         raise UsageError(
             f"the variable {name[:100]!r} is unknown: write {ENV_PREFIX}{meant[0]} if that is meant, or unset it"

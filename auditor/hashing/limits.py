@@ -19,6 +19,9 @@ MiB."""
 CONCURRENCY: Final = 16
 """Number of objects that one process hashes at the same time, unless a setting says otherwise."""
 
+STREAMS: Final = 8
+"""Largest number of streams for one object, unless a setting asks for more."""
+
 LARGE: Final = 64 * MIB
 """Object size in bytes from which an object has a queue message and a lease of its own, and several streams may read
 it."""

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from auditor.errors import UsageError
-from auditor.ledger.base import Ledger
+
+if TYPE_CHECKING:
+    from auditor.ledger.base import Ledger
 
 # Each is imported when it is opened: a Lambda function without a ledger then starts without SQLite and the SDK.
 LEDGERS: Final = {"sqlite": "open_sqlite", "dynamodb": "open_dynamodb"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
 
@@ -17,6 +16,8 @@ def http_date(text: str) -> datetime:
     """Read `Fri, 02 Jan 2026 03:04:05 GMT`, or any other form of RFC 5322. Raises ValueError."""
     month = _MONTHS.get(text[8:11])
     if month is None or len(text) != 29 or not text.endswith(" GMT"):
+        from email.utils import parsedate_to_datetime  # S3 writes no such form
+
         return parsedate_to_datetime(text)
     hour, minute, second = text[17:25].split(":")
     return datetime(int(text[12:16]), month, int(text[5:7]), int(hour), int(minute), int(second), tzinfo=UTC)

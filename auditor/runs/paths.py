@@ -28,7 +28,7 @@ def parse_run_id(text: str) -> datetime:
     match = RUN_ID.fullmatch(text)
     try:
         if match:
-            return datetime.strptime(match[1], _TIME).replace(tzinfo=UTC)
+            return datetime.fromisoformat(match[1])
     except ValueError:  # the 30th of February
         pass
     raise UsageError(f"{text!r} is not a run ID: it is written like 20260102T030405Z-0a1b2c")

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.hashing.limits import BUFFER, LARGE, MIB
+from auditor.hashing.limits import BUFFER, LARGE, MIB, STREAMS
 
-MOST: Final = 8
-"""Largest number of streams for one object, unless a setting asks for more."""
 LEAST: Final = 8 * MIB
 """Object size in bytes below which one stream reads the object, whatever the setting says."""
 MOST_USED: Final = 32
@@ -144,9 +142,9 @@ class Tuner:
                 return
             self._before = None
         slow = rate < FAST * self.streams
-        if self.streams < MOST and slow and share < BUSY and now >= self._held_until:
+        if self.streams < STREAMS and slow and share < BUSY and now >= self._held_until:
             self._before = (self.streams, rate)
-            self._set(now, min(MOST, 2 * self.streams))
+            self._set(now, min(STREAMS, 2 * self.streams))
 
     def _go_back(self, now: float, streams: int) -> None:
         self._before = None
@@ -177,7 +175,7 @@ def connections(objects: int, streams: int | None) -> int:
     """Return the number of connections to open: one for each of `objects` objects, and some more for the streams of
     large ones.
     """
-    return objects + (streams or MOST)
+    return objects + (streams or STREAMS)
 
 
 def make_tuner(streams: int | None, left: int, now: float) -> Tuner | Fixed:

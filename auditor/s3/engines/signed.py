@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from typing import Final
 
@@ -14,6 +13,7 @@ from auditor.aws.endpoint import Origin
 from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
 from auditor.aws.sigv4 import EMPTY_BODY, Credentials, Signer, UnsignableError, encode_key, encode_query
 from auditor.errors import CallFailed
+from auditor.model.dates import http_date
 from auditor.s3.engines import parse_headers as headers
 from auditor.s3.engines import parse_xml as documents
 from auditor.s3.http.base import Request, Response, Transport, TransportError, TransportTimeoutError
@@ -127,7 +127,7 @@ def failure_of(action: str, answer: Response) -> CallFailed:
 def _seconds_behind(failure: CallFailed) -> float | None:
     """Return by how many seconds this machine's clock is behind the answer's Date; None without a valid Date."""
     try:
-        return parsedate_to_datetime(failure.headers["date"]).timestamp() - time.time()
+        return http_date(failure.headers["date"]).timestamp() - time.time()
     except (KeyError, ValueError, TypeError):
         return None
 

@@ -10,7 +10,6 @@ import pytest
 from auditor.hashing.digest.streams import (
     LEAST,
     MEMORY,
-    MOST,
     MOST_USED,
     PER_CONNECTION,
     WITH_CONNECTIONS,
@@ -21,7 +20,7 @@ from auditor.hashing.digest.streams import (
     layout,
     make_tuner,
 )
-from auditor.hashing.limits import BUFFER, LARGE, MIB
+from auditor.hashing.limits import BUFFER, LARGE, MIB, STREAMS
 
 HASHER = 1000 * MIB
 
@@ -88,7 +87,7 @@ def test_more_streams_that_gained_nothing_are_tried_again_ever_more_seldom() -> 
 
 def test_a_link_that_becomes_wider_is_used_later() -> None:
     wide = play(lambda streams, now: 80 * MIB * (streams if now > 20 else 1), 100)
-    assert wide[-1][1] == MOST
+    assert wide[-1][1] == STREAMS
 
 
 def test_refused_streams_are_taken_back() -> None:
