@@ -36,8 +36,9 @@ else
 	@$(BIN)/auditor demo --engine $(ENGINE) $(ARGS)
 endif
 
-# Four workers on two cores: the tests of retries and deadlines mostly wait.
-QUICK := $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system
+# Four workers on two cores: the tests of retries and deadlines mostly wait. Without bytecode each worker would compile
+# every test anew, and every process that a test starts the package.
+QUICK := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system
 
 test: install ## the tests that need no server but our own, within minutes
 	@$(QUICK) -m 'not slow' $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -24,6 +25,13 @@ FAKE = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "NO_PROXY": "127.0.0.1,localhost",
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections() -> None:
+    """Look for garbage among the objects of a module's tests, not among imported modules and thousands of tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ from auditor.runs.tally import Tally
 from tests.support.log_lines import logged
 from tests.support.servers.clients import client
 
-OBJECTS = [f"{number:03}" for number in range(120)]
+OBJECTS = [f"{number:03}" for number in range(60)]
 
 
 @dataclass
@@ -97,7 +97,7 @@ def account(request: pytest.FixtureRequest, moto_url: str, tmp_path: Path) -> Ac
 
 async def first_hop(account: Account) -> Mapping[str, Any]:
     """The event that goes on with a run that its deadline stopped in the middle."""
-    (summary,) = (await account.deliver({"bucket": account.bucket}, 12.0, rate="20"))["runs"]
+    (summary,) = (await account.deliver({"bucket": account.bucket}, 12.0, rate="8"))["runs"]
     assert summary["coverage"]["listed"] < len(OBJECTS)
     return account.events.pop()
 
@@ -130,7 +130,7 @@ async def test_of_two_deliveries_at_once_one_does_the_work(account: Account) -> 
 
 async def test_deliveries_that_run_out_of_time_again_hand_on_once(account: Account) -> None:
     event = await first_hop(account)
-    await asyncio.gather(*(account.deliver(event, 12.0, rate="20") for _ in range(2)))
+    await asyncio.gather(*(account.deliver(event, 12.0, rate="8") for _ in range(2)))
     assert len(account.events) == 1
     (summary,) = (await account.deliver(account.events.pop(), 900.0))["runs"]
     assert summary["complete"]
@@ -140,7 +140,7 @@ async def test_deliveries_that_run_out_of_time_again_hand_on_once(account: Accou
 
 async def test_a_late_delivery_of_a_hop_that_ended_goes_on_with_nothing_doubled(account: Account) -> None:
     event = await first_hop(account)
-    await account.deliver(event, 12.0, rate="20")
+    await account.deliver(event, 12.0, rate="8")
     (summary,) = (await account.deliver(event, 900.0))["runs"]
     assert summary["complete"]
     account.check(summary)

@@ -152,7 +152,7 @@ def meeting(read: Callable[[str], Any], barrier: threading.Barrier) -> Callable[
     def answer(path: str) -> Any:
         found = read(path)
         if next(first, False):
-            barrier.wait(10)
+            barrier.wait(600)
         return found
 
     return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -111,15 +111,6 @@ def opener(name: str) -> Opening:
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     """Certificates for `localhost` and 127.0.0.1."""
     return made(tmp_path_factory.mktemp("tls"), "localhost", "127.0.0.1")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def quick_collections() -> Iterator[None]:
-    """Collect garbage after each test, but not among the imported modules."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
