@@ -171,10 +171,10 @@ async def test_same_event_twice_is_known_the_second_time(service: HashingFunctio
 async def test_object_of_a_bucket_that_is_not_there_is_sent_again(service: HashingFunction, cloud: Cloud) -> None:
     body = encode(HashMessage("run", "no-such-bucket-here", ("sha256",), (HashTask("key", None, "etag", 1),)))
     assert await service.handle(cloud.received(body)) == {"batchItemFailures": []}
-    attributes = cloud.client("sqs").get_queue_attributes(
-        QueueUrl=cloud.environ["AUDITOR_QUEUE"], AttributeNames=["All"]
-    )
-    assert attributes["Attributes"]["ApproximateNumberOfMessagesDelayed"] == "1"
+    answer = cloud.client("sqs").get_queue_attributes(QueueUrl=cloud.environ["AUDITOR_QUEUE"], AttributeNames=["All"])
+    # On a busy machine its delay of seconds may have passed already.
+    sent = [answer["Attributes"][f"ApproximateNumberOfMessages{kind}"] for kind in ("Delayed", "")]
+    assert sorted(sent) == ["0", "1"]
 
 
 async def test_event_that_is_no_sqs_batch(cloud: Cloud) -> None:

@@ -14,6 +14,7 @@ import multiprocessing
 import random
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
@@ -33,6 +34,7 @@ from auditor.model.object import ObjectRef
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine
 from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import BLACK_HOLE, Fault
 
 BUCKET: Final = "audited"
 ALGORITHMS: Final = ("sha256", "md5")
@@ -41,6 +43,8 @@ LARGE: Final = 1024 * KIB
 VISIBILITY: Final = 2
 """Seconds until the messages of a killed worker come again."""
 LEASE: Final = 1.0
+IN_MID_HASH: Final = 20
+"""One of so many kills comes for certain while a large object is read."""
 SETTINGS: Final = WorkerOptions(
     buffer_size=64 * KIB, large=LARGE, lease_seconds=LEASE, save_seconds=0.0, retry_base=1.0, max_attempts=20
 )
@@ -94,22 +98,16 @@ class Killing:
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload([__name__, "auditor.aws.session"])
         self._numbers = iter(range(10**9))
+        self._large: set[str] = set()
 
     def run(self, kills: int) -> None:
         """Kill a worker so many times, with new messages each time, then let one finish. Raises TimeoutError."""
-        for _ in range(kills):
+        for number in range(kills):
             self._send()
-            asked = len(self._stub.requests)
-            worker = self._start(idle=60.0)
-            moment = self._chance.uniform(0.15, 1.2)
-            self.found.moments.append(moment)
-            if self._chance.random() < 0.5:  # counted from its first object: on a busy machine a process begins late
-                self._wait_for_request(asked, worker)
-            worker.join(moment)
-            assert worker.is_alive(), "the worker ended by itself"
-            worker.kill()
-            worker.join()
-            self.found.killed += worker.exitcode == -9
+            if number % IN_MID_HASH == 0 and self._large:
+                self._kill_in_mid_hash()
+            else:
+                self._kill_at_any_moment()
         last, left = self._start(idle=VISIBILITY + 2.0), math.inf
         while last.is_alive():
             last.join(120)  # a busy machine may have left many messages to the last worker
@@ -119,9 +117,42 @@ class Killing:
                 raise TimeoutError(f"something is stuck: the last worker has left {left} messages for two minutes")
         assert last.exitcode == 0
 
-    def _wait_for_request(self, asked: int, worker: BaseProcess) -> None:
-        deadline = time.monotonic() + 60
-        while len(self._stub.requests) <= asked and worker.is_alive() and time.monotonic() < deadline:
+    def _kill_at_any_moment(self) -> None:
+        asked = len(self._stub.requests)
+        worker = self._start(idle=60.0)
+        moment = self._chance.uniform(0.15, 1.2)
+        self.found.moments.append(moment)
+        if self._chance.random() < 0.5:  # counted from its first object: on a busy machine a process begins late
+            self._wait_for(lambda: len(self._stub.requests) > asked, worker)
+        worker.join(moment)
+        self._kill(worker)
+
+    def _kill_in_mid_hash(self) -> None:
+        """Kill a worker that waits for the bytes of a large object, however long the machine needs to get there."""
+        held: list[str] = []
+
+        def hold(operation: str, key: str, nth: int) -> Fault | None:
+            if operation != "GetObject" or key not in self._large:
+                return None
+            held.append(key)
+            return BLACK_HOLE
+
+        self._stub.faults = [hold]
+        worker = self._start(idle=60.0)
+        self._wait_for(lambda: held, worker)
+        self._kill(worker)
+        self._stub.faults = []
+        assert held
+
+    def _kill(self, worker: BaseProcess) -> None:
+        assert worker.is_alive(), "the worker ended by itself"
+        worker.kill()
+        worker.join()
+        self.found.killed += worker.exitcode == -9
+
+    def _wait_for(self, condition: Callable[[], object], worker: BaseProcess) -> None:
+        deadline = time.monotonic() + 600
+        while not condition() and worker.is_alive() and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def _start(self, idle: float) -> BaseProcess:
@@ -134,6 +165,7 @@ class Killing:
         tasks = [self._object(self._chance.randrange(20 * KIB)) for _ in range(self._chance.randrange(4, 16))]
         if self._chance.random() < 0.9:
             tasks.append(self._object(self._chance.randrange(4 * LARGE, 12 * LARGE)))
+            self._large.add(tasks[-1].key)
         self._chance.shuffle(tasks)
         bodies = [encoded(one) for one in pack("run", BUCKET, ALGORITHMS, tasks[:5])]
         bodies += [encoded(one) for one in pack("run", BUCKET, ALGORITHMS, tasks[5:])]
@@ -166,7 +198,7 @@ def killed_workers(stub: StubServer, sqs_url: str, folder: Path, *, kills: int, 
     assert found.killed == kills
     assert asyncio.run(_recorded(places.ledger, found)) == found.digests
     assert (waiting(sqs, queue), waiting(sqs, dead)) == (0, 0)
-    assert _taken_over(file) >= kills // 20, "too few were killed in mid-hash to show anything"
+    assert _taken_over(file) >= kills // IN_MID_HASH, "too few were killed in mid-hash to show anything"
 
 
 async def _recorded(uri: str, found: Round) -> dict[tuple[str, str], dict[str, str]]:

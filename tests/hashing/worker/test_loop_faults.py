@@ -182,7 +182,8 @@ async def test_ledger_that_refuses_many_calls_loses_nothing(bench: Bench, share:
             await bench.work(throttled)
         except LedgerError:
             ends += 1
-            assert ends < 500
+            # About 330 at 0.7, but a large object needs several lucky calls in a row: that may last 500 and more.
+            assert ends < 10_000
         bench.queue.time += 900
     assert ends > 0
     assert await bench.recorded() == bench.expected
