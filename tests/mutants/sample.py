@@ -36,10 +36,18 @@ LAUNCHER: Final = """
 import sys
 from mutmut.__main__ import cli
 from mutmut.configuration import config
+from mutmut.state import state
+from mutmut.workers.isolation import ForkServerRunner
+
+def submit(runner, name, tests, *limits, submit=ForkServerRunner.submit):
+    submit(runner, name, sorted(tests, key=lambda test: state().duration_by_test.get(test, 0)), *limits)
+
+ForkServerRunner.submit = submit
 config().pytest_add_cli_args_test_selection = sys.argv[1].split(",")
 cli(sys.argv[2:])
 """
-"""Runs `mutmut` with the folders of tests that its first argument names; its own settings fix them."""
+"""Runs `mutmut` with the folders of tests that its first argument names; its own settings fix them. The quickest tests
+of a change come first, because the first that fails is the last; a fork server's are in no order (mutmut 3.8.1)."""
 SURVIVED: Final = frozenset({0, 5, 33})
 """mutmut's codes for a change that the tests passed with, and for one that no test reaches."""
 NOTICED: Final = frozenset({1, 3, -24, 24, 36, 152, 255, -9, -11})
