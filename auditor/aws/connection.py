@@ -21,6 +21,11 @@ class Connection:
     """Send RequestPayer=requester."""
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
+    first_answer: float = 10.0
+    """Replaces read_timeout until a server has answered for the first time: its address may be wrong.
+
+    The questions about the bucket are the first calls. S3 answers them within a second.
+    """
     least_rate: float = 1024.0
     """Bytes a second. In the direct engine, a body that arrives more slowly fails with the code Timeout.
 

@@ -6,7 +6,7 @@ when the context is freed. The crash is rare, but more frequent on a small Lambd
 CPU at any point. Later loads are safe: they add nothing to that list. The reason is that OpenSSL's
 X509_STORE_add_lookup (crypto/x509/x509_lu.c, 3.0) takes no lock.
 
-A first call that gets no connection is given up soon, because the address is probably wrong.
+A first call that gets no connection, or no answer, is given up soon, because the address is probably wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from threading import Lock, get_ident
 from typing import Any, Final
 
 from botocore.exceptions import ConnectionError as NoConnection
-from botocore.exceptions import ConnectTimeoutError
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 LONGEST: Final = 5.0
 """Limit in seconds for the wait of other threads. Connecting takes no longer, and the certificates are loaded next."""
@@ -64,12 +64,12 @@ class FirstCallGate:
             self._lock.release()
 
     def give_up(self, attempts: int, caught_exception: Exception | None = None, **_: Any) -> None:
-        """End the retries of a client's first call by raising its exception, if it gets no connection.
+        """End the retries of a client's first call by raising its exception, if it gets no connection or no answer.
 
         This comes after ATTEMPTS attempts, or after one that timed out.
         """
-        most = 1 if isinstance(caught_exception, ConnectTimeoutError) else ATTEMPTS
-        if not self._answered and attempts >= most and isinstance(caught_exception, NoConnection):
+        most = 1 if isinstance(caught_exception, (ConnectTimeoutError, ReadTimeoutError)) else ATTEMPTS
+        if not self._answered and attempts >= most and isinstance(caught_exception, (NoConnection, ReadTimeoutError)):
             raise caught_exception
 
 

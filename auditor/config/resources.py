@@ -154,16 +154,21 @@ def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connecti
         endpoint_url=settings.endpoint_url,
         profile=settings.profile,
         concurrency=concurrency,
+        first_answer=settings.first_answer,
         expected_owner=settings.expected_owner,
         requester_pays=settings.requester_pays,
     )
 
 
-def caller_of(bucket: str, settings: Settings, rate: RateLimit, permits: ConcurrencyLimit) -> Caller:
+def caller_of(
+    bucket: str, settings: Settings, rate: RateLimit, permits: ConcurrencyLimit, *, answered: bool = False
+) -> Caller:
     """Make a Caller for the bucket, which retries calls and limits their total number as the settings say. rate: the
-    limit of calls per second. permits: the limit of calls at once.
+    limit of calls per second. permits: the limit of calls at once. answered: True if the server has answered before.
     """
     retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
+    if answered:
+        retry = replace(retry, first_seconds=retry.seconds)
     return Caller(bucket, rate=rate, permits=permits, retry=retry, max_calls=settings.max_calls)
 
 
@@ -189,7 +194,9 @@ async def open_bucket(
     """
     rate = RateLimit(settings.max_rate)
     async with open_in_its_region(settings.engine, connection_to(bucket, settings, connections)) as engine:
-        yield OpenedBucket(engine, caller_of(bucket, settings, rate, ConcurrencyLimit(concurrency)), rate)
+        yield OpenedBucket(
+            engine, caller_of(bucket, settings, rate, ConcurrencyLimit(concurrency), answered=True), rate
+        )
 
 
 def check_ledger(settings: Settings) -> None:

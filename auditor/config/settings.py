@@ -200,6 +200,9 @@ class Settings:
     retry_seconds: float = _setting(
         values.seconds, 60.0, "seconds in which one call is retried (60; 5 at most where no server ever answered)"
     )
+    first_answer: float = _setting(
+        values.seconds, 10.0, "seconds for the first answer of S3 or STS, once, where none ever answered (10)"
+    )
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accept_undecided: tuple[Acceptance, ...] = ()
 

@@ -35,8 +35,8 @@ class RetryPolicy:
     """How often, and for how long, a failed call is tried again.
 
     attempts: largest number of attempts, the first included. seconds: how long after the start of the first attempt
-    another one may begin. first_seconds: the same limit for a server that has not answered yet in this run, and to
-    which connections are refused or lost: its address is probably wrong.
+    another one may begin. first_seconds: the same limit for a server that has not answered yet in this run, and where
+    connections are refused or lost, or no answer comes in time: its address is probably wrong.
     """
 
     attempts: int = 10
@@ -164,12 +164,12 @@ class Caller:
     def _limit(self, failure: CallFailed, server: str) -> float:
         """Return for how many seconds after a call's first attempt further attempts may begin.
 
-        The time is shorter for a lost connection to a server that has never answered. A failure with an HTTP status
-        shows that the server answers.
+        The time is shorter for a lost connection to a server that has never answered, and for the lack of an answer
+        there. A failure with an HTTP status shows that the server answers.
         """
         if failure.status:
             self._reached.add(server)
-        if server in self._reached or failure.code != "ConnectionError":
+        if server in self._reached or failure.code not in ("ConnectionError", "Timeout"):
             return self._retry.seconds
         return min(self._retry.seconds, self._retry.first_seconds)
 

@@ -21,8 +21,8 @@ from auditor.aws.credentials import CredentialSource
 from auditor.aws.endpoint import origin_at, proxy_for, tls_context
 from auditor.errors import CallFailed, CredentialsError
 from auditor.model.version import VERSION
-from auditor.s3.engines.signed import SignedRequests
-from auditor.s3.http.base import Server, TransportError
+from auditor.s3.engines.signed import SignedRequests, lost
+from auditor.s3.http.base import Server, TransportError, TransportTimeoutError
 from auditor.s3.http.transport import HttpTransport
 
 _TARGETS: Final = {"dynamodb": "DynamoDB_20120810"}
@@ -85,7 +85,7 @@ class JsonCalls:
         """Make one call, and return the service's answer; None if the SDK has to repeat the call.
 
         Raises CallFailed for an error that no repetition changes (_ANSWERS), and if the first call gets no connection
-        in time.
+        or no answer in time.
         """
         body = json.dumps(arguments).encode()
         headers = (
@@ -100,6 +100,8 @@ class JsonCalls:
             answer = await self._requests.transport.send(request)
             found = json.loads(answer.body)
         except (TransportError, CredentialsError, JSONDecodeError, UnicodeDecodeError) as error:
+            if not self._answered and isinstance(error, TransportTimeoutError):
+                raise lost(operation, error) from error
             if not self._answered and isinstance(error.__cause__, TimeoutError):
                 raise CallFailed(operation, "ConnectionError", message=str(error)[:500]) from error
             return None

@@ -21,6 +21,7 @@ from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import (
     ACCESS_DENIED,
+    BLACK_HOLE,
     EXPIRED_TOKEN,
     INVALID_ACCESS_KEY,
     Fault,
@@ -253,6 +254,14 @@ class TestOneClearSentence:
         monkeypatch.setenv("AUDITOR_RETRY_ATTEMPTS", "2")
         line = sentence("--engine", engine, "--endpoint-url", "http://127.0.0.1:1")
         assert "http://127.0.0.1:1 cannot be reached (ConnectionError)" in line
+
+    def test_nothing_ever_answers(
+        self, stub: StubServer, sentence: Sentence, engine: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AUDITOR_FIRST_ANSWER", "0.2")
+        monkeypatch.setenv("AUDITOR_RETRY_SECONDS", "6")
+        stub.faults = [BLACK_HOLE]
+        assert f"{stub.url} cannot be reached (Timeout)" in sentence("--engine", engine)
 
 
 def only(operation: str, fault: Fault) -> Plan:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError
+from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 from auditor.aws.client import _make
 from auditor.aws.connection import Connection
@@ -140,8 +140,10 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_pauses")
-@pytest.mark.parametrize(("error", "attempts"), [(EndpointConnectionError, ATTEMPTS), (ConnectTimeoutError, 1)])
-def test_first_call_without_a_connection_is_given_up_soon(error: type[Exception], attempts: int) -> None:
+@pytest.mark.parametrize(
+    ("error", "attempts"), [(EndpointConnectionError, ATTEMPTS), (ConnectTimeoutError, 1), (ReadTimeoutError, 1)]
+)
+def test_first_call_without_a_connection_or_an_answer_is_given_up_soon(error: type[Exception], attempts: int) -> None:
     client, sent = refused_client(answered=0, error=error)
     with pytest.raises(error):
         client.head_bucket(Bucket="bucket")
@@ -149,10 +151,11 @@ def test_first_call_without_a_connection_is_given_up_soon(error: type[Exception]
 
 
 @pytest.mark.usefixtures("_no_pauses")
-def test_later_call_without_a_connection_has_all_attempts() -> None:
-    client, sent = refused_client(answered=1)
+@pytest.mark.parametrize("error", [EndpointConnectionError, ReadTimeoutError])
+def test_later_call_without_a_connection_or_an_answer_has_all_attempts(error: type[Exception]) -> None:
+    client, sent = refused_client(answered=1, error=error)
     client.head_bucket(Bucket="bucket")
-    with pytest.raises(EndpointConnectionError):
+    with pytest.raises(error):
         client.head_bucket(Bucket="bucket")
     assert len(sent) == 1 + 6
 

@@ -286,4 +286,4 @@ class TestRegion:
     ) -> None:
         stub.faults = [fault]
         with pytest.raises(BucketError, match=rf"{stub.url} cannot be reached \({code}\)"):
-            await self.region(stub, read_timeout=0.1)
+            await self.region(stub, first_answer=0.1)

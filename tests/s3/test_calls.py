@@ -114,6 +114,7 @@ async def test_slow_attempts_use_up_the_time_limit_too() -> None:
         time.now += 20
         raise CallFailed("HeadObject", "Timeout")
 
+    await caller.call("bucket", "HeadBucket", failing())
     with pytest.raises(CallFailed):
         await caller.call("head", "HeadObject", times_out)
     assert caller.counts["head"] == 3
@@ -132,14 +133,23 @@ async def test_refused_connection_to_an_unknown_server_is_given_up_soon() -> Non
         assert time.slept == [0.1, 0.2, 0.4, 0.8, 1.6]
 
 
-async def test_address_that_never_connects_is_given_up_after_one_attempt() -> None:
+@pytest.mark.parametrize(
+    ("seconds", "failure"),
+    [
+        pytest.param(Connection(bucket="b").connect_timeout, REFUSED, id="never-connects"),
+        pytest.param(Connection(bucket="b").first_answer, CallFailed("HeadBucket", "Timeout"), id="never-answers"),
+    ],
+)
+async def test_address_where_nothing_ever_comes_is_given_up_after_one_attempt(
+    seconds: float, failure: CallFailed
+) -> None:
     time = FakeTime()
     caller, sent = make_caller(time), list[float]()
 
     async def black_hole() -> None:
         sent.append(time.now)
-        time.now += Connection(bucket="b").connect_timeout
-        raise REFUSED
+        time.now += seconds
+        raise failure
 
     with pytest.raises(CallFailed):
         await caller.call("bucket", "HeadBucket", black_hole)

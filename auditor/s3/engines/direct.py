@@ -80,6 +80,7 @@ class DirectEngine:
         services: Services | None = None,
     ) -> None:
         self._bucket = connection.bucket
+        self._first_answer = connection.first_answer
         self._origin = origin
         self._server = server
         self._services = services
@@ -182,7 +183,7 @@ class DirectEngine:
         found = self._others.get(origin)
         if found is None:
             assert self._server is not None
-            server = replace(self._server, host=origin.host, port=origin.port)
+            server = replace(self._server, host=origin.host, port=origin.port, first_answer=self._first_answer)
             transport = self._small if origin.url == self._origin.url else HttpTransport(server)
             found = self._others[origin] = SignedRequests(origin, self._credentials, transport)
         return found
@@ -225,7 +226,9 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
         small = pages = large = AiohttpTransport(server)
     else:
         # Many answers are in memory at once. No ACL is larger than this, so no server can fill the memory with one.
-        small = HttpTransport(replace(server, largest_body=2 * documents.LARGEST_ACL))
+        small = HttpTransport(
+            replace(server, largest_body=2 * documents.LARGEST_ACL, first_answer=connection.first_answer)
+        )
         # A connection's buffers grow with its answers and do not shrink: only few may receive pages of half a megabyte.
         pages = HttpTransport(replace(server, connections=PAGES_AT_ONCE))
         large = ThinStreams(server)

@@ -19,6 +19,7 @@ from auditor.aws import session as aws
 from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint
 from auditor.aws.sdk_errors import sdk_errors
+from auditor.errors import CallFailed
 from auditor.s3.engines.parse_reply import Reply
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class SdkQuestions:
         self._pool = pool
         self._making = Lock()
         self._clients: dict[str, Any] = {}
+        self._answered: set[str] = set()
         self._arguments: dict[str, Any] = {"Bucket": connection.bucket}
         if connection.expected_owner:
             self._arguments["ExpectedBucketOwner"] = connection.expected_owner
@@ -57,7 +59,15 @@ class SdkQuestions:
             with sdk_errors(action):
                 return getattr(self._client(service), xform_name(action))(**arguments)
 
-        reply: Reply = await self._thread(attempt)
+        try:
+            reply: Reply = await self._thread(attempt)
+        except CallFailed as failure:
+            if failure.status:
+                self._answered.add(service)
+            elif failure.code == "Timeout" and service in self._answered:
+                self._clients.pop(service, None)  # the next attempt's client waits as long as for any answer
+            raise
+        self._answered.add(service)
         return reply
 
     async def _thread(self, work: Callable[[], T]) -> T:
@@ -72,6 +82,8 @@ class SdkQuestions:
 
     def _made(self, service: str) -> Any:
         connection, profile = self._connection, self._connection.profile
+        if service not in self._answered:
+            connection = replace(connection, read_timeout=connection.first_answer)
         endpoint = connection.endpoint_url
         if service == "sts":  # behind a custom endpoint STS is called there, never at AWS
             endpoint = custom_endpoint("sts", None, profile) or custom_endpoint("s3", endpoint, profile)

@@ -68,8 +68,10 @@ class Server:
     largest_body: limit in bytes of a buffered body.
 
     Times are in seconds. read_timeout: for the next bytes. answer_timeout: for a whole buffered answer, or for the head
-    of a streamed one. idle_seconds: a connection that was idle for longer is not used again. least_rate: bytes a
-    second; a stream that stays below this rate over slow_seconds of waiting fails with TransportTimeoutError.
+    of a streamed one. first_answer: for the next bytes, in place of read_timeout, until the server has answered for the
+    first time; None for no such limit. Streamed bodies do not have it. idle_seconds: a connection that was idle for
+    longer is not used again. least_rate: bytes a second; a stream that stays below this rate over slow_seconds of
+    waiting fails with TransportTimeoutError.
     """
 
     host: str
@@ -79,6 +81,7 @@ class Server:
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
     answer_timeout: float = ANSWER_SECONDS
+    first_answer: float | None = None
     idle_seconds: float = IDLE_SECONDS
     largest_body: int = LARGEST_BODY
     least_rate: float = LEAST_RATE

@@ -43,7 +43,8 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close(error)
             return
         if answer is None:
-            self._deadline = min(self._loop.time() + self._read_timeout, self._answer_deadline)
+            self._patience = self._read_timeout
+            self._deadline = min(self._loop.time() + self._patience, self._answer_deadline)
             return
         self._future = None
         if not future.done():

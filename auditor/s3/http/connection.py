@@ -55,6 +55,7 @@ class HttpConnection(asyncio.BaseProtocol):
         "_idle_since",
         "_loop",
         "_owner",
+        "_patience",
         "_read_timeout",
         "_reader",
         "_served",
@@ -77,6 +78,7 @@ class HttpConnection(asyncio.BaseProtocol):
         self._write: Callable[[bytes], None] = _unwritable
         self._served = False
         self._idle_since = self._deadline = self._answer_deadline = 0.0
+        self._patience = self._read_timeout
         self.connected = False
         self.alive = True
 
@@ -92,16 +94,18 @@ class HttpConnection(asyncio.BaseProtocol):
         self.connected = True
         self._idle_since = self._loop.time()
 
-    def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
+    def begin(self, request: bytes, *, head_only: bool, patience: float | None = None) -> asyncio.Future[Response]:
         """Send a request on this idle, open connection.
 
-        Return a future of the answer, or of a TransportError. head_only: True for a HEAD.
+        Return a future of the answer, or of a TransportError. head_only: True for a HEAD. patience: seconds until the
+        first bytes of the answer; None for the server's read_timeout.
         """
         loop = self._loop
         future = self._future = loop.create_future()
         self._reader.expect(head_only=head_only)
         now = loop.time()
-        self._deadline = now + self._read_timeout
+        self._patience = self._read_timeout if patience is None else min(patience, self._answer_timeout)
+        self._deadline = now + self._patience
         self._answer_deadline = now + self._answer_timeout
         if self._timer is None:
             self._timer = loop.call_at(self._deadline, self._check_time)
@@ -179,7 +183,7 @@ class HttpConnection(asyncio.BaseProtocol):
         if self._deadline == self._answer_deadline:
             self.close(TransportTimeoutError(f"the answer was not whole after {self._answer_timeout:g} seconds"))
         else:
-            self.close(TransportTimeoutError(f"no byte came for {self._read_timeout:g} seconds"))
+            self.close(TransportTimeoutError(f"no byte came for {self._patience:g} seconds"))
 
 
 def _unwritable(_: bytes) -> None:

@@ -43,6 +43,7 @@ class Pool(Generic[K]):
         """Make an empty pool. made: makes a connection object, which is not connected yet."""
         self._server = server
         self._make = made
+        self._first_answer = server.first_answer
         self._resent = 0
         self._all: set[K] = set()
         self._idle: deque[K] = deque()
@@ -65,9 +66,11 @@ class Pool(Generic[K]):
         while True:
             if connection is None:
                 connection = await self.take(fresh=stale)
-            future = connection.begin(written, head_only=head_only)
+            future = connection.begin(written, head_only=head_only, patience=self._first_answer)
             try:
-                return connection, await future
+                answer = await future
+                self._first_answer = None
+                return connection, answer
             except StaleConnectionError:
                 # A new connection is never stale, so this happens only once.
                 self._resent += 1

@@ -76,13 +76,16 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         self._bodiless = self._chunked = self._until_close = self._paused = False
         self._left = 0
 
-    def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """Send a request. Return a future of the answer's head (status, headers). head_only: True for a HEAD."""
+    def begin(self, request: bytes, *, head_only: bool, patience: float | None = None) -> asyncio.Future[Response]:
+        """Send a request. Return a future of the answer's head (status, headers).
+
+        head_only, patience: see HttpConnection.begin().
+        """
         self._phase = Phase.HEAD
         self._empty_line.restart()
         self._bodiless = head_only
         # The parser reads the head only; it decodes a body only if that is chunked.
-        return super().begin(request, head_only=True)
+        return super().begin(request, head_only=True, patience=patience)
 
     def abandon(self, future: asyncio.Future[Response]) -> None:
         super().abandon(future)

@@ -71,3 +71,27 @@ async def test_interim_answers_for_ever() -> None:
         with pytest.raises(TransportTimeoutError):
             await asyncio.wait_for(transport.send(get()), 10)
         await server.until(lambda it: it.open == 0)
+
+
+async def test_first_answer_has_a_limit_of_its_own_and_later_ones_do_not(thin: Opening) -> None:
+    async def script(peer: Peer) -> None:
+        for number in range(3):
+            await peer.request()
+            await asyncio.sleep(0.3 if number else 0)
+            await peer.send(OK[:9])
+            await asyncio.sleep(0.3)
+            await peer.send(OK[9:])
+
+    async with serving(script) as server, thin(server, read_timeout=30, first_answer=0.2) as transport:
+        answers = [await transport.send(get()) for _ in range(3)]
+        assert [answer.body for answer in answers] == [b"ok"] * 3
+
+
+async def test_server_that_never_answers_has_the_first_answers_time(thin: Opening) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.gone()
+
+    async with serving(script) as server, thin(server, read_timeout=30, first_answer=0.05) as transport:
+        with pytest.raises(TransportTimeoutError, match=r"for 0\.05 seconds"):
+            await asyncio.wait_for(transport.send(get()), 10)
