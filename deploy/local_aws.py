@@ -49,10 +49,10 @@ def main() -> int:
     # moto cannot run the functions without a Docker engine, but would still receive the queues' messages for them.
     os.environ["DOCKER_HOST"] = "unix:///nonexistent.sock"
     os.environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
-    from moto.server import ThreadedMotoServer
+    from deploy.one_at_a_time import AtomicMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+    server = AtomicMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     url = f"http://{host}:{port}"

@@ -199,7 +199,10 @@ class Deployment:
 
 @contextmanager
 def serving(command: str, log: Path) -> Iterator[str]:
-    """moto's server in a process of its own, which keeps its hands off the queues and starts no containers."""
+    """moto's server in a process of its own, which keeps its hands off the queues and starts no containers.
+
+    command: path of moto's own server; the Python beside it has what moto needs.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -207,7 +210,11 @@ def serving(command: str, log: Path) -> Iterator[str]:
     environ = os.environ | {"DOCKER_HOST": "unix:///nonexistent"}
     with log.open("wb") as output:
         child = subprocess.Popen(
-            [command, "-H", "127.0.0.1", "-p", str(port)], env=environ, stdout=output, stderr=output
+            [Path(command).resolve().with_name("python"), "-m", "deploy.one_at_a_time", str(port)],
+            cwd=ROOT,
+            env=environ,
+            stdout=output,
+            stderr=output,
         )
         try:
             _wait_for(url, child)
