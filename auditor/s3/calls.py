@@ -14,8 +14,9 @@ from auditor.aio.backoff import backoff
 from auditor.aws.failures import CREDENTIALS_RENEWED, doom, is_throttle, is_transient
 from auditor.errors import CallFailed
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.rate import Clock, RateLimit, Sleep
+from auditor.s3.rate import RateLimit
 from auditor.s3.refusals import Refusals
+from auditor.s3.turns import Clock, Sleep
 
 T = TypeVar("T")
 Kind = Literal["list", "acl", "head", "bucket", "get"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.s3.rate import Clock
+from auditor.s3.turns import Clock
 
 LATENCY_GROWTH: Final = 0.01
 """The remembered best latency grows by this share each second, so that an old best does not count for ever."""

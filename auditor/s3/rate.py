@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,21 +22,21 @@ from auditor.s3.refusals import (
     Refusals,
     Trial,
 )
+from auditor.s3.turns import CallTurns, Clock, Sleep
 
-BURST_SECONDS: Final = 0.05
-"""After a pause, the unused calls of this many seconds may be sent at once. It is short, so that no surge follows."""
+SETTLING_SECONDS: Final = 0.15
+"""Seconds without a call after a fall of the rate. S3 can recover, and answers its other users.
 
-SETTLING_SECONDS: Final = 0.25
-"""Seconds after a fall of the rate. Calls sent before their end are not judged: S3 still counts the past."""
+The refusal of a call that was sent before says nothing about the new rate.
+"""
 
 INTERVAL_SECONDS: Final = 0.25
 """The length of the intervals in which answers and refusals are counted."""
 
 FALL_TO: Final = 0.7
 FIRST_FALL_TO: Final = 0.5
-"""When the rate falls, it falls to this share of the calls per second that S3 can answer, so that S3 can recover.
-
-FIRST_FALL_TO is for the first time, and for tests if slowing down helps.
+"""The rate falls to this share of the calls per second that S3 can answer, so that S3 can recover. FIRST_FALL_TO is for
+the first time, and for tests if slowing down helps.
 """
 
 FELL: Final = 0.85
@@ -45,12 +44,12 @@ FELL: Final = 0.85
 
 RISE_SHARE: Final = 0.005
 LEAST_RISE: Final = 0.5
+ACCELERATION_SECONDS: Final = 5.0
 """After each interval without refusals the rate rises by RISE_SHARE of itself, at least by LEAST_RISE calls per second.
 
 For each ACCELERATION_SECONDS since the last fall, the rise is larger by the same amount.
 """
 
-ACCELERATION_SECONDS: Final = 5.0
 LOWEST_RATE: Final = 40.0
 """The rate never falls below this many calls per second. ConcurrencyLimit slows us down for a slower server."""
 
@@ -69,9 +68,6 @@ DOUBTFUL_SECONDS: Final = 2.0
 FIRST_DOUBT: Final = 0.5
 LONGEST_DOUBT: Final = 300.0
 """Seconds without another rise of that kind. They double each time that S3 refuses more right after one."""
-
-Clock = Callable[[], float]
-Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +89,8 @@ class RateLimit:
 
     per_second: the highest rate; None: no limit until S3 refuses calls, that is, throttles them.
 
-    If S3 refuses more than a few calls, the rate falls below the rate of S3's answers, and rises slowly until S3
-    refuses again. A higher rate would only bring more refusals, also for other users of the bucket.
+    If S3 refuses more than a few calls, calls pause for a moment, the rate falls below the rate of S3's answers, and
+    rises slowly until S3 refuses again. A higher rate would only bring more refusals, also for the bucket's users.
 
     Some refusals do not depend on the rate, such as those of a broken server. If S3 refuses the same share of the calls
     after the rate fell, the rate rises by the factor CLIMB, again and again as long as this share stays the same.
@@ -106,26 +102,21 @@ class RateLimit:
         self, per_second: float | None, *, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep
     ) -> None:
         self._ceiling = per_second or float("inf")
-        self._rate = self._ceiling
-        self._interval = 1.0 / self._rate
-        self._clock = clock
-        self._sleep = sleep
+        self.row = CallTurns(clock, sleep)
+        self._set(self._ceiling)
         now = clock()
-        self._next_turn = now - BURST_SECONDS  # the start counts as the end of a pause
         self._fell_at: float | None = None
-        self._calls_waited = False
         self._now, self._previous = RefusalCounts(now), RefusalCounts(now)
         self._judged_from = now
         self._incurable, self._sure = NONE, False
         self._trial: Trial | None = None
         self._climbed_at = float("-inf")
-        self._doubt = FIRST_DOUBT / 2
-        self._doubts_until = now
+        self._doubt, self._doubts_until = FIRST_DOUBT / 2, now
 
     @property
     def limited(self) -> bool:
         """True if the user or S3's refusals have set a limit. Without one, a call need not take a turn."""
-        return self._interval > 0
+        return self.row.interval > 0
 
     @property
     def waiting_helps(self) -> bool:
@@ -136,40 +127,25 @@ class RateLimit:
         return RateStatistics(self._rate, self._now.answers, self._now.refusals, self._incurable.share)
 
     async def take(self) -> None:
-        """Take the next turn in the row of callers, and wait until it comes."""
-        if self._interval and (wait := self.turn()) > 0:
-            await self._sleep(wait)
-
-    def turn(self) -> float:
-        """Take the next turn in the row of callers, and return the seconds until it comes."""
-        now = self._clock()
-        turn = max(self._next_turn, now - BURST_SECONDS)
-        self._next_turn = turn + self._interval
-        if turn <= now:
-            return 0.0
-        self._calls_waited = True
-        return turn - now
+        """Wait for the next turn in the row of callers, and take it."""
+        await self.row.take()
 
     def answered(self, now: float, sent: float) -> None:
         """Count a call that S3 did not throttle. now: when its answer came. sent: when it was sent."""
-        counts = self._now
-        counts.answers += 1
-        counts.calls += 1
-        if self._trial is not None and sent >= self._judged_from:
-            self._trial.after.calls += 1
-        if now >= counts.begun_at + INTERVAL_SECONDS:
-            self._end_interval(now)
+        if sent >= self._judged_from:
+            self._now.answers += 1
+            self._count(refusals=0)
+            if now >= self._now.begun_at + INTERVAL_SECONDS:
+                self._end_interval(now)
 
     def refused(self, now: float, sent: float) -> Refusals:
         """Count a call that S3 throttled, and change the rate if the refusals require it.
 
         Return the judgement on the refusals. now: when the refusal came. sent: when the call was sent.
         """
-        for counts in (self._now, self._trial.after) if self._trial and sent >= self._judged_from else (self._now,):
-            counts.calls += 1
-            counts.refusals += 1
-        if now < self._judged_from:
+        if sent < self._judged_from:
             return Refusals.FEW
+        self._count(refusals=1)
         seen = self._previous.plus(self._now)
         found = self._judge(seen)
         if found is Refusals.INCURABLE:
@@ -180,6 +156,11 @@ class RateLimit:
         elif now >= self._now.begun_at + INTERVAL_SECONDS:
             self._end_interval(now)
         return found
+
+    def _count(self, refusals: int) -> None:
+        for counts in (self._now, self._trial.after) if self._trial else (self._now,):
+            counts.calls += 1
+            counts.refusals += refusals
 
     def _judge(self, seen: RefusalCounts) -> Refusals:
         trial = self._trial
@@ -195,13 +176,12 @@ class RateLimit:
             return Refusals.MANY
         after = trial.after
         nearly_all = after.share > MOST_INCURABLE and after.calls >= TRIAL_CALLS
-        if nearly_all or (trial.helped and self._rate > LOWEST_RATE):
-            return Refusals.MANY if after.above(self._incurable) else Refusals.FEW
-        if after.calls < TRIAL_CALLS or after.refusals < TRIAL_REFUSALS or after.share <= TOLERATED_SHARE:
-            return Refusals.FEW
-        if self._doubts_until <= trial.after.begun_at:
-            return Refusals.INCURABLE
-        return Refusals.MANY if trial.after.above(self._incurable) else Refusals.FEW
+        if not nearly_all and not (trial.helped and self._rate > LOWEST_RATE):
+            if after.calls < TRIAL_CALLS or after.refusals < TRIAL_REFUSALS or after.share <= TOLERATED_SHARE:
+                return Refusals.FEW
+            if self._doubts_until <= after.begun_at:
+                return Refusals.INCURABLE
+        return Refusals.MANY if after.above(self._incurable) else Refusals.FEW
 
     def _lower(self, now: float, seen: RefusalCounts) -> None:
         trial, rate = self._trial, self._rate
@@ -215,8 +195,7 @@ class RateLimit:
         else:
             # Before the first refusals S3 answers from a reserve, more than it can sustain: the first fall is deeper.
             share = FIRST_FALL_TO if self._fell_at is None else FALL_TO
-            seconds = now - seen.begun_at
-            answered = seen.answers / seconds if seconds > 0 else 0.0
+            answered = seen.answers / max(now - seen.begun_at, LEAST_SECONDS)
             self._fall(now, share * answered / (1.0 - self._incurable.share))
         falls = 0 if trial is None or trial.steps else trial.falls
         if self._rate <= max(LOWEST_RATE, FELL * rate):
@@ -226,11 +205,12 @@ class RateLimit:
     def _fall(self, now: float, rate: float) -> None:
         self._set(max(LOWEST_RATE, min(self._rate, rate)))
         self._fell_at = now
-        self._next_turn = max(self._next_turn, now)
+        self.row.pause(now + SETTLING_SECONDS)
         self._begin_anew(now, now + SETTLING_SECONDS)
 
     def _begin_anew(self, now: float, judged_from: float) -> None:
         self._trial = None
+        # A pause counts in the answers per second: S3 saves calls in it, and answers them afterwards.
         self._now, self._previous = RefusalCounts(now), RefusalCounts(now)
         self._judged_from = judged_from
 
@@ -253,7 +233,7 @@ class RateLimit:
         Raise the rate if calls had to wait for their turns and no more than usual were refused.
         """
         counts = self._now
-        waited, self._calls_waited = self._calls_waited, False
+        waited, self.row.waited = self.row.waited, False
         self._previous, self._now = counts, RefusalCounts(now)
         if self._trial is not None and self._end_trial(now, self._trial):
             return
@@ -317,4 +297,4 @@ class RateLimit:
 
     def _set(self, per_second: float) -> None:
         self._rate = min(self._ceiling, per_second)
-        self._interval = 1.0 / self._rate
+        self.row.interval = 1.0 / self._rate

@@ -16,8 +16,8 @@ TRIAL_REFUSALS: Final = 6
 TRIAL_CALLS: Final = 50
 """The number of refusals, and of calls, after a fall by which we judge if it helped. Fewer are a matter of chance."""
 
-TRIAL_FALLS: Final = 4
-"""After so many falls in a row, to a fifth of the calls, refusals of the same share look incurable."""
+TRIAL_FALLS: Final = 2
+"""After so many falls in a row, each with a pause for S3 to recover, refusals of the same share look incurable."""
 
 SAME: Final = 0.7
 SAME_OF_FEW: Final = 0.5

@@ -19,6 +19,7 @@ from tests.support.loop_blocking import BlockingError
 from tests.support.loop_blocking import free_loop as free_loop
 
 SLOW_DOWN = CallFailed("GetObjectAcl", "SlowDown", 503)
+BROKEN = CallFailed("GetObjectAcl", "InternalError", 500)
 
 
 def failing(*failures: CallFailed) -> Callable[[], Awaitable[str]]:
@@ -75,7 +76,7 @@ async def test_pauses_double_up_to_a_bound_and_are_drawn_below_it() -> None:
     time = FakeTime()
     caller = make_caller(time, retry=RetryPolicy(12, 1e9))
     with pytest.raises(CallFailed):
-        await caller.call("acl", "GetObjectAcl", always(SLOW_DOWN))
+        await caller.call("acl", "GetObjectAcl", always(BROKEN))
     bounds = [min(LONGEST_PAUSE, FIRST_PAUSE * 2**number) for number in range(11)]
     assert len(time.slept) == 11
     assert all(0 <= pause <= bound for pause, bound in zip(time.slept, bounds, strict=True))
@@ -84,7 +85,7 @@ async def test_pauses_double_up_to_a_bound_and_are_drawn_below_it() -> None:
     longest = FakeTime()
     with pytest.raises(CallFailed):
         await make_caller(longest, retry=RetryPolicy(12, 1e9), dice=LongestPause()).call(
-            "acl", "GetObjectAcl", always(SLOW_DOWN)
+            "acl", "GetObjectAcl", always(BROKEN)
         )
     assert longest.slept == bounds
 

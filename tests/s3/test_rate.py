@@ -8,6 +8,7 @@ import pytest
 
 from auditor.s3.concurrency import AUTO_START, ConcurrencyLimit, first_in_flight
 from auditor.s3.rate import RateLimit
+from auditor.s3.turns import CallTurns
 from tests.support.fakes.caller import FakeTime
 
 
@@ -24,12 +25,31 @@ class TestRate:
     async def test_many_at_once_are_given_one_turn_each(self) -> None:
         time, waits = FakeTime(), list[float]()
 
-        async def note(seconds: float) -> None:
+        async def nap(seconds: float) -> None:
             waits.append(round(seconds, 6))
+            await asyncio.sleep(0)
+            time.now += seconds
 
-        rate = RateLimit(100, clock=time.clock, sleep=note)
+        rate = RateLimit(100, clock=time.clock, sleep=nap)
         await asyncio.gather(*(rate.take() for _ in range(11)))
-        assert waits == [0.01, 0.02, 0.03, 0.04, 0.05]
+        assert waits == [0.01] * 5  # after the 50 ms of unused time; only the first of the row sleeps
+
+    async def test_a_pause_and_another_interval_count_for_all_who_wait(self) -> None:
+        time, waits = FakeTime(), list[float]()
+
+        async def nap(seconds: float) -> None:
+            waits.append(round(seconds, 6))
+            await asyncio.sleep(0)
+            time.now += seconds
+
+        turns = CallTurns(time.clock, nap)
+        turns.interval = 0.1
+        waiting = [asyncio.create_task(turns.take()) for _ in range(4)]
+        await asyncio.sleep(0)
+        turns.pause(time.now + 0.25)
+        turns.interval = 1.0
+        await asyncio.gather(*waiting)
+        assert waits == [0.05, 0.2, 1.0, 1.0]
 
     @pytest.mark.parametrize("per_second", [0.5, 10, 2000])
     async def test_a_pause_is_not_followed_by_a_surge(self, per_second: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -14,7 +13,7 @@ import pytest
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.rate import RateLimit
 from auditor.s3.refusals import Refusals
-from tests.s3.test_rate_of_a_guest import Simulation
+from tests.s3.test_rate_of_a_guest import Process, Row, Simulation
 
 CPU: Final = 0.00015
 """Seconds that our process needs for a call: it makes one at a time."""
@@ -66,23 +65,23 @@ class Audit:
         time = self.time = server.time
         self.server = server
         self.rate = RateLimit(ceiling, clock=lambda: time.now)
+        self._row = Row(time, self.rate)
         self.permits = ConcurrencyLimit(128, auto=True, first=16, clock=lambda: time.now)
         self.server.left = self.server.limit or 0.0
         self.done, self.given_up, self._running, self._busy_until = 0, 0, 0, 0.0
         self._dice = random.Random(2)
         time.start(self._starting())
 
-    def _starting(self) -> Iterator[float]:
+    def _starting(self) -> Process:
         while True:
             while self._running < self.permits.statistics().limit:
                 self._running += 1
                 self.time.start(self._one())
             yield 0.001
 
-    def _one(self) -> Iterator[float]:
+    def _one(self) -> Process:
         for attempt in range(10):
-            if self.rate.limited and (wait := self.rate.turn()) > 0:
-                yield wait
+            yield from self._row.turn()
             sent = self.time.now
             self._busy_until = max(self._busy_until, sent) + CPU
             yield self._busy_until - sent
@@ -114,7 +113,7 @@ def world(*, ceiling: float | None = None, **server: float | bool) -> tuple[Simu
     return time, made, Audit(made, ceiling=ceiling)
 
 
-def users(server: Server, per_second: float) -> Iterator[float]:
+def users(server: Server, per_second: float) -> Process:
     while True:
         server.asked("users")
         yield 1.0 / per_second
@@ -148,7 +147,7 @@ def test_a_limit_is_obeyed(limit: float, whole_seconds: bool) -> None:
     assert server.refused_share("audit") < 0.05
     # Where the clock's second counts, a fall may come while the rest of the second is refused: so it is deep.
     assert server.counts["audit answered"] >= (0.3 if whole_seconds else 0.9) * limit * 30
-    assert audit.rate.statistics().per_second < 1.2 * limit
+    assert audit.rate.statistics().per_second < 1.5 * limit
 
 
 @pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
@@ -166,8 +165,8 @@ def test_the_buckets_users_pay_little_for_what_the_audit_tries() -> None:
     time, server, audit = world(limit=500.0)
     time.start(users(server, 400.0))
     time.run(60)
-    assert server.refused_share("users") < 0.04
-    assert audit.done >= 0.5 * 100 * 60
+    assert server.refused_share("users") < 0.01
+    assert audit.done >= 0.8 * 100 * 60
 
 
 def test_refusals_by_chance_that_end_are_forgotten_and_a_limit_then_counts() -> None:
