@@ -151,7 +151,7 @@ def assert_readable(demo: Shown) -> None:
     [
         ("stderr", "loading: "),
         ("stdout", "1 Load"),
-        ("stdout", "3 Compare"),
+        pytest.param("stdout", "3 Compare", marks=pytest.mark.slow),
         pytest.param("stdout", "4 Hash", marks=pytest.mark.slow),
         pytest.param("stdout", "5 Again", marks=pytest.mark.slow),
     ],

@@ -16,6 +16,7 @@ from uuid import uuid4
 import pytest
 
 from auditor.cli.signals import GRACE, LONGEST
+from tests.support.engine_names import OURS_FIRST
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET, client
 from tests.support.servers.forwarding import Silencing
@@ -67,7 +68,7 @@ def test_bucket_that_does_not_answer_the_first_questions(stub: StubServer, tmp_p
     assert f"s3://{BUCKET} did not answer before the end (stopped by SIGINT)" in err
 
 
-@pytest.mark.parametrize("engine", ["direct", "aioboto3", "boto3"])
+@pytest.mark.parametrize("engine", OURS_FIRST)
 def test_bucket_that_falls_silent_in_mid_run_leaves_a_run_to_go_on_with(
     stub: StubServer, tmp_path: Path, engine: str
 ) -> None:
