@@ -294,7 +294,7 @@ async def test_slow_answer_that_keeps_coming_is_no_timeout(opening: Opening) -> 
         await peer.request()
         for byte in OK:
             await peer.send(bytes([byte]))
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
 
     async with serving(script) as server, opening(server, read_timeout=0.5) as transport:
         assert (await transport.send(get())).body == b"ok"
