@@ -105,6 +105,7 @@ def _job(bench: Bench, scenario: Scenario) -> dict[str, Any]:
         "engine": scenario.engine,
         "concurrency": "auto",
         "options": options,
+        "holes": True,  # an object whose calls are refused ten times is counted as lost
     }
 
 
