@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from auditor.aws import session as aws
 from auditor.aws.connection import Connection
+from auditor.cli.demo.moto_dynamodb import one_at_a_time, undo_quickly
 from auditor.errors import UsageError
 
 HOST: Final = "127.0.0.1"
@@ -102,7 +103,9 @@ def _server(load_module: Import) -> Iterator[str]:
             " pip install '.[demo]' in the project's folder (or pipx install '.[demo]')"
         ) from error
     server = module.ThreadedMotoServer(ip_address=HOST, port=0, verbose=False)
+    undo_quickly(load_module)
     server.start()
+    server._server.app = one_at_a_time(server._server.app)
     try:
         host, port = server.get_host_and_port()
         yield f"http://{host}:{port}"

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import TYPE_CHECKING
 
-from deploy.one_at_a_time import one_at_a_time
+from auditor.cli.demo.moto_dynamodb import one_at_a_time
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
