@@ -44,7 +44,9 @@ def test_a_run_is_found_in_the_logs_of_both_functions_from_its_first_hop_to_its_
     (metrics,) = [line for line in audit if "RunsComplete" in line]
     assert (metrics["run"], metrics["bucket"], metrics["Objects"]) == (run, bucket, len(OBJECTS))
     worked = told(hashing, run=run, bucket=bucket)
-    assert sum(int(message.partition(" ")[0]) for message in worked) == len(OBJECTS)
+    # A hop that ends before its last part is saved sends these objects, and the next hop sends them again.
+    assert sum(int(message.partition(" ")[0]) for message in worked) >= len(OBJECTS)
+    assert len(system.digests(bucket)) == len(OBJECTS)
     assert "secret-key" not in system.local.logs()
 
 
