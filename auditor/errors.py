@@ -23,6 +23,7 @@ AuditorError              base of all; its text is one sentence for the user
 +-- MessageError          a queue message is malformed: it goes to the dead-letter queue, no user sees it
 
 CallFailed                one request failed: its caller sends it again, or records the missing fact as Unread
+NotStored                 a rule asked for a value that the run folder does not have: its stored finding stays
 """
 
 from __future__ import annotations
@@ -140,3 +141,7 @@ class CallFailed(Exception):  # noqa: N818 - it becomes a value, not an error of
         self.status = status
         self.message = message
         self.headers = headers or {}
+
+
+class NotStored(Exception):  # noqa: N818 - as above
+    """A rule asked for a value that the run folder does not have, while a run is judged again."""

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
+from auditor.audit.run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.object import Evidence
@@ -43,7 +44,7 @@ from auditor.s3.listing import pages
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
 from benchmarks.facts import BUCKET, FACTS
-from benchmarks.in_process import NAME, PARTNER, InProcessEngine, Objects, OfflineAudit, engine
+from benchmarks.in_process import NAME, PARTNER, InProcessEngine, Objects, engine
 
 PERMITS: Final = 64
 BATCH: Final = 200
@@ -54,7 +55,7 @@ TARGET: Final = Target(BUCKET)
 async def whole(out: Path) -> None:
     """Run an audit as a user does, into a folder on disk."""
     places = Resources(store=LocalStore(out), ledger=None)
-    summary = await OfflineAudit(TARGET, SETTINGS, places, Stop()).run()
+    summary = await Audit(TARGET, SETTINGS, places, Stop()).run()
     if not summary.complete:
         raise RuntimeError(f"the audit did not end: {summary}")
 
@@ -127,7 +128,7 @@ def _after_gather(out: Path, evidence: Sequence[Evidence]) -> Iterator[tuple[str
         yield "tally", cpu(lambda: deque(map(tally.add, judgements), 0))[0]  # noqa: B023
         seconds, data = cpu(lambda: [encode_object(judgement, None) for judgement in judgements])  # noqa: B023
         yield "lines of JSON", seconds
-        yield "gzip and write", cpu(lambda: part.write(b"".join(data)))[0]  # noqa: B023
+        yield "gzip and write", cpu(lambda: part.write(data))[0]  # noqa: B023
     part.close()
 
 

@@ -24,6 +24,7 @@ from tests.support.servers.stub import StubServer
 PAGE = (ROOT / "docs" / "python.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 WORKS = ("audit_bucket", "verify_bucket", "hash_bucket")
+WITHOUT_STOP = ("explain",)
 
 
 @pytest.fixture
@@ -65,11 +66,11 @@ def test_a_name_that_is_none() -> None:
         auditor.audit_buckets  # noqa: B018
 
 
-@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("work", [*WORKS, *WITHOUT_STOP])
 def test_both_forms_of_a_work_take_the_same_arguments(work: str) -> None:
     blocking = inspect.signature(getattr(auditor, work)).parameters
     waiting = inspect.signature(getattr(auditor, f"{work}_async")).parameters
-    assert set(waiting) - set(blocking) == {"stop"}
+    assert set(waiting) - set(blocking) == ({"stop"} if work in WORKS else set())
     assert SETTINGS.keys().isdisjoint(blocking.keys() - {"algorithms"})
 
 
@@ -92,6 +93,22 @@ def test_the_run_is_what_the_command_line_writes(bucket: StubServer) -> None:
     assert [line.key for line in run.objects(verdict=auditor.Verdict.EXPOSED)] == ["photos/public.jpg"]
     assert {line.severity for line in run.findings(at_least="high")} == {"high"}
     assert list(run.undecided()) == []
+
+
+def test_an_object_is_explained_live_and_from_its_run(bucket: StubServer) -> None:
+    run = auditor.audit_bucket("s3://my-bucket", out="./runs")
+    uri = "s3://my-bucket/photos/public.jpg"
+    (live,) = auditor.explain(uri)
+    bucket.forget()
+    (recorded,) = auditor.explain(uri, run=run.place)
+    by_id = auditor.explain(uri, run=Path(run.place).name.removeprefix("run="), out="./runs")
+    assert bucket.requests == []
+    assert by_id == [recorded]
+    assert (live.access.verdict, recorded.access.verdict, live.run) == ("exposed", "exposed", None)
+    with pytest.raises(UsageError, match="is not in the run"):
+        auditor.explain(f"{uri}.none", run=run.place)
+    with pytest.raises(UsageError, match="version_id is '7': give a text"):
+        auditor.explain(uri, version_id=7)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

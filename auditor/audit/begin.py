@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from auditor.audit.resume import checkpoint
 from auditor.aws.connection import Connection
 from auditor.config.settings import Settings
 from auditor.errors import BucketError, OutputError, UsageError
-from auditor.model.bucket import BucketFacts
+from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.object import Skipped
+from auditor.model.policy import parse
 from auditor.model.target import Target
 from auditor.rules.plan import Plan
+from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.paths import target_name
 from auditor.runs.reading import RunReader, last_run
@@ -23,6 +26,7 @@ from auditor.s3.calls import Caller
 from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
 from auditor.s3.engines.base import EngineChoice, OpenEngine
 from auditor.s3.open import asking, find_region
+from auditor.verdict.public import is_public
 
 AUTO_CEILING_OF: Final = {"boto3": 32}
 """Largest number of calls in flight under `auto`, for engines with threads: threads cost more than tasks."""
@@ -47,12 +51,14 @@ class RunSoFar:
 
     state: the run's checkpoint; None for a new run, or for one that has not written any. target: the target with the
     run's own key range. latest: the target's latest complete run; None if there is none, or if the target is a key
-    range.
+    range. bucket, bucket_data: the run's bucket.json and its bytes; None for a new run.
     """
 
     state: Checkpoint | None
     target: Target
     latest: RunReader | None
+    bucket: BucketFile | None = None
+    bucket_data: bytes | None = None
 
 
 def load_run(store: Store, run_id: str | None, target: Target, selection: Mapping[str, Any]) -> RunSoFar:
@@ -65,7 +71,8 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
     if run_id is None:
         return RunSoFar(None, target, latest)
     state, target = checkpoint(store, run_id, target, selection)
-    return RunSoFar(state, target, latest)
+    run = RunReader(store, target.bucket, run_id)
+    return RunSoFar(state, target, latest, run.bucket if state else None, run.bucket_data)
 
 
 async def ask_bucket(
@@ -77,15 +84,31 @@ async def ask_bucket(
     and the user has not agreed to this by --requester-pays.
     """
     opening = asking(settings.engine, engines)
-    connection, region = await find_region(connection, caller, opening)
+    connection, region, semantics = await find_region(connection, caller, opening)
     async with bucketfacts.open_reader(connection, caller, opening) as reader:
-        facts = await reader.read(region)
+        facts = with_own_reading(await reader.read(region, settings.semantics or semantics))
     if facts.request_payer == "Requester" and facts.owner != facts.own_id and not settings.requester_pays:
         raise BucketError(
             f"the bucket {facts.bucket!r} is Requester Pays and another's: each call would be yours to pay,"
             " agree with --requester-pays"
         )
     return connection, facts
+
+
+def with_own_reading(facts: BucketFacts) -> BucketFacts:
+    """Return the facts with our own reading of the bucket policy as its status, where the server's says nothing: Ceph
+    calls each policy public that names a user, and other servers may not have the status.
+    """
+    unsaid = isinstance(facts.policy_is_public, Skipped) or facts.semantics is Semantics.CEPH
+    if not unsaid or not isinstance(facts.policy, str):
+        return facts
+    try:
+        policy = parse(facts.policy)
+    except ValueError:
+        return facts
+    # As AWS reads it, a condition that anyone can meet does not keep a policy from being public; Ceph reads otherwise.
+    public = any(is_public(policy, semantics=one) for one in (Semantics.AWS, facts.semantics))
+    return replace(facts, policy_is_public=public)
 
 
 def check_budget(caller: Caller, settings: Settings, plan: Plan) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
+from auditor.audit.explain import explain_from_run, live_bucket, name_of, run_place
 from auditor.audit.run import Audit
-from auditor.config.keywords import Progress, check_texts, ignored, settings_from, target_from
+from auditor.config.keywords import Progress, check_texts, ignored, plain_value, settings_from, target_from
 from auditor.config.resources import open_resources
 from auditor.progress import reporting
+from auditor.reports.explain import Explanation
+from auditor.runs import reading
 from auditor.runs.run import Run
 
 
@@ -70,3 +74,46 @@ async def audit_bucket_async(
             summary = await audit.run()
     connection = {"endpoint_url": found.endpoint_url, "profile": found.profile, "region": found.region}
     return await asyncio.to_thread(Run, summary.out, **connection)
+
+
+def explain(
+    uri: str,
+    *,
+    run: str | os.PathLike[str] | None = None,
+    version_id: str | None = None,
+    config: str | None = None,
+    **settings: Any,
+) -> list[Explanation]:
+    """Explain who can reach an object, and why. The parameters and the errors are those of explain_async."""
+    return run_blocking(lambda: explain_async(uri, run=run, version_id=version_id, config=config, **settings))
+
+
+async def explain_async(
+    uri: str,
+    *,
+    run: str | os.PathLike[str] | None = None,
+    version_id: str | None = None,
+    config: str | None = None,
+    **settings: Any,
+) -> list[Explanation]:
+    """Explain who can reach an object, and why: one explanation, or one for each version that the run has.
+
+    uri: `s3://BUCKET/KEY`. run: path or URI of a run folder, or a run's ID below `out`; None to read the object itself.
+    version_id: the version to explain; None for the current one, and in a run for all that it lists. config, settings:
+    as for audit_bucket_async. Raises UsageError for a wrong argument, and for an object that is not there.
+    """
+    found = settings_from(settings, config)
+    folder = plain_value(run)
+    check_texts(uri=uri, run=folder, version_id=version_id)
+    name = name_of(uri, version_id)
+    if folder is None:
+        async with live_bucket(name.bucket, found) as bucket:
+            return [await bucket.explain(name)]
+    place = run_place(folder, name.bucket, found)
+    connection = {"endpoint_url": found.endpoint_url, "profile": found.profile, "region": found.region}
+
+    def read() -> list[Explanation]:
+        with reading.open_run(place, **connection) as opened:
+            return explain_from_run(opened, name)
+
+    return await asyncio.to_thread(read)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from auditor.config.settings import Settings
-from auditor.model.finding import Verdict
+from auditor.model.access import Verdict
 from auditor.model.json_text import plain
 from auditor.model.object import Evidence, ObjectRef
 from auditor.reports.fast_lines import encode_finding, encode_object
@@ -57,12 +57,14 @@ class Recorder:
         self._calls = calls
         self._earlier_calls = dict(tally.calls)
         self._queued = 0
+        self._trusted = 0
         self._io = io
 
     def record_bucket(self) -> None:
         """Record the findings on the bucket itself. Call this before the first object."""
         findings = self._judge.bucket()
         self.tally.add_findings(findings)
+        self._note_trusted()
         self._folder.write_findings(map(encode_finding, findings))
         self.shown.add_findings(map(finding_line, findings))
 
@@ -93,6 +95,8 @@ class Recorder:
             self._count(evidence.ref, looked)
         judgement = self._judge.object(evidence)
         self.tally.add(judgement)
+        if self._judge.trust.number_used > self._trusted:
+            self._note_trusted()
         undecided = undecided_line(judgement)
         if undecided is not None:
             unread = [(fact.action, fact.code) for fact in evidence.unread]
@@ -109,6 +113,10 @@ class Recorder:
             None if undecided is None else encode_line(plain(undecided)),
             routed_line(ref) if looked is not None and looked.routed else None,
         )
+
+    def _note_trusted(self) -> None:
+        self._trusted = self._judge.trust.number_used
+        self.tally.trust(self._judge.trust.used)
 
     def _count(self, ref: ObjectRef, looked: HashStatus) -> None:
         self.tally.hash(looked.state)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar, ask_bucket, check_budget, listed_by, load_run, permits_of
+from auditor.audit.judged_by import begun_file
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources, caller_of, connection_to
@@ -25,6 +26,7 @@ from auditor.config.settings import Settings
 from auditor.errors import RunStopped
 from auditor.hashing.limits import STREAMS
 from auditor.model.bucket import BucketFacts
+from auditor.model.object import Acl, Skipped
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
@@ -36,22 +38,25 @@ from auditor.rules.exceptions import accepts_rule
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
 from auditor.rules.selection import select
+from auditor.runs.bucket_file import ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import PART_LINES, RunFolder
-from auditor.runs.paths import new_run_id
+from auditor.runs.paths import new_run_id, parse_run_id
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.gather import gather
 from auditor.s3.listing import pages
-from auditor.s3.object_reader import ObjectReader
+from auditor.s3.object_reader import NO_OBJECT_ACLS, ObjectReader, stand_in
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
+from auditor.verdict.trust import Trust
 
 if TYPE_CHECKING:
     from auditor.hashing.queue.send import Dispatcher
     from auditor.hashing.status import HashStatusFinder
+    from auditor.s3.key_policies import KeyPolicies
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -109,6 +114,9 @@ class Audit:
         self._expected: int | None = None
         self._engines = places.engines
         self._tally = Tally()
+        self._stand_in: Acl | None = None
+        self._keys: KeyPolicies | None = None
+        self._lacks_acls = False
         self._folder: RunFolder | None = None
         self._began_at: str | None = None
         self.unsent: str | None = None
@@ -126,6 +134,8 @@ class Audit:
                     run_id = self.run_id if self._resumed else None
                     store = self._places.store
                     loading = group.create_task(self._io(load_run, store, run_id, self._target, self._selection))
+                    if run_id is not None:  # a run that cannot be resumed makes no call
+                        await asyncio.wait([loading])
                     asking = group.create_task(
                         ask_bucket(self._settings, self._connection, self._caller, self._engines)
                     )
@@ -136,7 +146,7 @@ class Audit:
                 self._connection, facts = asking.result()
                 plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
                 check_budget(self._caller, self._settings, plan)
-                return await self._audit(facts, plan, state)
+                return await self._audit(facts, plan, before)
         finally:
             self._thread.shutdown(wait=False)  # a store that does not answer would block for minutes
 
@@ -153,10 +163,30 @@ class Audit:
     async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, work, *args)
 
-    async def _audit(self, facts: BucketFacts, plan: Plan, state: Checkpoint | None) -> Summary:
-        settings, target = self._settings, self._target
+    async def _audit(self, facts: BucketFacts, plan: Plan, before: RunSoFar) -> Summary:
+        async with AsyncExitStack() as stack:
+            if self._settings.key_policies and plan.ask.head is None:
+                from auditor.s3.key_policies import open_key_policies
+
+                known = before.bucket.facts.key_policies if before.bucket else {}
+                known = {} if isinstance(known, Skipped) else known
+                opening = open_key_policies(self._connection, self._caller, known)
+                self._keys = await stack.enter_async_context(opening)
+                facts = replace(facts, key_policies=self._keys.policies)
+            return await self._audit_objects(facts, plan, before)
+
+    async def _audit_objects(self, facts: BucketFacts, plan: Plan, before: RunSoFar) -> Summary:
+        settings, target, state = self._settings, self._target, before.state
+        self._stand_in = stand_in(facts)
         tally = self._tally = Tally.from_dict(state.tally) if state else Tally()
-        judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=target.versions)
+        judge = Judge(
+            plan,
+            facts,
+            trusted=settings.trusted,
+            options=settings.rules,
+            versions=target.versions,
+            now=parse_run_id(self.run_id),
+        )
         folder = self._folder = RunFolder(
             self._places.store,
             target.bucket,
@@ -169,6 +199,10 @@ class Audit:
             state=state,
             part_lines=self._part_lines,
             fresh=not self._resumed,
+            describe=partial(self._describe, before, facts, plan),
+            described=before.bucket_data,
+            growing=self._keys is not None,
+            previous=before.latest.run_id if before.latest else None,
         )
         self._began_at = folder.saved_key
         async with AsyncExitStack() as stack:
@@ -210,6 +244,16 @@ class Audit:
                 raise
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
 
+    def _describe(self, before: RunSoFar, facts: BucketFacts, plan: Plan, first_part: int) -> bytes:
+        """Return the bytes of bucket.json for a process that read these facts and writes the part first_part first."""
+        if self._keys is not None:
+            facts = replace(facts, key_policies=dict(self._keys.policies))  # it may grow meanwhile
+        if before.bucket is not None:
+            return before.bucket.resumed(facts, plan.ask, first_part).to_json()
+        ledger = self._places.ledger is not None
+        read = ReadFacts(first_part, facts, plan.ask)
+        return begun_file(self.run_id, self._target, self._rules, self._settings, read, ledger=ledger).to_json()
+
     async def _save(self, folder: RunFolder, work: Callable[[], T]) -> T:
         """Run `work` in the thread that writes the run folder, and return its result.
 
@@ -233,16 +277,18 @@ class Audit:
             target = replace(target, start_after=state.start_after)
         async with task_group() as group:
             ticker = group.create_task(self._tick(folder))
+            reader = ObjectReader(engine, self._caller, plan.ask, self._settings.algorithms, self._stand_in, self._keys)
             ended = await gather(
                 pages(engine, self._caller, target),
-                ObjectReader(engine, self._caller, plan.ask, self._settings.algorithms),
+                reader,
                 self._caller,
                 self._stop,
                 recorder.record,
-                calls_per_object=plan.ask.calls,
+                calls_per_object=plan.ask.calls + (self._keys is not None),
                 whole_keys=target.versions,
             )
             ticker.cancel()
+        self._lacks_acls = reader.lacks_acls
         return ended
 
     async def _tick(self, folder: RunFolder) -> None:
@@ -270,9 +316,8 @@ class Audit:
     ) -> Summary:
         settings = self._settings
         recorder.count_calls()
-        accepted = sum(
-            accepts_rule(settings.accept_undecided, item.rule, item.action, item.code) for item in plan.undecided
-        )
+        undecided = recorder.tally.rules_undecided(plan.undecided)
+        accepted = sum(accepts_rule(settings.accept_undecided, item.rule, item.action, item.code) for item in undecided)
         result = summarize(
             run=self.run_id,
             out=folder.uri,
@@ -280,15 +325,18 @@ class Audit:
             engine=settings.engine,
             complete=ended,
             tally=recorder.tally,
-            rules_undecided=plan.undecided,
+            rules_undecided=undecided,
             algorithms=settings.algorithms if hashing else None,
-            not_looked_at=not_looked_at(facts, self._target, plan.ask.acl, plan.ask.head),
+            not_looked_at=not_looked_at(
+                facts, self._target, Skipped(NO_OBJECT_ACLS) if self._lacks_acls else plan.ask.acl, plan.ask.head
+            ),
             seconds=time.monotonic() - self._started,
             resume=None if ended else self._resume(folder),
             accepted_rules=accepted,
+            trust_unused=Trust.of(settings.trusted).unused(recorder.tally.trusted),
         )
         if self._hands_on and self._outer_stop and not ended:
-            await self._save(folder, folder.save)
+            await self._save(folder, folder.hand_on)
             return result
         if recorder.tally.routed["objects"]:
             await self._save(folder, folder.save)

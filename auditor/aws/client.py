@@ -88,6 +88,7 @@ _METHODS = {
     "GetQueueUrl": "get_queue_url",
     "ReceiveMessage": "receive_message",
     "SendMessageBatch": "send_message_batch",
+    "GetKeyPolicy": "get_key_policy",
     "Invoke": "invoke",
     "Publish": "publish",
 }

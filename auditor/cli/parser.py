@@ -5,14 +5,10 @@ environment variable.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
 
-from auditor.cli.options import settings_of, targets_of
-from auditor.config.settings import SETTINGS
+from auditor.cli.flags import Add, Group, command, config_flag, connection_flags, format_flag, settings_flags
+from auditor.cli.run_parser import check_command, explain_command, judge_command, what_if_command
 from auditor.model.version import VERSION
-
-Group = argparse._ActionsContainer
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -32,90 +28,46 @@ def make_parser() -> argparse.ArgumentParser:
     _verify(commands.add_parser)
     _digests(commands.add_parser)
     _ledger(commands.add_parser)
+    explain_command(commands.add_parser)
+    what_if_command(commands.add_parser)
+    judge_command(commands.add_parser)
+    check_command(commands.add_parser)
     _rules(commands.add_parser)
     _audit(commands.add_parser, "policy", "print the least IAM policy for such an audit")
     _demo(commands.add_parser)
     return parser
 
 
-Add = Callable[..., argparse.ArgumentParser]
-
-
-def _command(add: Add, name: str, summary: str, module: str | None = None) -> Group:
-    """Add a command to the parser. module: name of the command's module in auditor.cli.commands, which has a function
-    `run(options) -> int`; None: the module is named as the command.
-
-    The module is imported when the command runs, because the import is slow. Wrong settings are refused before the
-    import.
-    """
-
-    def run(options: argparse.Namespace) -> int:
-        if "config" in options:
-            settings = settings_of(options)
-            if "start_after" in options:
-                targets_of(options, settings)
-        code: int = import_module(f"auditor.cli.commands.{module or name}").run(options)
-        return code
-
-    parser = add(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
-    parser.set_defaults(run=run)
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="more on stderr; twice for all of it")
-    return parser
-
-
-def _settings(parser: Group, *names: str, **helps: str) -> None:
-    """Add the flags of the settings with these names. helps: settings with a help text for this command alone."""
-    for name in (*names, *helps):
-        setting = SETTINGS[name]
-        text, metavar = helps.get(name, setting.help), setting.flag.partition(" ")[2]
-        if metavar:
-            parser.add_argument(setting.option, dest=name, metavar=metavar, help=text)
-        else:
-            parser.add_argument(setting.option, dest=name, action="store_const", const=True, help=text)
-
-
 def _targets(parser: Group) -> None:
     parser.add_argument(
         "targets", nargs="+", metavar="s3://BUCKET[/PREFIX]", help="a bucket, or the keys with a prefix"
     )
-    _settings(parser, "versions")
+    settings_flags(parser, "versions")
     parser.add_argument("--start-after", metavar="KEY", help="only keys after this one")
     parser.add_argument("--stop-at", metavar="KEY", help="only keys up to and including this one")
 
 
-def _connection(parser: Group) -> None:
-    _settings(parser, "endpoint_url", "profile", "region", "expected_owner", "requester_pays")
-    _config(parser)
-
-
-def _config(parser: Group) -> None:
-    parser.add_argument("--config", metavar="FILE", help="settings file (auditor.toml, when there is one)")
-
-
 def _pace(parser: Group) -> None:
-    _settings(parser, "engine", "concurrency", "max_rate", "max_calls")
-
-
-def _format(parser: Group) -> None:
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="how results are printed")
+    settings_flags(parser, "engine", "concurrency", "max_rate", "max_calls")
 
 
 def _audit(add: Add, name: str, summary: str) -> None:
-    parser = _command(add, name, summary)
+    parser = command(add, name, summary)
     _targets(parser)
     _pace(parser)
-    _settings(parser, "level", "only", "ignore", "fail_on", "out", "ledger", "algorithms", "streams")
-    _settings(parser.add_mutually_exclusive_group(), "queue", "hash")
-    _settings(parser, "accept_cost")
+    settings_flags(parser, "level", "only", "ignore", "fail_on", "semantics", "key_policies", "out")
+    settings_flags(parser, "ledger", "algorithms", "streams")
+    settings_flags(parser.add_mutually_exclusive_group(), "queue", "hash")
+    settings_flags(parser, "accept_cost")
     batch = parser.add_argument_group(
         "S3 Batch Operations",
         "Large and archived objects can be left to it: manifests and jobs are written, no job is ever created.",
     )
-    _settings(batch, "batch_over", "batch_manifest", "batch_role")
-    _connection(parser)
+    settings_flags(batch, "batch_over", "batch_manifest", "batch_role")
+    connection_flags(parser)
     if name == "audit":
         parser.add_argument("--resume", metavar="RUN", help="go on with this interrupted run, in its folder")
-        _format(parser)
+        format_flag(parser)
     else:
         _roles(parser)
 
@@ -144,22 +96,22 @@ def _roles(parser: Group) -> None:
 
 
 def _hash(add: Add) -> None:
-    parser = _command(add, "hash", "hash the objects that the ledger does not know, in this process")
+    parser = command(add, "hash", "hash the objects that the ledger does not know, in this process")
     _targets(parser)
-    _settings(parser, "ledger", "algorithms", "streams", "accept_cost")
+    settings_flags(parser, "ledger", "algorithms", "streams", "accept_cost")
     _pace(parser)
-    _connection(parser)
-    _format(parser)
+    connection_flags(parser)
+    format_flag(parser)
 
 
 def _work(add: Add) -> None:
-    parser = _command(add, "work", "hash the objects that the queue names, until it is empty")
-    _settings(parser, queue="the queue that audits send to")
-    _settings(parser, "ledger", "algorithms", "streams")
+    parser = command(add, "work", "hash the objects that the queue names, until it is empty")
+    settings_flags(parser, queue="the queue that audits send to")
+    settings_flags(parser, "ledger", "algorithms", "streams")
     parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty for so long (20)")
-    _settings(parser, engine="which client reads: direct, aioboto3, boto3", concurrency="most objects in flight")
-    _connection(parser)
-    _format(parser)
+    settings_flags(parser, engine="which client reads: direct, aioboto3, boto3", concurrency="most objects in flight")
+    connection_flags(parser)
+    format_flag(parser)
 
 
 def _digests(add: Add) -> None:
@@ -167,7 +119,7 @@ def _digests(add: Add) -> None:
     actions = add("digests", help=summary, description=f"{summary[0].upper()}{summary[1:]}.").add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True
     )
-    export = _command(actions.add_parser, "export", "write digests that the ledger has, as sha256sum does", "digests")
+    export = command(actions.add_parser, "export", "write digests that the ledger has, as sha256sum does", "digests")
     export.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="whose digests")
     export.add_argument("--algorithm", dest="algorithms", metavar="NAME", help="which digests (sha256)")
     export.add_argument(
@@ -182,12 +134,12 @@ def _digests(add: Add) -> None:
     )
     export.add_argument("--out", dest="file", metavar="FILE", help="write the manifest there, not to stdout")
     _ledger_only(export)
-    imported = _command(
+    imported = command(
         actions.add_parser, "import", "record a manifest's digests as expected digests for `auditor verify`", "digests"
     )
     imported.add_argument("files", nargs="+", metavar="FILE", help="manifests; names in them are keys below the prefix")
     imported.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="whose digests they are")
-    _settings(imported, algorithms="only digests of these (all that a manifest has)")
+    settings_flags(imported, algorithms="only digests of these (all that a manifest has)")
     imported.add_argument(
         "--manifest",
         choices=("auto", "sha256sum", "bagit", "csv"),
@@ -195,8 +147,8 @@ def _digests(add: Add) -> None:
         help="their form: of sha256sum, sha1sum and md5sum; BagIt's; or a table; found out when left out",
     )
     _ledger_only(imported)
-    _format(imported)
-    history = _command(actions.add_parser, "history", "write the history of all keys, line by line", "digests")
+    format_flag(imported)
+    history = command(actions.add_parser, "history", "write the history of all keys, line by line", "digests")
     history.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="whose history")
     history.add_argument("--format", dest="form", choices=("csv", "json-lines"), default="csv", help="its form (csv)")
     history.add_argument("--out", dest="file", metavar="FILE", help="write the history there, not to stdout")
@@ -211,17 +163,17 @@ def _digests(add: Add) -> None:
 
 
 def _settle(add: Add, name: str, summary: str) -> None:
-    parser = _command(add, name, summary, "settle")
+    parser = command(add, name, summary, "settle")
     parser.add_argument("targets", nargs="+", metavar="s3://BUCKET/KEY", help="whole keys")
     parser.add_argument("--by", required=True, metavar="NAME", help="the person who says so, for the history")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason, for the history")
     parser.add_argument("--version", metavar="ID", help="only this version of the key")
     _ledger_only(parser)
-    _format(parser)
+    format_flag(parser)
 
 
 def _import_report(add: Add) -> None:
-    parser = _command(
+    parser = command(
         add,
         "import-report",
         "record the checksums in the report of a compute checksum job of S3 Batch Operations",
@@ -230,14 +182,14 @@ def _import_report(add: Add) -> None:
     parser.add_argument(
         "reports", nargs="+", metavar="REPORT", help="its folder, manifest.json or a CSV: a path or s3://BUCKET/KEY"
     )
-    _settings(parser, "ledger", engine="which client looks: direct, aioboto3, boto3")
-    _settings(parser, "max_rate")
-    _connection(parser)
-    _format(parser)
+    settings_flags(parser, "ledger", engine="which client looks: direct, aioboto3, boto3")
+    settings_flags(parser, "max_rate")
+    connection_flags(parser)
+    format_flag(parser)
 
 
 def _ledger(add: Add) -> None:
-    parser = _command(add, "ledger", "show the ledger's record of one key and its history, or check a whole ledger")
+    parser = command(add, "ledger", "show the ledger's record of one key and its history, or check a whole ledger")
     parser.add_argument("target", nargs="?", metavar="s3://BUCKET/KEY", help="the whole key")
     parser.add_argument(
         "--check",
@@ -247,28 +199,28 @@ def _ledger(add: Add) -> None:
         help="check the seals of all digests and lines of this ledger (of --ledger); exit 3 for damage",
     )
     _ledger_only(parser)
-    _format(parser)
+    format_flag(parser)
 
 
 def _ledger_only(parser: Group) -> None:
     """Add the flags of a command that calls the ledger and never S3."""
-    _settings(parser, "ledger", endpoint_url="where DynamoDB is, unless it has its own endpoint")
-    _settings(parser, "profile", region="the table's region")
-    _config(parser)
+    settings_flags(parser, "ledger", endpoint_url="where DynamoDB is, unless it has its own endpoint")
+    settings_flags(parser, "profile", region="the table's region")
+    config_flag(parser)
 
 
 def _verify(add: Add) -> None:
-    parser = _command(add, "verify", "read objects again and compare them with the ledger")
+    parser = command(add, "verify", "read objects again and compare them with the ledger")
     _targets(parser)
-    _settings(parser, ledger="the ledger that they are compared with: sqlite:PATH or dynamodb:TABLE")
+    settings_flags(parser, ledger="the ledger that they are compared with: sqlite:PATH or dynamodb:TABLE")
     parser.add_argument(
         "--algorithm",
         dest="compared",
         metavar="NAME,..",
         help="compare these digests where the ledger has one of them (all that it has)",
     )
-    _settings(parser.add_mutually_exclusive_group(), "max_age", "percent")
-    _settings(
+    settings_flags(parser.add_mutually_exclusive_group(), "max_age", "percent")
+    settings_flags(
         parser,
         "every",
         "grace",
@@ -277,22 +229,22 @@ def _verify(add: Add) -> None:
         accept_cost="read objects too whose storage class is charged for reading (IA, Glacier IR ..)",
     )
     parser.add_argument("--combined", metavar="FILE", help="write a line for each object there, `-`: to stdout")
-    _settings(parser, out="where reports go: a directory or s3://BUCKET/PREFIX")
+    settings_flags(parser, out="where reports go: a directory or s3://BUCKET/PREFIX")
     _pace(parser)
-    _connection(parser)
-    _format(parser)
+    connection_flags(parser)
+    format_flag(parser)
 
 
 def _rules(add: Add) -> None:
-    parser = _command(add, "rules", "list the rules, or explain some")
+    parser = command(add, "rules", "list the rules, or explain some")
     parser.add_argument("ids", nargs="*", metavar="RULE", help="explain these")
-    _format(parser)
+    format_flag(parser)
 
 
 def _demo(add: Add) -> None:
-    parser = _command(add, "demo", "audit a bucket with planted problems on an AWS inside this process")
+    parser = command(add, "demo", "audit a bucket with planted problems on an AWS inside this process")
     parser.add_argument(
         "--from", dest="source", metavar="DIR", help="load these files (the standard library's sources)"
     )
-    _settings(parser, "engine")
+    settings_flags(parser, "engine")
     parser.add_argument("--out", metavar="DIR", help="where the run folders go (./auditor-runs)")

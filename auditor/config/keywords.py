@@ -60,6 +60,13 @@ def check_texts(**arguments: object) -> None:
             raise UsageError(f"{name} is {str(value)[:100]!r}: give a text")
 
 
+def check_flags(**arguments: object) -> None:
+    """Raise UsageError for an argument that is neither True, False nor None."""
+    for name, value in arguments.items():
+        if not isinstance(value, bool | None):
+            raise UsageError(f"{name} is {str(value)[:100]!r}: give True or False")
+
+
 def plain_value(value: Any) -> Any:
     """Turn a Python value into one as in TOML, for the readers of settings: a set into a list, a path into text."""
     if isinstance(value, os.PathLike):

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from auditor.config import values
 from auditor.errors import UsageError
+from auditor.model.bucket import Semantics
 from auditor.model.finding import Severity
 from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.rules.exceptions import Acceptance
@@ -189,14 +190,30 @@ class Settings:
     requester_pays: bool = _setting(
         values.flag, False, "pay for the requests (Requester Pays buckets)", "--requester-pays"
     )
+    key_policies: bool = _setting(
+        values.flag,
+        False,
+        "read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once for each key",
+        "--key-policies",
+    )
+    semantics: Semantics | None = _setting(
+        values.semantics,
+        None,
+        "the server whose rules of access hold: aws, ceph, other, or auto (the default)",
+        "--semantics NAME",
+        _AUDIT,
+    )
     trusted: frozenset[str] = _setting(
-        values.names, frozenset(), "canonical IDs, accounts or principals whose access does not count as shared"
+        values.trusted,
+        frozenset(),
+        "accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and"
+        " other sources whose access does not count as shared",
     )
     keep_metadata: bool = _setting(values.flag, False, "store the values of user metadata, not only their names")
     buckets: tuple[str, ...] = _setting(
         values.words, (), "names or s3://BUCKET/PREFIX: what a function's schedule audits"
     )
-    retry_attempts: int = _setting(values.whole, 10, "most attempts of one call (10)")
+    retry_attempts: int = _setting(values.whole, 15, "most attempts of one call (15)")
     retry_seconds: float = _setting(
         values.seconds, 60.0, "seconds in which one call is retried (60; 5 at most where no server ever answered)"
     )

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from auditor.aws.plain import check_endpoint
 from auditor.errors import UsageError
+from auditor.model.bucket import Semantics
 from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import Severity
 from auditor.model.outcome import FINDINGS, VerifyOutcome
 from auditor.s3.engines import ENGINES
+from auditor.verdict.trust import check_entry
 
 MAX_CONCURRENCY: Final = 1000
 MAX_STREAMS: Final = 8
@@ -62,8 +64,15 @@ def words(value: Any, source: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def names(value: Any, source: str) -> frozenset[str]:
-    return frozenset(words(value, source))
+def trusted(value: Any, source: str) -> frozenset[str]:
+    """Read the entries of the setting `trusted`. Raises UsageError, naming `source`, for an entry of no known form."""
+    entries = words(value, source)
+    for entry in entries:
+        try:
+            check_entry(entry)
+        except ValueError as error:
+            raise UsageError(f"{source} has {entry[:100]!r}: {error}") from None
+    return frozenset(entries)
 
 
 def _number(value: Any, source: str, kind: type, minimum: float, wanted: str) -> Any:
@@ -135,6 +144,15 @@ def level(value: Any, source: str) -> str:
     if not isinstance(value, str) or value not in LEVELS:
         raise _fail(source, value, " or ".join(LEVELS))
     return value
+
+
+def semantics(value: Any, source: str) -> Semantics | None:
+    """Read the name of the semantics; "auto" gives None. Raises UsageError, naming `source`."""
+    if value == "auto":
+        return None
+    if value not in list(Semantics):
+        raise _fail(source, value, f"{', '.join(Semantics)} or auto")
+    return Semantics(value)
 
 
 def algorithms(value: Any, source: str) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from auditor.lambdas.handover import DEADLINE, FunctionStop, restart_event
 from auditor.lambdas.metrics import of_run
 from auditor.lambdas.targets import TargetWork, Worked, each_target, measure
 from auditor.logs import bound
-from auditor.model.finding import Verdict
+from auditor.model.access import Verdict
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.runs.paths import new_run_id

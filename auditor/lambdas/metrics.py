@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from auditor.model.finding import Verdict
+from auditor.model.access import Verdict
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from auditor.model.object import Acl, Skipped, Unread
+from auditor.model.policy import Policy, parse
 
 NOT_GIVEN: Final = Skipped("it is not given")
 """The default of each bucket fact: a Python program that made the BucketFacts did not give this one. The fact then
 counts as not asked for.
 """
+
+NOT_OURS: Final = Skipped("another account owns the bucket, and no call tells its number")
+"""The number of the bucket's account if the caller belongs to another account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,31 @@ class Encryption:
     algorithm: str | None = None
     kms_key_id: str | None = None
     bucket_key_enabled: bool = False
+
+
+class Semantics(StrEnum):
+    """The server whose rules of access the judge follows."""
+
+    AWS = "aws"
+    CEPH = "ceph"
+    """The Ceph object gateway (RGW): an Allow of the bucket policy reaches every object, whoever owns it."""
+    OTHER = "other"
+    """A server that is neither: AWS's rules, but a call that it lacks means that it has no such setting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessPoint:
+    """One access point of the bucket (s3control GetAccessPoint, GetAccessPointPolicy, GetAccessPointPolicyStatus)."""
+
+    arn: str
+    account: str
+    """Number of the account that owns the access point, 12 digits."""
+    vpc: str | None = None
+    """ID of the only VPC whose requests the access point takes; None if it takes requests from the internet."""
+    public_access_block: PublicAccessBlock | Unread = PublicAccessBlock()
+    policy: str | Unread = ""
+    """The policy document as JSON text, "" if there is none."""
+    policy_is_public: bool | Unread = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +93,42 @@ class BucketFacts:
     encryption: Encryption | Unread | Skipped = NOT_GIVEN
     request_payer: str | Unread | Skipped = NOT_GIVEN
     """The one who pays for requests: BucketOwner or Requester."""
+    semantics: Semantics = Semantics.AWS
+    lacking: tuple[str, ...] = ()
+    """The calls that the server does not have, sorted. Their settings have the values of a bucket that never got them.
+    A server at AWS lacks none.
+    """
+    access_points: tuple[AccessPoint, ...] | Unread | Skipped = NOT_GIVEN
+    """The access points of the bucket that its own account has."""
+    key_policies: Mapping[str, str | Unread] | Skipped = NOT_GIVEN
+    """The policies of KMS keys as JSON text, by the key's ARN or ID as HEAD names it."""
+
+    @property
+    def owner_account(self) -> str | Unread | Skipped:
+        """Number of the account that owns the bucket. It is known only if that is the caller's own account."""
+        for fact in (self.owner, self.own_id):
+            if not isinstance(fact, str):
+                return fact
+        return self.account if self.owner == self.own_id else NOT_OURS
+
+    @property
+    def parsed_policy(self) -> Policy | Unread | Skipped:
+        """The bucket policy's statements. A policy that cannot be parsed counts as not read."""
+        if not isinstance(self.policy, str):
+            return self.policy
+        return _parsed(self.policy)
+
+    @property
+    def policy_status(self) -> bool | Unread | Skipped:
+        """True if S3 calls the policy public. The word of another server does not count: it may err on both sides."""
+        return self.policy_is_public if self.semantics is Semantics.AWS else False
+
+    @property
+    def default_encryption(self) -> Encryption | Unread | Skipped:
+        """The default encryption. A server other than AWS that does not answer the question has none."""
+        if isinstance(self.encryption, Unread) and self.semantics is not Semantics.AWS:
+            return Skipped("this server does not tell a default encryption")
+        return self.encryption
 
     @property
     def access_block(self) -> PublicAccessBlock | Unread:
@@ -90,9 +158,22 @@ class BucketFacts:
 
     @property
     def restricts_public_policy(self) -> bool:
-        """True if RestrictPublicBuckets is on for bucket or account. A setting that could not be read counts as off."""
+        """True if RestrictPublicBuckets is on for bucket or account. A setting that could not be read counts as off; so
+        does Ceph's: Ceph 16.2 stores the switch, and lets everyone in all the same.
+        """
+        if self.semantics is Semantics.CEPH:
+            return False
         levels = (self.public_access_block, self.account_public_access_block)
         return any(isinstance(level, PublicAccessBlock) and level.restrict_public_buckets for level in levels)
 
 
 BUCKET_OWNER_ENFORCED: Final = "BucketOwnerEnforced"
+
+
+@lru_cache(4)
+def _parsed(text: str) -> Policy | Unread:
+    """Return the parsed policy; Unread if the text is malformed. A run asks for the same policy several times."""
+    try:
+        return parse(text)
+    except ValueError:
+        return Unread("GetBucketPolicy", "Malformed")

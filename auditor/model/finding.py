@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from json.encoder import encode_basestring_ascii as _quote_ascii
 
+from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.object import Evidence
 from auditor.model.record import record
 
@@ -23,16 +24,6 @@ class Severity(StrEnum):
     def at_least(self, other: Severity) -> bool:
         order = list(Severity)
         return order.index(self) <= order.index(other)
-
-
-class Verdict(StrEnum):
-    """The widest audience that can reach one object today, the widest first. If several apply, the first counts."""
-
-    EXPOSED = "exposed"
-    UNKNOWN = "unknown"
-    SHARED = "shared"
-    MASKED = "masked"
-    PRIVATE = "private"
 
 
 @record()
@@ -53,8 +44,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleUndecided:
-    """A rule that a run could not judge for any object, because it needs a bucket fact that could not be read. action:
-    the API operation that failed. code: its error code.
+    """A rule that a run could not judge: for any object, because it needs a bucket fact that could not be read; or for
+    an object whose verdict is unknown, or of which S3 does not show the deciding fact. action: the API operation that
+    failed or that would show it, or "Verdict". code: the error code, or "Unknown".
     """
 
     rule: str
@@ -64,14 +56,22 @@ class RuleUndecided:
 
 @record()
 class Judgement:
-    """The results of judging one object. verdict: None if the object was deleted after it was listed. undecided: IDs of
-    the rules that could not be judged, because a fact could not be read.
+    """The results of judging one object. access: None if the object was deleted after it was listed. undecided: IDs of
+    the rules that could not be judged. unanswered: those of them for which no call failed: the verdict is unknown, or
+    S3 does not show the deciding fact. unstored: IDs of the rules that could not be judged again, because the run
+    folder does not have a value that they need.
     """
 
     evidence: Evidence
-    verdict: Verdict | None
+    access: ObjectAccess | None
     findings: tuple[Finding, ...]
     undecided: tuple[str, ...]
+    unanswered: tuple[RuleUndecided, ...] = ()
+    unstored: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.access.verdict if self.access else None
 
 
 def fingerprint(

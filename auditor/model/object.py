@@ -40,6 +40,10 @@ class Skipped:
     reason: str
 
 
+CUSTOMER_KEY: Final = Unread("HeadObject", "SSE-C")
+"""The HEAD of an object that is encrypted with a customer's key: S3 refuses it without that key."""
+
+
 @record()
 class ObjectRef:
     """An entry of the listing: one object version, or the current version of an object."""

@@ -1,4 +1,4 @@
-"""Parse a bucket policy into statements, principals, actions, resources and conditions. reach.py evaluates them."""
+"""Parse a bucket policy into statements, principals, actions, resources and conditions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from auditor.model.json_text import parse_object
 
 MOST_CHARACTERS: Final = 100_000
 """Largest number of characters of a policy: parse() refuses a longer one. S3 accepts policies of up to 20 KB."""
+
+MOST_OF_SID: Final = 128
+"""Largest number of characters of a Sid that names its statement; a longer one is named by its index."""
 
 _FIELDS: Final = frozenset({"Sid", "Effect", "Condition"}) | {
     prefix + name for name in ("Principal", "Action", "Resource") for prefix in ("", "Not")
@@ -36,6 +39,8 @@ class Statement:
     not_principal: bool
     not_action: bool
     not_resource: bool
+    sid: str | None = None
+    """The statement's Sid as written; None if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,15 @@ class Policy:
 
     statements: tuple[Statement, ...] = ()
     variables: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each statement in reasons: its Sid, or "#" and its index from 1 if it has no Sid of its own."""
+        sids = [statement.sid for statement in self.statements]
+        return tuple(
+            sid if sid and sids.count(sid) == 1 and len(sid) <= MOST_OF_SID else f"#{place}"
+            for place, sid in enumerate(sids, 1)
+        )
 
 
 def parse(text: str) -> Policy:
@@ -74,6 +88,8 @@ def _statement(item: object) -> Statement:
         raise ValueError(f"a statement has an unknown element {min(unknown)!r}")
     if item.get("Effect") not in ("Allow", "Deny"):
         raise ValueError("a statement's Effect is neither Allow nor Deny")
+    if not isinstance(sid := item.get("Sid"), str | None):
+        raise ValueError("a statement's Sid is not a string")
     not_principal, principal = _either(item, "Principal")
     not_action, actions = _either(item, "Action")
     not_resource, resources = _either(item, "Resource")
@@ -86,6 +102,7 @@ def _statement(item: object) -> Statement:
         not_principal=not_principal,
         not_action=not_action,
         not_resource=not_resource,
+        sid=sid,
     )
 
 
@@ -127,7 +144,7 @@ def _scalars(value: object) -> tuple[str, ...]:
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(item, str | int | float) for item in values):
         raise ValueError("a condition's value is neither a string, a number, nor a boolean")
-    return tuple(str(item) for item in values)
+    return tuple(str(item).lower() if isinstance(item, bool) else str(item) for item in values)
 
 
 EVERYONE: Final = ("AWS", "*")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
-from auditor.model.finding import Severity, Verdict
-from auditor.model.json_text import as_object, typed
-from auditor.model.object import Acl, Head, Outcome, Skipped, Unread
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
+from auditor.model.json_text import JsonError, as_object, items, typed
+from auditor.model.object import NO_LEDGER, Acl, Evidence, Head, ObjectRef, Outcome, Skipped, Unread
 from auditor.model.record import record
+from auditor.model.unstored import UNSTORED_DIGESTS, NamesOnly
 
 
 def _acl(value: Any) -> Acl | Unread | Skipped:
@@ -15,10 +18,20 @@ def _acl(value: Any) -> Acl | Unread | Skipped:
 
 
 def _head(value: Any) -> Head | Unread | Skipped:
-    """Read the `head` of an object's line. If the line has only names of metadata, the Head's metadata is empty."""
+    """Read the `head` of an object's line. If it has only names of metadata, the Head's metadata has no values."""
     if missing := _missing(value):
         return missing
-    return typed(Head, {**value, "metadata": value["metadata"] if isinstance(value.get("metadata"), dict) else {}})
+    metadata = value.get("metadata")
+    if not isinstance(metadata, list):
+        return typed(Head, value)
+    names = NamesOnly(items(metadata, _name))
+    return replace(typed(Head, {**value, "metadata": {}}), metadata=names)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise JsonError("is not text")
+    return value
 
 
 def _missing(value: Any) -> Unread | Skipped | None:
@@ -44,7 +57,7 @@ class ObjectLine:
     """Canonical ID of the owner; None if it is unknown."""
     acl: Annotated[Acl | Unread | Skipped, _acl]
     head: Annotated[Head | Unread | Skipped, _head]
-    """The metadata of this Head is empty unless the run keeps the values."""
+    """The metadata of this Head has names only unless the run keeps the values. Asking for a value raises NotStored."""
     outcome: Outcome
     changed: bool
     """True if HEAD's ETag differs from the listing's."""
@@ -54,6 +67,28 @@ class ObjectLine:
     """IDs of the rules that have a finding on the object."""
     hashed: bool | None
     """True if the ledger has the object's digests, False if not; None if the run has no ledger."""
+    latest: bool = True
+    """False if the version is not the current one of its key. Lines of earlier releases lack it, and the next two."""
+    audience: tuple[str, ...] = ()
+    """Each audience that gets in, in the form of Audience.text."""
+    reasons: tuple[str, ...] = ()
+    """The reasons of the verdict, in the form of Reason.text."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """The facts of the object, as far as the line has them. Its digests are not stored."""
+        ref = ObjectRef(
+            self.key,
+            self.etag,
+            self.size,
+            self.last_modified,
+            self.version_id,
+            self.storage_class,
+            self.owner,
+            self.latest,
+        )
+        digests = NO_LEDGER if self.hashed is None else UNSTORED_DIGESTS
+        return Evidence(ref, self.acl, self.head, self.outcome is Outcome.VANISHED, self.changed, digests)
 
 
 @record()

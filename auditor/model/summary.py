@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.access import Verdict
+from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.json_text import JsonError, plain, typed
 from auditor.model.target import Target
 
@@ -114,6 +115,12 @@ class Summary:
     coverage: Coverage
     verdicts: Mapping[str, int]
     """Number of objects by verdict."""
+    audiences: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Number of objects by verdict and by audience, in the form of Audience.text. An object counts for each audience
+    that gets in; at most 100 audiences of a verdict are named, the objects of the rest count as "others".
+    """
+    trust_unused: tuple[str, ...] = ()
+    """The entries of `trusted` that trusted nothing in this run."""
     findings: Mapping[str, int]
     """Number of findings by severity."""
     rules: Mapping[str, int] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
-from auditor.model.finding import Verdict
+from auditor.model.access import Verdict
 from auditor.model.object import Outcome
 from auditor.model.run_lines import FindingLine, ObjectLine
 

@@ -13,10 +13,19 @@ from json.encoder import encode_basestring as _quote
 from operator import attrgetter
 from typing import Any, Final
 
-from auditor.model.finding import Finding, Judgement, Verdict
+from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.finding import Finding, Judgement
 from auditor.model.json_text import plain
 from auditor.model.object import Acl, Head, Outcome, Skipped, Unread
-from auditor.reports.lines import HEAD_NAMES, acl_fact, encode_line, finding_line, missing_fact, object_line
+from auditor.reports.lines import (
+    HEAD_NAMES,
+    access_members,
+    acl_fact,
+    encode_line,
+    finding_line,
+    missing_fact,
+    object_line,
+)
 
 OWN: Final = frozenset(
     {
@@ -58,14 +67,14 @@ def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool
     """
     evidence = judgement.evidence
     ref, head, owner = evidence.ref, evidence.head, evidence.owner
-    verdict = None if evidence.vanished else judgement.verdict
+    access = None if evidence.vanished else judgement.access
     rules = tuple(sorted({finding.rule for finding in judgement.findings})) if judgement.findings else ()
     text = (
         f'{{"key":{_quote(ref.key)},"version_id":{_text(ref.version_id)},"etag":{_quote(ref.etag)},"size":{ref.size},'
         f'"last_modified":{_quote(ref.last_modified)},'
         f"{_access(ref.storage_class, owner if isinstance(owner, str) else None, evidence.acl)},"
         f'"head":{_head(head, keep_metadata) if isinstance(head, Head) else _missing(head)},'
-        f"{_ending(evidence.outcome, evidence.changed, verdict, rules, hashed)}\n"
+        f"{_ending(evidence.outcome, evidence.changed, ref.is_latest, access, rules, hashed)}\n"
     )
     try:
         return text.encode()
@@ -109,10 +118,15 @@ def _missing(fact: Unread | Skipped) -> str:
 
 @lru_cache(KEPT)
 def _ending(
-    outcome: Outcome, changed: bool, verdict: Verdict | None, rules: tuple[str, ...], hashed: bool | None
+    outcome: Outcome,
+    changed: bool,
+    latest: bool,
+    access: ObjectAccess | None,
+    rules: tuple[str, ...],
+    hashed: bool | None,
 ) -> str:
-    ending = {"outcome": outcome, "changed": changed, "verdict": verdict, "rules": rules, "hashed": hashed}
-    return _json(ending)[1:]
+    first = {"outcome": outcome, "changed": changed, "latest": latest}
+    return _json({**first, **access_members(access), "rules": rules, "hashed": hashed})[1:]
 
 
 def _head(head: Head, keep_metadata: bool) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from itertools import count, islice
 from typing import Final
 
-from auditor.model.finding import Judgement, Severity, Verdict
+from auditor.model.access import Verdict
+from auditor.model.finding import Judgement, Severity
 from auditor.model.object import PUBLIC_GROUPS
 from auditor.model.record import record
 from auditor.model.run_lines import FindingLine, UndecidedLine

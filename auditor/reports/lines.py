@@ -7,7 +7,8 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from auditor.model.finding import Finding, Judgement, Verdict
+from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.finding import Finding, Judgement
 from auditor.model.object import Acl, Head, ObjectRef, Outcome, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
 
@@ -34,7 +35,7 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
     """
     evidence = judgement.evidence
     ref = evidence.ref
-    verdict = None if evidence.vanished else judgement.verdict
+    access = None if evidence.vanished else judgement.access
     return {
         "key": ref.key,
         "version_id": ref.version_id,
@@ -47,9 +48,23 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
         "head": _head(evidence.head, keep_metadata),
         "outcome": evidence.outcome.value,
         "changed": evidence.changed,
-        "verdict": verdict.value if verdict else None,
+        "latest": ref.is_latest,
+        **access_members(access),
         "rules": sorted({finding.rule for finding in judgement.findings}),
         "hashed": hashed,
+    }
+
+
+def access_members(access: ObjectAccess | None) -> dict[str, Any]:
+    """Return the members of an object's line on its access: verdict, audience and reasons. access: None if the object
+    was deleted after it was listed.
+    """
+    if access is None:
+        return {"verdict": None, "audience": [], "reasons": []}
+    return {
+        "verdict": access.verdict.value,
+        "audience": [audience.text for audience in access.audience],
+        "reasons": [reason.text for reason in access.reasons],
     }
 
 

@@ -8,7 +8,8 @@ from html import escape
 from typing import Final
 
 from auditor.errors import UsageError
-from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.access import Verdict
+from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.summary import Coverage, HashingSummary, Summary
 from auditor.model.version import VERSION
@@ -34,6 +35,7 @@ def render(summary: Summary, shown: Highlights | None = None) -> str:
         _findings(summary, shown),
         _fired(summary.rules),
         numbers("Verdicts", summary.verdicts, frozenset({"exposed"})),
+        _audiences(summary),
         _coverage(summary.coverage),
         _undecided(summary, shown.undecided),
         _rules_undecided(summary.rules_undecided),
@@ -155,6 +157,20 @@ def _fired(rules: Mapping[str, int]) -> Iterator[str]:
         yield f"<dt>{text(rule.id)} {text(rule.title)} ({counted(rules[rule.id], 'finding')})</dt>"
         yield f"<dd>Fix: {text(sections(rule).get('Fix', ''))}</dd>"
     yield "</dl>"
+
+
+def _audiences(summary: Summary) -> Iterator[str]:
+    rows = [
+        (text(verdict), code(audience), f"{number:,}")
+        for verdict, counts in summary.audiences.items()
+        for audience, number in counts.items()
+    ]
+    if rows:
+        yield "<h2>Audiences</h2><p>An object counts for each audience that gets in.</p>"
+        yield from table(("Verdict", "Audience", "Objects"), rows, right=1)
+    if summary.trust_unused:
+        entries = ", ".join(map(code, summary.trust_unused))
+        yield f"<p>Entries of <code>trusted</code> that trusted nothing: {entries}.</p>"
 
 
 def _coverage(coverage: Coverage) -> Iterator[str]:

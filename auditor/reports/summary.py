@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Final
 
-from auditor.model.bucket import BucketFacts
-from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.access import Verdict
+from auditor.model.bucket import NOT_OURS, BucketFacts, Semantics
+from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import (
     AcceptedHoles,
@@ -24,6 +25,8 @@ from auditor.model.summary import (
 )
 from auditor.model.target import Target
 from auditor.runs.tally import Tally
+from auditor.s3.access_points import NOT_DELEGATED
+from auditor.s3.bucket_settings import SETTINGS
 from auditor.text import counted, visible
 
 _FACTS: Final = {
@@ -38,16 +41,29 @@ _FACTS: Final = {
     "versioning": "versioning",
     "encryption": "default encryption of the bucket",
     "request_payer": "request payer",
+    "access_points": "access points of the bucket",
 }
 """The bucket facts that the summary names if they are missing, in the user's words."""
 
+_SEMANTICS: Final = {
+    Semantics.CEPH: "rules of access other than those of the Ceph object gateway (--semantics ceph)",
+    Semantics.OTHER: "rules of access of the server's own, which counts as one with AWS's (--semantics other)",
+}
+_ACTIONS: Final = {setting.action: _FACTS[setting.fact] for setting in SETTINGS}
+"""By call on a bucket's setting: the setting in the user's words."""
+
+KEY_POLICIES: Final = "policies and grants of KMS keys"
+KEY_GRANTS: Final = "grants of KMS keys"
+"""Stands for KEY_POLICIES in a run with --key-policies."""
+
 NEVER: Final = (
     "IAM users and roles of the bucket's own account, whose own policies can let them read",
-    "access points, multi-region access points and Object Lambda access points, which have policies of their own",
+    "access points of other accounts, multi-region access points and Object Lambda access points, which have their own"
+    " policies",
     "CloudFront, presigned URLs, and whoever else is allowed to read and passes the bytes on",
-    "policies and grants of KMS keys",
+    KEY_POLICIES,
     "object tags",
-    "public access block and control policies set for the whole organization",
+    "control policies of the organization (SCP, RCP)",
 )
 """Things that no run looks at, whatever its settings."""
 
@@ -66,12 +82,14 @@ def summarize(
     seconds: float,
     resume: Resume | None = None,
     accepted_rules: int = 0,
+    trust_unused: Sequence[str] = (),
 ) -> Summary:
     """Make the summary of a run from its present counts. What is counted later does not change the summary.
 
     out: URI of the run folder. engine: name of the engine. complete: True if the listing reached its end. tally: the
     counts. algorithms: the wanted digests' algorithms; None if there is no ledger. not_looked_at: the result of
     not_looked_at(). seconds: the run's duration. accepted_rules: how many of rules_undecided auditor.toml accepts.
+    trust_unused: the entries of `trusted` that trusted nothing.
 
     Raises ValueError if the counts of the tally do not add up.
     """
@@ -84,6 +102,8 @@ def summarize(
         complete=complete,
         coverage=Coverage(**tally.coverage),
         verdicts=dict(tally.verdicts),
+        audiences=tally.audience_summary(),
+        trust_unused=tuple(trust_unused),
         findings=dict(tally.findings),
         rules=_largest_first(tally.rules),
         rules_undecided=tuple(rules_undecided),
@@ -167,7 +187,9 @@ def not_looked_at(
 
     facts: None if no fact of the bucket was read. acl, head: why the run read no ACL or no HEAD; None if it read them.
     """
-    return [*NEVER, *_unlisted(target), *_unasked(facts, acl, head)]
+    read = facts is not None and not isinstance(facts.key_policies, Skipped)
+    never = [KEY_GRANTS if read and item == KEY_POLICIES else item for item in NEVER]
+    return [*never, *_unlisted(target), *_unasked(facts, acl, head)]
 
 
 def _unlisted(target: Target) -> list[str]:
@@ -191,8 +213,15 @@ def _unasked(facts: BucketFacts | None, acl: Skipped | None, head: Skipped | Non
         words.append(f"metadata, headers and encryption of the objects: {visible(head.reason)}")
     if facts is None:
         return [*words, "the bucket's own settings"]
+    if facts.semantics in _SEMANTICS:
+        words.append(_SEMANTICS[facts.semantics])
+    words += [f"{_ACTIONS[call]}: there is none, because the server lacks {call}" for call in facts.lacking]
+    if facts.owner_account is NOT_OURS:
+        words.append(f"account of the bucket's owner: {NOT_OURS.reason}")
     for item in fields(facts):
         value = getattr(facts, item.name)
+        if value == NOT_DELEGATED:
+            continue
         if isinstance(value, Skipped) and item.name in _FACTS:
             words.append(f"{_FACTS[item.name]}: {visible(value.reason)}")
         elif isinstance(value, Unread) and item.name in _FACTS:

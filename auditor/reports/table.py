@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
-from auditor.model.finding import Severity, Verdict
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
 from auditor.model.summary import HashingSummary, Summary
 from auditor.reports.highlights import Highlights
 from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes
@@ -38,6 +39,7 @@ def render(
         _head(summary, layout),
         layout.counts("Coverage", asdict(summary.coverage)),
         layout.counts("Verdicts", summary.verdicts),
+        layout.pairs("Open to", _audiences(summary)),
         layout.counts("Findings", summary.findings),
         layout.pairs("By rule", summary.rules.items()),
         _exposed(summary, shown, layout),
@@ -47,6 +49,7 @@ def render(
         _hashing(summary.hashing, layout),
         layout.counts("Calls", asdict(summary.calls)),
         _not_looked_at(summary, layout),
+        layout.listed("Trusted in vain", summary.trust_unused),
         _foot(summary, fail_on, layout),
     )
     return "".join(f"{line}\n" for section in sections for line in section)
@@ -62,6 +65,13 @@ def _head(summary: Summary, layout: TableLayout) -> Iterator[str]:
     seconds = summary.seconds
     yield from layout.listed("Run", [f"{summary.run}, engine {summary.engine}, {seconds:,} s"])
     yield from layout.listed("Complete", ["yes" if summary.complete else "NO"])
+
+
+def _audiences(summary: Summary) -> Iterator[tuple[str, int]]:
+    """Yield the names and numbers of the audiences, with the verdict of their objects."""
+    for verdict, counts in summary.audiences.items():
+        for audience, number in counts.items():
+            yield f"{audience} ({verdict})", number
 
 
 def _exposed(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:

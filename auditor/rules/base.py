@@ -9,20 +9,41 @@ from typing import Any, Final
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Severity
+from auditor.model.object import Unread
 
-OBJECT_FACTS: Final = frozenset({"ref", "acl", "head", "owner", "digests"})
+SHARED_HEAD: Final = (
+    "object_lock_mode",
+    "replication_status",
+    "server_side_encryption",
+    "sse_customer_algorithm",
+    "sse_kms_key_id",
+    "website_redirect_location",
+)
+"""Members of HEAD that many objects have in common. A rule that names them one by one, such as `head.object_lock_mode`,
+runs once for all objects that are alike in them; a rule that reads `head` runs for each object.
+"""
+
+OBJECT_FACTS: Final = frozenset(
+    {"ref", "acl", "head", "owner", "digests", "access", *(f"head.{name}" for name in SHARED_HEAD)}
+)
+RUN_FACTS: Final = frozenset({"trusted", "trust", "now", "control"})
+"""The facts of a run that are not the bucket's: they are the same for every object."""
 
 BUCKET_FACTS: Final = frozenset(
     f"bucket.{name}"
     for name in (
         "owner",
+        "owner_account",
         "ownership",
         "access_block",
         "acl",
-        "policy_is_public",
+        "policy_status",
         "policy",
+        "parsed_policy",
         "restricts_public_policy",
+        "semantics",
         "versioning",
+        "default_encryption",
         "encryption",
         "request_payer",
     )
@@ -41,7 +62,10 @@ class Hit:
     severity: Severity | None = None
 
 
-Check = Callable[..., Iterator[Hit]]
+Check = Callable[..., Iterator[Hit | Unread]]
+"""A check yields its hits. It yields an Unread in place of them if S3 may have left the deciding fact out of an answer:
+the rule is then undecided for the object.
+"""
 Validate = Callable[[Mapping[str, Any]], None]
 
 
@@ -55,10 +79,16 @@ def any_options(options: Mapping[str, Any]) -> None:
 class Rule:
     """A rule: its check function, its ID and severity, and the names of the facts that the check reads.
 
-    The names of facts: `ref`, the object's entry in the listing; `acl`; `head`; `owner`, the canonical ID of the
-    object's owner; `digests`, which exist in a run with a ledger; `bucket.X`, attribute X of BucketFacts; `trusted`, a
-    frozenset of canonical IDs; `config.X`, option X of [rules.ID] in auditor.toml. A run selects the rule only if
-    auditor.toml has all its options.
+    The names of facts: `ref`, the object's entry in the listing; `acl`; `head`; `head.X`, member X of HEAD, one of
+    SHARED_HEAD; `owner`, the canonical ID of the object's owner; `access`, see below; `digests`, which exist in a run
+    with a ledger; `bucket.X`, attribute X of BucketFacts; `trusted`, the frozenset of trusted entries; `trust`, the
+    Trust in them; `now`, the time at which the run began; `control`, the Control over the bucket that its policy gives;
+    `config.X`, option X of [rules.ID] in auditor.toml. A run selects the rule only if auditor.toml has all its options.
+
+    A rule that reads `access`, an ObjectAccess, asks for exposed objects only: the judge does not ask it about others.
+    For an object with the verdict `unknown` it is undecided, if it would flag the object once that is exposed.
+
+    S3 refuses a HEAD without the customer's key (SSE-C). `head.sse_customer_algorithm` is known all the same then.
     """
 
     id: str
@@ -75,6 +105,15 @@ class Rule:
     """A function that takes the options, and raises ValueError, with one phrase for the user, if one of them has the
     right type and an invalid value.
     """
+    values: bool = False
+    """True if the check reads values of user metadata. A run folder does not keep these, unless it is told to."""
+
+    def needs(self, fact: str) -> bool:
+        """True if the check reads the fact, or a member of it: `head` is needed for `head.object_lock_mode` too, and
+        `acl` for `access`.
+        """
+        parts = {name.partition(".")[0] for name in self.reads if name in OBJECT_FACTS}
+        return fact in parts or (fact == "acl" and "access" in parts)
 
     @property
     def per_object(self) -> bool:
@@ -102,20 +141,22 @@ def rule(
     reads: tuple[str, ...],
     options: Mapping[str, type] | None = None,
     validate: Validate = any_options,
+    values: bool = False,
 ) -> Callable[[Check], Rule]:
     """Return a decorator that makes a Rule of a check function. reads: the facts for the check's parameters, in their
-    order. The decorator raises TypeError for an unknown fact, and if the check has not one parameter for each fact.
+    order. values: True if the check reads values of user metadata. The decorator raises TypeError for an unknown
+    fact, and if the check has not one parameter for each fact.
     """
     declared = options or {}
 
     def wrap(check: Check) -> Rule:
-        known = OBJECT_FACTS | BUCKET_FACTS | {"trusted"} | {f"config.{option}" for option in declared}
+        known = OBJECT_FACTS | BUCKET_FACTS | RUN_FACTS | {f"config.{option}" for option in declared}
         if unknown := set(reads) - known:
             raise TypeError(f"{id} reads unknown facts: {sorted(unknown)}")
         parameters: Mapping[str, Any] = inspect.signature(check).parameters
         if len(parameters) != len(reads):
             raise TypeError(f"{id} reads {len(reads)} facts but its check takes {len(parameters)}")
-        return Rule(id, name, severity, reads, check, declared, validate)
+        return Rule(id, name, severity, reads, check, declared, validate, values)
 
     return wrap
 

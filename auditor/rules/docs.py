@@ -16,6 +16,9 @@ GROUPS: Final = {
     "M": "Metadata",
     "I": "Integrity",
     "K": "Keys",
+    "L": "Object Lock",
+    "R": "Replication",
+    "V": "Versions",
     "B": "The bucket",
 }
 """The subjects of the rules by the first letter of their IDs, in the order of RULES."""
@@ -26,6 +29,7 @@ PAGE: Final = """# Rules
 
 `auditor rules` prints this list and `auditor rules O02` one rule. `--only` and `--ignore` choose by id. An id never
 changes its meaning and is never used again. A rule is undecided where a fact could not be read; that is never a pass.
+[Rules that are not built](rules-not-built.md), with the calls that each would cost, are on a page of their own.
 """
 
 

@@ -1,32 +1,45 @@
 """Run each rule on the facts that it declares, and make a finding of each hit. A rule that lacks a fact is undecided.
 
-Most objects of a bucket have the same owner and the same grants. Therefore a rule that reads only the ACL and the owner
-runs once for each distinct ACL, and its answer is cached.
+Most objects of a bucket have the same owner, the same grants and the same encryption. Therefore a rule that reads only
+such facts runs once for all objects that are alike in them, and its answer is cached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from auditor.errors import NotStored
+from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import BucketFacts
-from auditor.model.finding import Finding, Judgement, fingerprint
-from auditor.model.object import Acl, Evidence, Skipped, Unread
+from auditor.model.finding import Finding, Judgement, RuleUndecided, fingerprint
+from auditor.model.object import CUSTOMER_KEY, Acl, Evidence, Head, Skipped, Unread
 from auditor.rules import RULES
-from auditor.rules.base import OBJECT_FACTS, Hit, Rule, bucket_fact
+from auditor.rules.base import OBJECT_FACTS, SHARED_HEAD, Hit, Rule, bucket_fact
 from auditor.rules.plan import Plan, make_plan
 from auditor.rules.selection import select
+from auditor.verdict.control import control_of
 from auditor.verdict.judge import VerdictJudge
+from auditor.verdict.trust import Trust
 
-SHARED_FACTS: Final = frozenset({"acl", "owner"})
+SHARED_FACTS: Final = frozenset({"acl", "owner", *(f"head.{name}" for name in SHARED_HEAD)})
 """Names of the facts that many objects have in common. The owner comes from the ACL, or from the listing if no ACL is
 read.
 """
 
-CACHED_ACLS: Final = 1024
-"""Largest number of ACLs for which the rules' answers are cached. The cache drops the least recently used ACL."""
+CACHED_ANSWERS: Final = 1024
+"""Largest number of combinations of shared facts for which the rules' answers are cached. The cache drops the least
+recently used one.
+"""
+
+UNKNOWN: Final = Unread("Verdict", "Unknown")
+"""The fact that a rule on exposed objects lacks if the verdict is unknown."""
+CUSTOMER_ALGORITHM: Final = "AES256"
+"""The only algorithm of a customer's key (SSE-C)."""
 
 
 class _BoundRule(NamedTuple):
@@ -50,8 +63,13 @@ class _BoundRule(NamedTuple):
         return cls(order, rule, arguments, places, applies, any(isinstance(fact, Unread) for fact in arguments))
 
     @property
+    def on_exposed(self) -> bool:
+        """True if the rule is asked about exposed objects only."""
+        return "access" in self.rule.reads
+
+    @property
     def shared(self) -> bool:
-        """True if the rule reads no fact of an object but its ACL and its owner, so that its answers can be cached."""
+        """True if the rule reads only facts of an object that many have in common, so that its answers are cached."""
         return SHARED_FACTS.issuperset(name for _, name in self.places)
 
     def ask(self, facts: Mapping[str, Any]) -> _RuleAnswer | None:
@@ -67,16 +85,32 @@ class _BoundRule(NamedTuple):
             unread = unread or isinstance(fact, Unread)
         if unread:
             return _RuleAnswer(self.order, self.rule, None)
-        hits = tuple(self.rule.check(*arguments))
+        try:
+            found = tuple(self.rule.check(*arguments))
+        except NotStored:
+            return _RuleAnswer(self.order, self.rule, None, stored=False)
+        hits = tuple([item for item in found if isinstance(item, Hit)])
+        if len(hits) < len(found):
+            lacking = next(item for item in found if isinstance(item, Unread))
+            return _RuleAnswer(self.order, self.rule, None, lacking)
         return _RuleAnswer(self.order, self.rule, hits) if hits else None
+
+    def ask_unknown(self, facts: Mapping[str, Any]) -> _RuleAnswer | None:
+        """Run the rule's check on an object whose verdict is unknown: a rule that would flag it is undecided."""
+        answer = self.ask(facts)
+        return answer and answer._replace(hits=None, lacking=answer.lacking or (UNKNOWN if answer.hits else None))
 
 
 class _RuleAnswer(NamedTuple):
-    """The answer of one rule about one object. hits: None if the rule is undecided, as it lacked a fact."""
+    """The answer of one rule about one object. hits: None if the rule is undecided. lacking: the fact that it lacked,
+    although no call failed. stored: False if the run folder does not have a value that the rule needs.
+    """
 
     order: int
     rule: Rule
     hits: tuple[Hit, ...] | None
+    lacking: Unread | None = None
+    stored: bool = True
 
 
 class Judge:
@@ -90,19 +124,34 @@ class Judge:
         trusted: frozenset[str] = frozenset(),
         options: Mapping[str, Mapping[str, Any]] | None = None,
         versions: bool = False,
+        now: datetime | None = None,
     ) -> None:
         self._facts = facts
         self._versions = versions
-        self._verdicts = VerdictJudge(facts, trusted, versions)
+        self._verdicts = VerdictJudge(facts, trusted, versions, now)
+        trust = self._verdicts.trust
+        run_facts: dict[str, Any] = {"trusted": trusted, "trust": trust, "now": now or Skipped("no time is given")}
+        if any("control" in rule.reads for rule in plan.bucket_rules):
+            run_facts["control"] = control_of(facts, trust, now)
         ready = [
-            _BoundRule.of(order, rule, _fixed_facts(rule, facts, trusted, (options or {}).get(rule.id, {})))
+            _BoundRule.of(order, rule, _fixed_facts(rule, facts, run_facts, (options or {}).get(rule.id, {})))
             for order, rule in enumerate((*plan.bucket_rules, *plan.object_rules))
         ]
         ready = [one for one in ready if one.applies]
         self._of_bucket = [one for one in ready if not one.places]
         self._shared = [one for one in ready if one.places and one.shared]
-        self._own = [one for one in ready if one.places and not one.shared]
-        self._cached = lru_cache(CACHED_ACLS)(self._ask_shared)
+        rest = [one for one in ready if one.places and not one.shared]
+        self._own = [one for one in rest if not one.on_exposed]
+        self._on_exposed = [one for one in rest if one.on_exposed]
+        self._own_parts = any(name.startswith("head.") for one in self._own for _, name in one.places)
+        self._shown_names = tuple(sorted({name for one in ready for _, name in one.places if name.startswith("head.")}))
+        self._shown = _members(self._shown_names)
+        self._cached = lru_cache(CACHED_ANSWERS)(self._ask_shared)
+
+    @property
+    def trust(self) -> Trust:
+        """The entries of `trusted`, with a note of each that trusted something so far."""
+        return self._verdicts.trust
 
     def bucket(self) -> list[Finding]:
         """Return the findings on the bucket itself; their key is None."""
@@ -115,24 +164,51 @@ class Judge:
         if evidence.vanished:
             return Judgement(evidence, None, (), ())
         ref, acl, head = evidence.ref, evidence.acl, evidence.head
-        verdict = self._verdicts.verdict(ref, acl, head)
-        answers = self._cached(acl, None if isinstance(acl, Acl) else ref.owner)
+        access = self._verdicts.access(ref, acl, head)
+        shown = self._shown(head) if isinstance(head, Head) else head
+        answers = self._cached(acl, None if isinstance(acl, Acl) else ref.owner, shown)
         facts = {"ref": ref, "acl": acl, "head": head, "owner": evidence.owner, "digests": evidence.digests}
+        perhaps_exposed = self._on_exposed and access.verdict in _PERHAPS_EXPOSED
+        if self._own_parts or perhaps_exposed:
+            facts.update(self._head_facts(shown))
         own = [answer for one in self._own if (answer := one.ask(facts))]
+        if perhaps_exposed:
+            own += self._ask_on_exposed(access, facts)
         if own:
             answers = sorted((*answers, *own))
         if not answers:
-            return Judgement(evidence, verdict, (), ())
-        undecided = tuple(answer.rule.id for answer in answers if answer.hits is None)
-        return Judgement(evidence, verdict, tuple(self._findings(answers, ref.key, ref.version_id)), undecided)
+            return Judgement(evidence, access, (), ())
+        findings = tuple(self._findings(answers, ref.key, ref.version_id))
+        undecided = tuple(answer.rule.id for answer in answers if answer.hits is None and answer.stored)
+        unstored = tuple(answer.rule.id for answer in answers if not answer.stored)
+        return Judgement(evidence, access, findings, undecided, _unanswered(answers) if undecided else (), unstored)
 
-    def _ask_shared(self, acl: Acl | Unread | Skipped, listed_owner: str | None) -> Sequence[_RuleAnswer]:
-        """Return the answers of the rules that read only the ACL and the owner of an object. listed_owner: the owner in
-        the listing's entry; None if the ACL was read, or if the entry names no owner.
+    def _ask_shared(
+        self, acl: Acl | Unread | Skipped, listed_owner: str | None, shown: tuple[Any, ...] | Unread | Skipped
+    ) -> Sequence[_RuleAnswer]:
+        """Return the answers of the rules that read only facts of an object that many objects have in common.
+
+        listed_owner: the owner in the listing's entry; None if the ACL was read, or if the entry names no owner. shown:
+        the members of HEAD that these rules read.
         """
         owner = acl.owner if isinstance(acl, Acl) else acl if listed_owner is None else listed_owner
-        facts = {"acl": acl, "owner": owner}
+        facts = {"acl": acl, "owner": owner, **self._head_facts(shown)}
         return tuple(answer for one in self._shared if (answer := one.ask(facts)))
+
+    def _ask_on_exposed(self, access: ObjectAccess, facts: dict[str, Any]) -> list[_RuleAnswer]:
+        """Return the answers of the rules on exposed objects, for an object that is exposed, or perhaps is."""
+        facts["access"] = access
+        known = access.verdict is Verdict.EXPOSED
+        asked = (one.ask(facts) if known else one.ask_unknown(facts) for one in self._on_exposed)
+        return [answer for answer in asked if answer]
+
+    def _head_facts(self, shown: tuple[Any, ...] | Unread | Skipped) -> dict[str, Any]:
+        if isinstance(shown, tuple):
+            return dict(zip(self._shown_names, shown, strict=True))
+        facts: dict[str, Any] = dict.fromkeys(self._shown_names, shown)
+        if shown == CUSTOMER_KEY:
+            facts["head.sse_customer_algorithm"] = CUSTOMER_ALGORITHM
+        return facts
 
     def _findings(self, answers: Iterable[_RuleAnswer], key: str | None, version_id: str | None) -> list[Finding]:
         version = version_id if self._versions else None
@@ -147,9 +223,28 @@ class Judge:
                 hit.permission,
                 hit.message,
             )
-            for _, rule, hits in answers
+            for _, rule, hits, *_ in answers
             for hit in hits or ()
         ]
+
+
+_PERHAPS_EXPOSED: Final = frozenset({Verdict.EXPOSED, Verdict.UNKNOWN})
+
+
+def _members(names: Sequence[str]) -> Callable[[Head], tuple[Any, ...]]:
+    """Return a function that takes these members, such as `head.object_lock_mode`, from a HEAD."""
+    members = [name.removeprefix("head.") for name in names]
+    if len(members) > 1:
+        return attrgetter(*members)
+    return lambda head: tuple(getattr(head, member) for member in members)
+
+
+def _unanswered(answers: Iterable[_RuleAnswer]) -> tuple[RuleUndecided, ...]:
+    return tuple(
+        RuleUndecided(answer.rule.id, answer.lacking.action, answer.lacking.code)
+        for answer in answers
+        if answer.lacking
+    )
 
 
 def judge(
@@ -159,28 +254,32 @@ def judge(
     rules: Iterable[str] = (),
     trusted: Iterable[str] = (),
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    now: datetime | None = None,
 ) -> Judgement:
     """Judge one object by its facts, without any call: return its findings, its undecided rules and its verdict.
 
     rules: IDs of the rules to judge; empty for all rules. trusted: canonical IDs, account numbers or policy principals
-    that count as insiders. options: the options of each rule, by its ID, as in auditor.toml. Raises UsageError for a
-    rule that does not exist or lacks its options.
+    that count as insiders. options: the options of each rule, by its ID, as in auditor.toml. now: the time for rules
+    that compare dates; these do not apply without it. Raises UsageError for a rule that does not exist or lacks its
+    options.
     """
     given = options or {}
     plan = make_plan(select(RULES, given, rules, (), ledger=not isinstance(evidence.digests, Skipped)), bucket)
-    found = Judge(plan, bucket, trusted=frozenset(trusted), options=given).object(evidence)
+    found = Judge(plan, bucket, trusted=frozenset(trusted), options=given, now=now).object(evidence)
     lacking = (one.rule for one in plan.undecided)
     return replace(found, undecided=(*lacking, *found.undecided))
 
 
-def _fixed_facts(rule: Rule, facts: BucketFacts, trusted: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that the rule reads and that are the same for the whole run, by their names in `reads`."""
+def _fixed_facts(rule: Rule, facts: BucketFacts, run: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that the rule reads and that are the same for the whole run, by their names in `reads`. run:
+    those that neither the bucket nor the configuration has.
+    """
     fixed: dict[str, Any] = {}
     for name in rule.reads:
         if name.startswith("bucket."):
             fixed[name] = bucket_fact(facts, name)
         elif name.startswith("config."):
             fixed[name] = options[name.removeprefix("config.")]
-        elif name == "trusted":
-            fixed[name] = trusted
+        elif name in run:
+            fixed[name] = run[name]
     return fixed

@@ -36,6 +36,8 @@ def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
     undecided: list[RuleUndecided] = []
     for rule in rules:
         needed = [bucket_fact(facts, name) for name in rule.reads if name.startswith("bucket.")]
+        if "control" in rule.reads:
+            needed.append(facts.parsed_policy)
         unread = next((fact for fact in needed if isinstance(fact, Unread)), None)
         if unread is not None:
             undecided.append(RuleUndecided(rule.id, unread.action, unread.code))
@@ -56,7 +58,7 @@ def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
 
 
 def _needs(rules: Sequence[Rule], fact: str) -> Skipped | None:
-    return None if any(fact in rule.reads for rule in rules) else Skipped(NOT_NEEDED)
+    return None if any(rule.needs(fact) for rule in rules) else Skipped(NOT_NEEDED)
 
 
 def carried_on(plan: Plan, earlier: Iterable[RuleUndecided]) -> Plan:

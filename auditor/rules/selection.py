@@ -33,7 +33,7 @@ def select(
         raise UsageError(f"there is no rule {', '.join(unknown)}: `auditor rules` lists them")
     chosen = [rule for rule in rules if (not only or rule.id in only) and rule.id not in ignore]
     if level == "exposure":
-        chosen = [rule for rule in chosen if "head" not in rule.reads]
+        chosen = [rule for rule in chosen if not rule.needs("head")]
     if not ledger:
         if lacking := [rule.id for rule in chosen if "digests" in rule.reads and rule.id in only]:
             raise UsageError(f"rule {lacking[0]} compares with a ledger: add --ledger sqlite:PATH")

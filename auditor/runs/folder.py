@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Final, Self
 
 from auditor.aio.threads import side_by_side
@@ -14,12 +15,15 @@ from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.ownership import writer_of
-from auditor.runs.parts import KINDS, Part, PartFile, tidy
+from auditor.runs.parts import KINDS, Part, PartFile, found_parts, sealed_from_store, tidy
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, target_name
 from auditor.runs.pending import LineBatch, PendingLines, RunPosition
-from auditor.runs.reading import update_latest_json
+from auditor.runs.reading import link_to, read_seal, update_latest_json
+from auditor.runs.seal import NAME as SEAL
+from auditor.runs.seal import Seal, SealedPart, sha256_of, sorted_parts
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
 from auditor.runs.tally import Tally
@@ -39,7 +43,10 @@ class RunFolder:
     selection: the settings that must stay the same when the run is continued. tally: the counts of the run, which the
     caller increases; if the run is continued, the caller has restored them. state: the checkpoint of the run that is
     continued; None for a new run. part_seconds: longest time that a part is open. fresh: True if the run's ID is new,
-    so that the folder cannot have any parts yet.
+    so that the folder cannot have any parts yet. describe: returns the bytes of bucket.json, given the number of the
+    first part that this process writes; None to write no such file. described: the bytes that the file has by now.
+    growing: True if bucket.json grows with the lines, and is written again before each part. previous: ID of the run
+    that the seal names as the previous one.
     """
 
     def __init__(
@@ -58,6 +65,10 @@ class RunFolder:
         part_lines: int = PART_LINES,
         part_seconds: float = 60.0,
         fresh: bool = False,
+        describe: Callable[[int], bytes] | None = None,
+        described: bytes | None = None,
+        growing: bool = False,
+        previous: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = run_path(bucket, run_id)
@@ -67,6 +78,14 @@ class RunFolder:
         self._bucket = bucket
         self._range_id = range_id
         self._target = target
+        self._describe = describe
+        self._described = described
+        self._growing = growing
+        self._previous = previous
+        self._earlier: Sequence[SealedPart] = ()  # what an earlier process sealed
+        self._sealed: list[SealedPart] = []
+        self._digests: dict[str, str] = {}  # of files besides the parts
+        self._first_part = 0
         self._selection = dict(selection or {})
         self._rules_undecided = tuple(rules_undecided)
         self._hop = hop
@@ -88,19 +107,40 @@ class RunFolder:
 
         Raises RunTaken if another process writes this run, OutputError if a part that the checkpoint covers is gone.
         """
-        first = self._writer.claim(self._loaded, self._checkpoint(self._pending.part, self._pending.mark))
+        first = self._claim()
         self._skipped_parts = first.skipped_parts
+        self._first_part = first.next_part
         self._pending.begin_at(first.next_part)
         if not self._fresh:
             tidy(self._store, self.path, self._range_id, first.next_part)
+            self._earlier = self._sealed_before()
         mine = [f".*-part-{self._range_id}-*.tmp", f".{checkpoint_name(self._range_id)}.*.tmp"]
         if self._range_id == UNDIVIDED:
-            mine += [".summary.json.*.tmp", ".report.html.*.tmp"]
+            mine += [f".{name}.*.tmp" for name in (BUCKET_FILE, SEAL, "summary.json", "report.html")]
         spool = self._store.spool_dir(self.path)
         with output_errors(spool):
             for file in spool.iterdir():
                 if any(fnmatchcase(file.name, pattern) for pattern in mine):
                     file.unlink(missing_ok=True)
+
+    def _claim(self) -> Checkpoint:
+        """Claim the run, and write bucket.json if its content changes. Return the checkpoint to begin with."""
+        start = self._checkpoint(self._pending.part, self._pending.mark)
+        if self._describe is None or self._loaded is not None:
+            first = self._writer.claim(self._loaded, start)
+            if self._describe is not None:
+                self._put_bucket(self._describe(first.next_part))
+            return first
+        bucket = self._describe(start.next_part)
+        claimed, early = [], []
+        side_by_side(
+            [
+                lambda: claimed.append(self._writer.claim(None, start)),
+                lambda: early.append(self._writer.put_early(BUCKET_FILE, bucket)),
+            ]
+        )
+        self._put_bucket(bucket, there=early == [True])
+        return claimed[0]
 
     def write(
         self,
@@ -158,6 +198,12 @@ class RunFolder:
         self._pending.check_due()
         self.flush()
 
+    def begin_part(self, number: int) -> None:
+        """End the part, write it, and give the next part this number. The last key has no more versions."""
+        self._pending.end_part()
+        self.flush()
+        self._pending.begin_at(number)
+
     def save(self, whole_key: bool = True) -> None:
         """End the part, and save a checkpoint with the present tally. No line may be written after this.
 
@@ -168,8 +214,13 @@ class RunFolder:
         mark = self._pending.end(whole_key)
         self.flush()
         if mark is not None:
-            self._writer.put_checkpoint(self._checkpoint(self._pending.part, mark), last=True)
-            self.saved_key = mark.key
+            self._save(self._checkpoint(self._pending.part, mark), last=True)
+
+    def hand_on(self) -> None:
+        """Save a checkpoint, and the seal of the parts so far: the next process then need not read them again."""
+        self.save()
+        seal = Seal(run=self.run_id, files=self._digests, parts=sorted_parts([*self._earlier, *self._sealed]))
+        self._store.put(f"{self.path}/{SEAL}", seal.to_json())
 
     def finish(self, summary: Summary, html: str, *, update_latest: bool = False, whole_key: bool = True) -> None:
         """Save a checkpoint, then write the reports: the page `html` and the summary.
@@ -177,18 +228,26 @@ class RunFolder:
         update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
         whole_key: False if the last key may have more versions, which save() then handles.
         """
-        report, early = html.encode(), []
-        side_by_side(
-            [
-                lambda: self.save(whole_key),
-                lambda: early.append(self._writer.put_early("report.html", report)),
-            ]
-        )
+        report, early, links = html.encode(), [], []
+        ending = [
+            lambda: self.save(whole_key),
+            lambda: early.append(self._writer.put_early("report.html", report)),
+        ]
+        if self._previous is not None:
+            link = partial(link_to, self._store, self._bucket, self._previous)
+            ending.append(lambda: links.append(link()))
+        side_by_side(ending)
         if early != [True]:
             self._store.put(f"{self.path}/report.html", report)
-        self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
-        if update_latest and summary.complete and self._target.whole:
-            update_latest_json(self._store, self._bucket, target_name(self._target), self.run_id)
+        data = json.dumps(summary.to_dict(), indent=1).encode() + b"\n"
+        self._store.put(f"{self.path}/summary.json", data)
+        self._digests |= {"report.html": sha256_of(report), "summary.json": sha256_of(data)}
+        parts = sorted_parts([*self._earlier, *self._unsealed(), *self._sealed])
+        seal = Seal(run=self.run_id, previous=links[0] if links else None, files=self._digests, parts=parts).to_json()
+        latest = update_latest and summary.complete and self._target.whole
+        side_by_side(
+            [partial(self._store.put, f"{self.path}/{SEAL}", seal), *([self._update_latest] if latest else [])]
+        )
 
     def close(self) -> None:
         """Drop the lines that are not saved, and let other processes claim the run."""
@@ -209,17 +268,52 @@ class RunFolder:
             if kind not in self._files:
                 part = Part(self._range_id, batch.number, kind)
                 self._files[kind] = PartFile(self._store.spool_dir(self.path) / part.spool_name)
-            self._files[kind].write(b"".join(lines))
+            self._files[kind].write(lines)
 
     def _commit(self, batch: LineBatch) -> None:
         parts = {Part(self._range_id, batch.number, kind): self._files[kind] for kind in KINDS if kind in self._files}
         for file in parts.values():
             file.close()
+        if self._describe is not None and self._growing:  # what was read meanwhile belongs to these lines
+            self._put_bucket(self._describe(self._first_part))
         self._writer.put_parts({part: file.path for part, file in parts.items()})
         self._files.clear()
+        self._sealed += (file.sealed(part) for part, file in parts.items())
         if batch.checkpoint is not None:
-            self._writer.put_checkpoint(self._checkpoint(batch.number + 1, batch.checkpoint))
-            self.saved_key = batch.checkpoint.key
+            self._save(self._checkpoint(batch.number + 1, batch.checkpoint))
+
+    def _save(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
+        self._digests["state.json"] = sha256_of(self._writer.put_checkpoint(checkpoint, last=last))
+        self.saved_key = checkpoint.start_after
+
+    def _put_bucket(self, data: bytes, *, there: bool = False) -> None:
+        """Write bucket.json, unless it has this content. there: True if it has been written just now."""
+        self._digests[BUCKET_FILE] = sha256_of(data)
+        if not there and data != self._described:
+            self._store.put(f"{self.path}/{BUCKET_FILE}", data)
+        self._described = data
+
+    def _sealed_before(self) -> list[SealedPart]:
+        """Return the entries that the seal of an earlier process has of the parts that this process goes on from."""
+        seal = read_seal(self._store, self.path)
+        found = [(Part.parse(one.path), one) for one in seal.parts] if seal else []
+        return [one for part, one in found if part is not None and self._covered(part)]
+
+    def _unsealed(self) -> list[SealedPart]:
+        """Read the parts of earlier processes that did not live to seal them, and return their entries."""
+        if not self._first_part:
+            return []
+        known = {one.path for one in self._earlier}
+        parts = [part for part in found_parts(self._store, self.path) if self._covered(part) and part.path not in known]
+        return [sealed_from_store(self._store, self.path, part) for part in parts]
+
+    def _covered(self, part: Part) -> bool:
+        """True if an earlier process wrote this part, and the part has not been skipped."""
+        before = part.range_id == self._range_id and part.number < self._first_part
+        return before and part.number not in self._skipped_parts
+
+    def _update_latest(self) -> None:
+        update_latest_json(self._store, self._bucket, target_name(self._target), self.run_id)
 
     def _checkpoint(self, next_part: int, mark: RunPosition) -> Checkpoint:
         return Checkpoint(

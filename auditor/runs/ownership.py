@@ -64,8 +64,11 @@ class LockedRun:
         """
         return False
 
-    def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
-        self._store.put(self._path, checkpoint.to_json())
+    def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> bytes:
+        """Write the checkpoint, and return its bytes."""
+        data = checkpoint.to_json()
+        self._store.put(self._path, data)
+        return data
 
 
 class ClaimedRun:
@@ -130,8 +133,8 @@ class ClaimedRun:
         """
         return self._store.put_if(f"{self._folder}/{path}", data, None) is not None
 
-    def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
-        """Write the checkpoint. Raises RunTaken if another process has claimed the run.
+    def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> bytes:
+        """Write the checkpoint, and return its bytes. Raises RunTaken if another process has claimed the run.
 
         last: True if no part follows; the checkpoint then names no writer.
         """
@@ -146,7 +149,7 @@ class ClaimedRun:
                     break
             if tag is not None:
                 self._tag = tag
-                return
+                return data
         raise _taken(self._uri)
 
     def release(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
+import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -14,6 +16,7 @@ from typing import Any, Final, Self
 from auditor.aio.loop import trim
 from auditor.errors import OutputError, RunDamaged
 from auditor.model.json_text import JsonError, parse_object
+from auditor.runs.seal import SealedPart, key_of, sha256_of
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
 
@@ -54,24 +57,51 @@ class Part:
 
 
 class PartFile:
-    """A part's file that is compressed while it grows on disk. Equal lines always give equal bytes."""
+    """A part's file that is compressed while it grows on disk. Equal lines always give equal bytes.
+
+    The digest of the file is computed as it grows, so that the seal of a run needs no second reading.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._digest = hashlib.sha256()
+        self._bytes = self._lines = 0
+        self._first = self._last = b""
         self._deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, 31)  # 31: with gzip's header; its time field is zero
         with output_errors(path):
             self._file = path.open("wb")
 
-    def write(self, data: bytes) -> None:
-        with output_errors(self.path):
-            self._file.write(self._deflate.compress(data))
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Write lines of JSON, each with its newline."""
+        if lines:
+            self._first = self._first or lines[0]
+            self._last = lines[-1]
+            self._lines += len(lines)
+            self._put(self._deflate.compress(b"".join(lines)))
 
     def close(self) -> None:
         """Complete the file, and give the memory of its lines back to the system."""
+        self._put(self._deflate.flush())
         with output_errors(self.path):
-            self._file.write(self._deflate.flush())
             self._file.close()
         trim()
+
+    def sealed(self, part: Part) -> SealedPart:
+        """Return the entry of the closed file in the seal of its run."""
+        return SealedPart(
+            path=part.path,
+            first=key_of(self._first),
+            last=key_of(self._last),
+            lines=self._lines,
+            bytes=self._bytes,
+            sha256=self._digest.hexdigest(),
+        )
+
+    def _put(self, data: bytes) -> None:
+        self._digest.update(data)
+        self._bytes += len(data)
+        with output_errors(self.path):
+            self._file.write(data)
 
     def discard(self) -> None:
         """Close the file and delete it, whether it is complete or not."""
@@ -106,8 +136,38 @@ def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
             store.delete(f"{folder}/{part.path}")
 
 
+def sealed_from_store(store: Store, folder: str, part: Part) -> SealedPart:
+    """Return the entry of a part's file that an earlier process wrote. Raises OutputError if it is gone or damaged."""
+    path = f"{folder}/{part.path}"
+    data = store.get(path)
+    try:
+        if data is None:
+            raise EOFError("it is gone")
+        number, first, last = 0, b"", b""
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
+            for last in lines:
+                first, number = first or last, number + 1
+        ends = [key_of(line) if line else None for line in (first, last)]
+    except (OSError, EOFError, zlib.error, JsonError) as error:
+        raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error
+    return SealedPart(
+        path=part.path, first=ends[0], last=ends[1], lines=number, bytes=len(data), sha256=sha256_of(data)
+    )
+
+
 def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]]:
     """Yield the lines of a part's file as JSON objects. Raises OutputError if the file is missing or damaged."""
+    return _parsed(store, folder, part, (b"",))
+
+
+def lines_of_key(store: Store, folder: str, part: Part, key: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a file of objects that are about this key. Raises OutputError as part_lines() does."""
+    written = [json.dumps({"key": key}, ensure_ascii=escaped, separators=(",", ":"))[:-1] for escaped in (False, True)]
+    return _parsed(store, folder, part, tuple(f"{text},".encode(errors="surrogatepass") for text in written))
+
+
+def _parsed(store: Store, folder: str, part: Part, beginnings: tuple[bytes, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a part's file that begin with one of these texts."""
     path = f"{folder}/{part.path}"
     data = store.get(path)
     try:
@@ -115,6 +175,7 @@ def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]
             raise EOFError("it is gone")
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
             for line in lines:
-                yield parse_object(line, "a line")
+                if line.startswith(beginnings):
+                    yield parse_object(line, "a line")
     except (OSError, EOFError, zlib.error, JsonError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error

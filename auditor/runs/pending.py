@@ -110,6 +110,13 @@ class PendingLines:
             self._append([("findings", line) for line in lines])
             return self._written(self.mark.key)
 
+    def end_part(self) -> None:
+        """End the part after the last key whose lines were taken, whatever its size. All versions of it were taken."""
+        with self._lock:
+            self._end_key()
+            if any(self._counts.values()):
+                self._end_part(self.mark)
+
     def taken(self) -> list[LineBatch]:
         """Hand over the waiting lines to the caller, who writes them to disk, and keep none of them."""
         with self._lock:

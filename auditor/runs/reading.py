@@ -15,9 +15,13 @@ from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
+from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
-from auditor.runs.parts import found_parts, part_lines
+from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_lines
 from auditor.runs.paths import RUN_ID, UNDIVIDED, bucket_path, run_path
+from auditor.runs.seal import NAME as SEAL
+from auditor.runs.seal import Link, Seal, sha256_of
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 
@@ -35,10 +39,20 @@ class RunReader:
 
     def __init__(self, store: Store, bucket: str, run_id: str) -> None:
         self.path = run_path(bucket, run_id)
+        self.run_id = run_id
         self.uri = store.uri(self.path)
         self._store = store
         self._bucket = bucket
         self._run_id = run_id
+
+    @property
+    def store(self) -> Store:
+        """The store that has the run folder."""
+        return self._store
+
+    @property
+    def bucket_name(self) -> str:
+        return self._bucket
 
     @property
     def exists(self) -> bool:
@@ -53,6 +67,23 @@ class RunReader:
             return None if data is None else Summary.from_dict(parse_object(data))
         except JsonError as error:
             raise OutputError(f"{self.uri}/summary.json is damaged ({error}): audit again") from error
+
+    @cached_property
+    def bucket(self) -> BucketFile | None:
+        """The facts and the configuration of the run, its bucket.json; None for a run of an earlier release.
+
+        Raises OutputError if the file is damaged.
+        """
+        data = self.bucket_data
+        try:
+            return None if data is None else BucketFile.from_json(data)
+        except JsonError as error:
+            raise OutputError(f"{self.uri}/{BUCKET_FILE} is damaged ({error}): audit again") from error
+
+    @cached_property
+    def bucket_data(self) -> bytes | None:
+        """The bytes of bucket.json; None if the run has none."""
+        return self._store.get(f"{self.path}/{BUCKET_FILE}")
 
     @property
     def complete(self) -> bool:
@@ -83,6 +114,41 @@ class RunReader:
 
         Two sorts of parts are left out: an incomplete part that no checkpoint covers, and a part that the run skipped.
         """
+        for part in self._parts(kind):
+            yield from part_lines(self._store, self.path, part)
+
+    def by_part(self) -> list[tuple[int, dict[str, Part]]]:
+        """Return the numbers of the run's parts in order, each with the files of the part by their kind."""
+        found: dict[tuple[str, int], dict[str, Part]] = {}
+        for kind in KINDS:
+            for part in self._parts(kind):
+                found.setdefault((part.range_id, part.number), {})[kind] = part
+        return [(number, found[range_id, number]) for range_id, number in sorted(found)]
+
+    def part(self, kind: type[T], part: Part | None) -> Iterator[T]:
+        """Yield the lines of one file as objects of the type `kind`, such as ObjectLine; none if `part` is None."""
+        for value in part_lines(self._store, self.path, part) if part else ():
+            yield self._read(kind, part.kind if part else "", value)
+
+    def of_key(self, key: str) -> list[ObjectLine]:
+        """Return the lines of the objects with this key: none, one, or one for each version that the run lists. Only
+        the lines that begin with the key are parsed, of the parts that may have it by their first and last keys in
+        parts.json. Raises OutputError for a part that is damaged or gone.
+        """
+        seal = read_seal(self._store, self.path)
+        keys = {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
+        found: list[ObjectLine] = []
+        for part in self._parts("objects"):
+            first, last = keys.get(part.path, (None, None))
+            if (first is not None and key < first) or (last is not None and key > last):
+                continue
+            found += [
+                self._read(ObjectLine, "objects", line) for line in lines_of_key(self._store, self.path, part, key)
+            ]
+        return found
+
+    def _parts(self, kind: str) -> Iterator[Part]:
+        """Yield the files of one kind that belong to the run, in order."""
         parts = found_parts(self._store, self.path)
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
         checkpoints = {range_id: self._checkpoint(range_id) for range_id in {part.range_id for part in parts}}
@@ -92,14 +158,17 @@ class RunReader:
                 continue
             covered = checkpoint is not None and part.number < checkpoint.next_part
             if covered or (part.range_id, part.number) in committed:
-                yield from part_lines(self._store, self.path, part)
+                yield part
 
     def _typed(self, kind: str, line: Callable[..., T]) -> Iterator[T]:
         for value in self.lines(kind):
-            try:
-                yield typed(line, value)
-            except JsonError as error:
-                raise OutputError(f"{self.uri}/{kind} has a damaged line ({error}): audit again") from error
+            yield self._read(line, kind, value)
+
+    def _read(self, line: Callable[..., T], kind: str, value: dict[str, Any]) -> T:
+        try:
+            return typed(line, value)
+        except JsonError as error:
+            raise OutputError(f"{self.uri}/{kind} has a damaged line ({error}): audit again") from error
 
     def _checkpoint(self, range_id: str) -> Checkpoint | None:
         return load_checkpoint(self._store, self._bucket, self._run_id, range_id)
@@ -129,6 +198,21 @@ def open_run(
         if not run.exists:
             raise UsageError(f"there is no run at {run.uri}: check the path")
         yield run
+
+
+def read_seal(store: Store, folder: str) -> Seal | None:
+    """Return the seal of the run in this folder; None if it has none, or if it is damaged."""
+    data = store.get(f"{folder}/{SEAL}")
+    try:
+        return None if data is None else Seal.from_json(data)
+    except JsonError:
+        return None
+
+
+def link_to(store: Store, bucket: str, run_id: str) -> Link:
+    """Return the link to another run of the bucket, with the digest of its seal as the store has it."""
+    data = store.get(f"{run_path(bucket, run_id)}/{SEAL}")
+    return Link(run_id, None if data is None else sha256_of(data))
 
 
 def last_run(store: Store, bucket: str, name: str) -> RunReader | None:

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from auditor.errors import UsageError
-from auditor.model.finding import Severity, Verdict
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Coverage, Summary
 from auditor.runs import reading

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
-from auditor.model.finding import Finding, Judgement, Severity, Verdict
+from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import Outcome
 from auditor.model.summary import HASHING, Amount, HashingSummary
 from auditor.runs.counters import Counters
@@ -17,6 +19,13 @@ REASONS: Final = 100
 """Number of pairs of action and error code that are counted separately; the rest counts as OTHER. The number needs a
 bound, because a server may invent any codes."""
 OTHER: Final = "other other"
+AUDIENCES: Final = 100
+"""Number of audiences of each verdict that are counted separately; the rest counts as OTHERS. The number needs a bound,
+because each object may be shared with another account.
+"""
+OTHERS: Final = "others"
+LONGEST_AUDIENCE: Final = 300
+"""Characters of the longest audience that is counted by its name: its name may be any text of a policy or ACL."""
 
 
 @dataclass(slots=True)
@@ -26,9 +35,11 @@ class Tally(Counters):
     Counts never fall, except by move() and go_back_to().
     """
 
-    LATER = frozenset({"left_bytes", "left_objects", "routed"})
+    LATER = frozenset({"audiences", "left_bytes", "left_objects", "routed", "trusted", "unanswered"})
 
     accepted: int = 0
+    audiences: dict[str, int] = field(default_factory=dict)
+    """Number of objects by verdict and audience, with a space between the two."""
     calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CALLS, 0))
     coverage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COVERAGE, 0))
     findings: dict[str, int] = field(default_factory=lambda: {severity.value: 0 for severity in Severity})
@@ -37,6 +48,9 @@ class Tally(Counters):
     left_objects: dict[str, int] = field(default_factory=dict)
     routed: dict[str, int] = field(default_factory=lambda: {"objects": 0, "bytes": 0})
     rules: dict[str, int] = field(default_factory=dict)
+    trusted: dict[str, int] = field(default_factory=dict)
+    """The entries of `trusted` that trusted something; the numbers mean nothing."""
+    unanswered: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
     verdicts: dict[str, int] = field(default_factory=lambda: {verdict.value: 0 for verdict in Verdict})
 
@@ -48,14 +62,42 @@ class Tally(Counters):
         self.coverage[outcome] += 1  # every outcome is in COVERAGE
         if outcome is not Outcome.VANISHED and judgement.verdict is not None:
             self.verdicts[judgement.verdict] += 1
+            if judgement.access is not None and judgement.access.audience:
+                self._add_audiences(judgement.access)
         if outcome is Outcome.UNDECIDED:
             for fact in evidence.unread:
                 reason = f"{fact.action} {fact.code}"
                 if reason not in self.unread and len(self.unread) >= REASONS:
                     reason = OTHER
                 self.unread[reason] = self.unread.get(reason, 0) + 1
+        elif judgement.unanswered:  # the line of an undecided object names the rules
+            for item in judgement.unanswered:
+                name = f"{item.rule} {item.action} {item.code}"
+                self.unanswered[name] = self.unanswered.get(name, 0) + 1
         if judgement.findings:
             self.add_findings(judgement.findings)
+
+    def _add_audiences(self, access: ObjectAccess) -> None:
+        counts = self.audiences
+        for name in _audience_names(access):
+            known = name if name in counts or self._has_room(access.verdict) else f"{access.verdict.value} {OTHERS}"
+            counts[known] = counts.get(known, 0) + 1
+
+    def _has_room(self, verdict: Verdict) -> bool:
+        start = f"{verdict.value} "
+        return sum(name.startswith(start) for name in self.audiences) < AUDIENCES
+
+    def rules_undecided(self, known: Sequence[RuleUndecided]) -> tuple[RuleUndecided, ...]:
+        """Return `known`, the rules that lacked a bucket fact, and the rules that were undecided for an audited object,
+        each once.
+        """
+        names = {item.rule for item in known}
+        found = {item.rule: item for item in map(_undecided, sorted(self.unanswered))}
+        return (*known, *(item for rule, item in found.items() if rule not in names))
+
+    def trust(self, entries: Iterable[str]) -> None:
+        """Note entries of `trusted` that trusted something."""
+        self.trusted |= dict.fromkeys(entries, 1)
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
         """Count findings, of an object or of the bucket."""
@@ -103,6 +145,17 @@ class Tally(Counters):
         self.routed["objects"] += 1
         self.routed["bytes"] += size
 
+    def audience_summary(self) -> dict[str, dict[str, int]]:
+        """Return the number of objects by verdict and by audience, the largest number first and the others last."""
+        found: dict[str, dict[str, int]] = {}
+        for verdict in Verdict:
+            start = f"{verdict.value} "
+            counts = {name.removeprefix(start): n for name, n in self.audiences.items() if name.startswith(start)}
+            order = sorted(counts.items(), key=lambda item: (item[0] == OTHERS, -item[1], item[0]))
+            if counts:
+                found[verdict.value] = dict(order)
+        return found
+
     def hashing_summary(self, algorithms: Sequence[str]) -> HashingSummary:
         """Return the counts of the hashing, for the summary. algorithms: the wanted digests."""
         return HashingSummary(
@@ -133,3 +186,18 @@ class Tally(Counters):
         }
         if broken := [words for words, holds in sums.items() if not holds]:
             raise ValueError(f"the counts do not add up: {'; '.join(broken)}; {self.to_dict()}")
+
+
+@lru_cache(1024)
+def _audience_names(access: ObjectAccess) -> tuple[str, ...]:
+    """Return the names under which the object is counted, one for each different audience that gets in."""
+    texts = (audience.text for audience in access.audience)
+    bounded = (OTHERS if len(text) > LONGEST_AUDIENCE else text for text in texts)
+    return tuple(dict.fromkeys(f"{access.verdict.value} {text}" for text in bounded))
+
+
+def _undecided(name: str) -> RuleUndecided:
+    """Return the rule that Tally.unanswered counts by this name: RULE ACTION CODE."""
+    rule, _, cause = name.partition(" ")
+    action, _, code = cause.partition(" ")
+    return RuleUndecided(rule, action, code)

@@ -14,16 +14,20 @@ from auditor.aio.groups import task_group
 from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint, plain
 from auditor.errors import BucketError, CallFailed
-from auditor.model.bucket import BucketFacts, PublicAccessBlock
+from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock, Semantics
 from auditor.model.object import Acl, Skipped, Unread
-from auditor.s3.bucket_settings import SETTINGS, BucketSetting, Reply, access_block_of
+from auditor.s3.access_points import NOT_DELEGATED, POLICY_UNREAD, AccessPointReader, delegates
+from auditor.s3.bucket_settings import LACKS, SETTINGS, BucketSetting, Reply, access_block_of, says_nothing
 from auditor.s3.calls import UNREADABLE, Caller
 from auditor.s3.concurrency import first_in_flight
 from auditor.s3.engines import parse_reply as replies
 from auditor.s3.engines.base import AskingEngine, OpenEngine, Questions
+from auditor.s3.semantics import semantics_of
 
 T = TypeVar("T")
 NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
+NO_ACCESS_POINTS: Final = "S3 Control has no address behind a custom endpoint: set AWS_ENDPOINT_URL_S3_CONTROL"
+NO_POLICY_STATUS: Final = "the server does not say if a policy is public"
 NO_ACCOUNT_ID: Final = "there is no account ID behind this custom endpoint"
 _REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
@@ -33,7 +37,8 @@ class BucketSettingsReader:
 
     AWS calls: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
     GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; STS GetCallerIdentity; S3
-    Control GetPublicAccessBlock.
+    Control GetPublicAccessBlock and, where the bucket policy delegates to access points, ListAccessPoints,
+    GetAccessPoint, GetAccessPointPolicy, GetAccessPointPolicyStatus.
     """
 
     def __init__(self, connection: Connection, caller: Caller, questions: Questions) -> None:
@@ -42,6 +47,8 @@ class BucketSettingsReader:
         self._questions = questions
         self._custom = custom_endpoint("s3", connection.endpoint_url, connection.profile)
         self._at_once = asyncio.Semaphore(first_in_flight())
+        self._headers: Mapping[str, str] = {}
+        self._lacking: set[str] = set()
 
     async def _call(self, action: str, question: Callable[[], Awaitable[T]]) -> T:
         async def attempt() -> T:
@@ -92,6 +99,7 @@ class BucketSettingsReader:
             headers, code = getattr(error.__cause__, "headers", {}), "301"
             if "x-amz-bucket-region" not in headers:
                 raise
+        self._headers = headers
         if code == "404":  # a HEAD has no better code
             raise BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
         found = str(headers.get("x-amz-bucket-region", ""))
@@ -107,16 +115,26 @@ class BucketSettingsReader:
             Skipped("a custom endpoint names no region") if self._custom else Unread("HeadBucket", code or "Malformed")
         )
 
-    async def read(self, region: str | Unread | Skipped) -> BucketFacts:
-        """Read all settings of the bucket. A setting whose call fails becomes Unread.
+    @property
+    def semantics(self) -> Semantics:
+        """The semantics of the server, by its answer to region()."""
+        return semantics_of(self._custom, self._headers)
 
-        region: the result of region(), which BucketFacts has too. Raises RunError if every further call would fail.
+    async def read(self, region: str | Unread | Skipped, semantics: Semantics = Semantics.AWS) -> BucketFacts:
+        """Read all settings of the bucket. A setting whose call fails becomes Unread; if the semantics are not AWS's,
+        and the server does not have the call, the value of a bucket that never got the setting.
+
+        region, semantics: the results of region() and of `semantics`, which BucketFacts has too. Raises RunError if
+        every further call would fail.
         """
+        self._lacking.clear()
         async with task_group() as group:
             own = group.create_task(self._own())
             account = group.create_task(self._account())
-            tasks = {setting.fact: group.create_task(self._read_setting(setting)) for setting in SETTINGS}
+            tasks = {setting.fact: group.create_task(self._read_setting(setting, semantics)) for setting in SETTINGS}
         answers = {fact: task.result() for fact, task in tasks.items()}
+        if "GetBucketPolicyStatus" in self._lacking and answers["policy"] != "":
+            answers["policy_is_public"] = Skipped(NO_POLICY_STATUS)
         own_id, is_ours = own.result()
         owner = _owner(answers["acl"], own_id, is_ours)
         return BucketFacts(
@@ -126,11 +144,27 @@ class BucketSettingsReader:
             own_id=own_id,
             account=account.result(),
             account_public_access_block=await self._account_block(account.result(), owner, own_id),
+            access_points=await self._access_points(answers["policy"], account.result(), owner, own_id),
+            semantics=semantics,
+            lacking=tuple(sorted(self._lacking)),
             **answers,
         )
 
-    async def _read_setting(self, setting: BucketSetting) -> Any:
-        return await self._fact(setting.action, setting.parse, setting.absent)
+    async def _read_setting(self, setting: BucketSetting, semantics: Semantics) -> Any:
+        def parse(reply: Reply) -> Any:
+            try:
+                return setting.parse(reply)
+            except CallFailed:
+                if semantics is Semantics.CEPH and says_nothing(reply):
+                    raise CallFailed(setting.action, "NotImplemented", 501, "the answer has no setting") from None
+                raise
+
+        found = await self._fact(setting.action, parse, setting.absent)
+        lacks = semantics is not Semantics.AWS and isinstance(found, Unread) and found.code in LACKS
+        if not lacks or setting.lacked is None:
+            return found
+        self._lacking.add(setting.action)
+        return setting.lacked
 
     async def _own(self) -> tuple[str | Unread, bool]:
         """Return the caller's canonical ID, and True if ListBuckets lists the bucket among the caller's own.
@@ -167,32 +201,58 @@ class BucketSettingsReader:
         action = "GetPublicAccessBlock"
         if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
             return Skipped(NO_ACCOUNT_LEVEL)
-        if not isinstance(account, str):
-            return account
-        # If the account is the expected owner, S3 itself checks the ownership. Else the canonical IDs must be equal.
-        if account != self._connection.expected_owner:
-            for fact in (owner, own_id):
-                if isinstance(fact, Unread):
-                    return fact
-            if owner != own_id:
-                return Unread(action, "ForeignAccount")
+        owning = self._owning(action, account, owner, own_id)
+        if not isinstance(owning, str):
+            return owning
         return await self._fact(
             action,
             access_block_of,
             {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()},
-            lambda: self._questions.account_block(account),
+            lambda: self._questions.account_block(owning),
         )
 
+    async def _access_points(
+        self, policy: str | Unread, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
+    ) -> tuple[AccessPoint, ...] | Unread | Skipped:
+        """Return the access points of the caller's account, provided that this account owns the bucket, and that the
+        bucket policy delegates to access points. Return Unread or Skipped as _account_block() does.
+        """
+        if isinstance(policy, Unread):
+            return POLICY_UNREAD
+        if not delegates(policy):
+            return NOT_DELEGATED
+        if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
+            return Skipped(NO_ACCESS_POINTS)
+        owning = self._owning("ListAccessPoints", account, owner, own_id)
+        if not isinstance(owning, str):
+            return owning
+        return await AccessPointReader(self._connection.bucket, owning, self._call, self._questions).read()
 
-def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unread:
+    def _owning(
+        self, action: str, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
+    ) -> str | Unread | Skipped:
+        """Return the caller's account if it owns the bucket; else Unread, with the code ForeignAccount for the call
+        `action`, or the fact that is needed to know it.
+        """
+        # If the account is the expected owner, S3 itself checks the ownership. Else the canonical IDs must be equal.
+        if not isinstance(account, str) or account == self._connection.expected_owner:
+            return account
+        for fact in (owner, own_id):
+            if isinstance(fact, Unread):
+                return fact
+        return account if owner == own_id else Unread(action, "ForeignAccount")
+
+
+def _owner(acl: Acl | Unread | Skipped, own_id: str | Unread, is_ours: bool) -> str | Unread:
     """Return the canonical ID of the bucket's owner, which the bucket's ACL names.
 
-    If the ACL could not be read (Unread), return the caller's ID `own_id` if the caller owns the bucket (is_ours); else
-    return the ACL's Unread.
+    If there is no ACL, return the caller's ID `own_id` if the caller owns the bucket (is_ours); else an Unread.
     """
     if isinstance(acl, Acl):
         return acl.owner
-    return own_id if is_ours else acl
+    if is_ours:
+        return own_id
+    return acl if isinstance(acl, Unread) else Unread("GetBucketAcl", "NotImplemented")
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from auditor.errors import CallFailed
 from auditor.model.bucket import Encryption, PublicAccessBlock
-from auditor.model.object import Acl
+from auditor.model.object import Acl, Skipped
 from auditor.model.policy import parse as parse_policy
 from auditor.s3.engines import parse_reply as replies
 
@@ -23,11 +23,13 @@ def _ownership(reply: Reply) -> str:
     return str(replies.required(action, rules[0], "ObjectOwnership"))
 
 
-def access_block_of(reply: Reply) -> PublicAccessBlock:
-    """Parse a reply of GetPublicAccessBlock. Raises CallFailed (Malformed) if its configuration is missing or empty."""
-    switches = replies.required("GetPublicAccessBlock", reply, "PublicAccessBlockConfiguration")
+def access_block_of(reply: Reply, action: str = "GetPublicAccessBlock") -> PublicAccessBlock:
+    """Parse a reply of GetPublicAccessBlock or GetAccessPoint. Raises CallFailed (Malformed) if its configuration is
+    missing or empty.
+    """
+    switches = replies.required(action, reply, "PublicAccessBlockConfiguration")
     if not switches:
-        raise CallFailed("GetPublicAccessBlock", "Malformed", 200, "no switch")
+        raise CallFailed(action, "Malformed", 200, "no switch")
     return PublicAccessBlock(
         bool(switches.get("BlockPublicAcls")),
         bool(switches.get("IgnorePublicAcls")),
@@ -82,39 +84,58 @@ def _bucket_acl(reply: Reply) -> Acl:
     return replies.acl("GetBucketAcl", reply)
 
 
+LACKS: Final = frozenset({"NotImplemented", "MethodNotAllowed", "501", "405"})
+"""The codes of a server that does not have a call."""
+
+
+def says_nothing(reply: Reply) -> bool:
+    """True if no element of the document that was asked for is in the reply. RGW answers a call that it does not have
+    with a listing of the bucket.
+    """
+    return not any(value for name, value in reply.items() if name != "ResponseMetadata")
+
+
 @dataclass(frozen=True, slots=True)
 class BucketSetting:
     """One setting of a bucket, with the API call that reads it.
 
     fact: the field of BucketFacts that gets the value. action: the API call. parse: makes the value from the reply.
-    absent: by error code that means "not configured", the value that the setting then has.
+    absent: by error code that means "not configured", the value that the setting then has. lacked: the value at a
+    server that does not have the call; None if the setting is unread there.
     """
 
     fact: str
     action: str
     parse: Callable[[Reply], Any]
     absent: Mapping[str, Any] = field(default_factory=dict)
+    lacked: Any = None
 
 
 SETTINGS: Final = (
-    BucketSetting("acl", "GetBucketAcl", _bucket_acl),
+    BucketSetting("acl", "GetBucketAcl", _bucket_acl, lacked=Skipped("the server has no ACLs")),
     BucketSetting(
-        "ownership", "GetBucketOwnershipControls", _ownership, {"OwnershipControlsNotFoundError": "ObjectWriter"}
+        "ownership",
+        "GetBucketOwnershipControls",
+        _ownership,
+        {"OwnershipControlsNotFoundError": "ObjectWriter"},
+        "ObjectWriter",
     ),
     BucketSetting(
         "public_access_block",
         "GetPublicAccessBlock",
         access_block_of,
         {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()},
+        PublicAccessBlock(),
     ),
-    BucketSetting("policy_is_public", "GetBucketPolicyStatus", _is_public, {"NoSuchBucketPolicy": False}),
-    BucketSetting("policy", "GetBucketPolicy", _policy, {"NoSuchBucketPolicy": ""}),
-    BucketSetting("versioning", "GetBucketVersioning", _versioning),
+    BucketSetting("policy_is_public", "GetBucketPolicyStatus", _is_public, {"NoSuchBucketPolicy": False}, False),
+    BucketSetting("policy", "GetBucketPolicy", _policy, {"NoSuchBucketPolicy": ""}, ""),
+    BucketSetting("versioning", "GetBucketVersioning", _versioning, lacked="Never"),
     BucketSetting(
         "encryption",
         "GetBucketEncryption",
         _encryption,
         {"ServerSideEncryptionConfigurationNotFoundError": Encryption()},
+        Encryption(),
     ),
-    BucketSetting("request_payer", "GetBucketRequestPayment", _payer),
+    BucketSetting("request_payer", "GetBucketRequestPayment", _payer, lacked="BucketOwner"),
 )

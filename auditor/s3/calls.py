@@ -27,6 +27,11 @@ FIRST_USELESS_PAUSE: Final = 0.025
 LONGEST_USELESS_PAUSE: Final = 0.5
 """Seconds, where S3 refuses the same share of the calls at any rate: waiting does not help, and holds a permit."""
 
+SETTING_SECONDS: Final = 5.0
+SETTING_PAUSE: Final = 0.5
+"""Seconds. A server may fail at each call for a setting of the bucket that it does not have: the retries of such a call
+end sooner, and follow each other faster.
+"""
 UNREADABLE: Final = "500"
 UNREADABLE_ATTEMPTS: Final = 3
 
@@ -40,7 +45,7 @@ class RetryPolicy:
     connections are refused or lost, or no answer comes in time: its address is probably wrong.
     """
 
-    attempts: int = 10
+    attempts: int = 15
     seconds: float = 60.0
     first_seconds: float = 5.0
 
@@ -120,7 +125,7 @@ class Caller:
                 answer = await attempt()
             except CallFailed as failure:
                 self._note(failure, self.clock(), sent)
-                pause = self._pause(kind, failure, tries, started, self._limit(failure, server))
+                pause = self._pause(kind, failure, tries, started, self._limit(kind, failure, server))
                 if pause is None:
                     self._raise_doom(failure)
                     raise
@@ -162,14 +167,17 @@ class Caller:
             self.permits.answered(now - sent)
             self._rate.answered(now, sent)
 
-    def _limit(self, failure: CallFailed, server: str) -> float:
+    def _limit(self, kind: Kind, failure: CallFailed, server: str) -> float:
         """Return for how many seconds after a call's first attempt further attempts may begin.
 
         The time is shorter for a lost connection to a server that has never answered, and for the lack of an answer
-        there. A failure with an HTTP status shows that the server answers.
+        there. A failure with an HTTP status shows that the server answers. The time is shorter, too, for a failure of
+        the server at a setting of the bucket.
         """
         if failure.status:
             self._reached.add(server)
+        if _is_about_a_setting(kind, failure):
+            return min(self._retry.seconds, SETTING_SECONDS)
         if server in self._reached or failure.code not in ("ConnectionError", "Timeout"):
             return self._retry.seconds
         return min(self._retry.seconds, self._retry.first_seconds)
@@ -186,6 +194,8 @@ class Caller:
             return None
         helps = self._rate.waiting_helps or not is_throttle(failure)
         first, longest = (FIRST_PAUSE, LONGEST_PAUSE) if helps else (FIRST_USELESS_PAUSE, LONGEST_USELESS_PAUSE)
+        if _is_about_a_setting(kind, failure):
+            longest = SETTING_PAUSE
         pause = backoff(tries - 1, first, longest, least=0.0, dice=self._dice)
         too_late = self.clock() + pause - started > limit
         return None if too_late else pause
@@ -193,3 +203,8 @@ class Caller:
     def _raise_doom(self, failure: CallFailed) -> None:
         if (error := doom(failure, self._bucket)) is not None:
             raise error from failure
+
+
+def _is_about_a_setting(kind: Kind, failure: CallFailed) -> bool:
+    """True if the server itself failed at a call on the bucket, which it may not have."""
+    return kind == "bucket" and failure.status in (500, 502, 504) and not is_throttle(failure)

@@ -6,30 +6,49 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from auditor.aws.failures import is_gone
 from auditor.errors import CallFailed
+from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Acl, Ask, Evidence, Head, ObjectRef, Skipped, Unread
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
 
+if TYPE_CHECKING:
+    from auditor.s3.key_policies import KeyPolicies
+
 INTERNED_ACLS: Final = 1024
+NO_OBJECT_ACLS: Final = "the server lacks GetObjectAcl, and the bucket's ACL counts for each object"
 
 
 class ObjectReader:
     """Reads an object's ACL and then its HEAD, as far as `ask` wants them.
 
     A failed call on one object gives the value Unread. algorithms: the wanted digests; a HEAD asks for S3's checksums
-    only if the listing names one of these algorithms.
+    only if the listing names one of these algorithms. stand_in: the ACL of each object at a server that has no ACLs of
+    objects; None for a server that has them, where an ACL that cannot be read is Unread. keys: reads the policy of each
+    KMS key that a HEAD names; None to read none.
     """
 
-    def __init__(self, engine: Engine, caller: Caller, ask: Ask, algorithms: Sequence[str]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        caller: Caller,
+        ask: Ask,
+        algorithms: Sequence[str],
+        stand_in: Acl | None = None,
+        keys: KeyPolicies | None = None,
+    ) -> None:
         self._engine = engine
         self._caller = caller
         self._ask = ask
         self._wanted = frozenset(name.upper() for name in algorithms)
         self._ask_checksums = True
+        self._stand_in = stand_in
+        self._keys = keys
+        self.lacks_acls = False
+        """True once the server has answered that it has no ACLs of objects."""
         self._interned = lru_cache(INTERNED_ACLS)(_interned)
         self._probing = asyncio.Lock()
         self._probed_at = float("-inf")
@@ -43,6 +62,8 @@ class ObjectReader:
         try:
             acl = await self._acl(ref)
             head = await self._head(ref, acl)
+            if self._keys is not None and isinstance(head, Head):
+                await self._keys.read(head)
             if isinstance(head, Head) and head.etag != ref.etag:
                 return await self._changed(ref, head)
         except _VanishedError:
@@ -62,10 +83,15 @@ class ObjectReader:
     async def _acl(self, ref: ObjectRef) -> Acl | Unread | Skipped:
         if self._ask.acl is not None and not (self._ask.acl_for_owner and ref.owner is None):
             return self._ask.acl
+        if self.lacks_acls and self._stand_in is not None:
+            return self._stand_in
         try:
             acl = await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
             return self._interned(acl)
         except CallFailed as failure:
+            if self._stand_in is not None and failure.status == 501:
+                self.lacks_acls = True
+                return self._stand_in
             return _unread(failure, ref.version_id is not None)
 
     async def _head(self, ref: ObjectRef, acl: Acl | Unread | Skipped) -> Head | Unread | Skipped:
@@ -127,6 +153,17 @@ class ObjectReader:
             await caller.call("acl", "GetObjectAcl", lambda: engine.get_acl(ref.key, ref.version_id))
         else:
             await caller.call("list", "ListObjectsV2", lambda: engine.list_page(ListQuery(page_size=1), None))
+
+
+def stand_in(facts: BucketFacts) -> Acl | None:
+    """Return the ACL that counts for each object of a bucket at a server without ACLs of objects: the bucket's grants,
+    or none if the server has no ACLs at all. Return None for AWS and Ceph, and if the bucket's ACL was not read.
+    """
+    if facts.semantics is not Semantics.OTHER:
+        return None
+    if isinstance(facts.acl, Acl):
+        return facts.acl
+    return Acl(facts.owner if isinstance(facts.owner, str) else "", ()) if "GetBucketAcl" in facts.lacking else None
 
 
 def _interned(acl: Acl) -> Acl:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from auditor.aws.connection import Connection
+from auditor.model.bucket import Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.s3.bucket import open_reader
 from auditor.s3.calls import Caller, RetryPolicy
@@ -28,7 +29,7 @@ async def open_in_its_region(
     """
     caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1), retry=retry)
     async with EnginePool(open_engine) as pool:
-        connection, _ = await find_region(connection, caller, asking(engine, pool.lend))
+        connection, _, _ = await find_region(connection, caller, asking(engine, pool.lend))
         async with pool.lend((engine, connection)) as opened:
             yield opened
 
@@ -43,12 +44,14 @@ def asking(engine: str, engines: OpenEngine[EngineChoice]) -> OpenEngine[Connect
 
 async def find_region(
     connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
-) -> tuple[Connection, str | Unread | Skipped]:
-    """Return the connection with the bucket's region, and the region. If that is unknown, the connection is unchanged.
+) -> tuple[Connection, str | Unread | Skipped, Semantics]:
+    """Return the connection with the bucket's region, the region, and the server's semantics. If the region is unknown,
+    the connection is unchanged.
 
     engines: opens the engine that asks for the region; None to ask by the SDK. Raises BucketError if the bucket does
     not exist, or is not in connection.region.
     """
     async with open_reader(connection, caller, engines) as reader:
         region = await reader.region(connection.region)
-    return replace(connection, region=region) if isinstance(region, str) else connection, region
+    found = replace(connection, region=region) if isinstance(region, str) else connection
+    return found, region, reader.semantics

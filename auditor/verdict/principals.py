@@ -1,74 +1,211 @@
-"""Decide for each principal of a policy if it is an insider (the owner, the owner's account, a trusted one) or not."""
+"""The parties that send requests, and the parties that a statement's Principal or NotPrincipal stands for."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
-from auditor.model.bucket import BucketFacts
+from auditor.model.access import AudienceKind
+from auditor.model.bucket import Semantics
+from auditor.model.object import ANONYMOUS_OWNER
 from auditor.model.policy import EVERYONE
+from auditor.verdict.trust import Arn
+from auditor.verdict.wildcard import Wildcard
+
+_ACCOUNT: Final = re.compile(r"[0-9]{12}")
+_UNIQUE_ID: Final = re.compile(r"A[A-Z]{3}[A-Z0-9]{12,}")
+_WILD: Final = re.compile(r"[*?$]")
+
+PUBLIC_PROVIDERS: Final = frozenset(
+    {"accounts.google.com", "cognito-identity.amazonaws.com", "graph.facebook.com", "www.amazon.com"}
+)
+"""Identity providers at which anybody can sign up."""
 
 
-class Audience(NamedTuple):
-    """The outsiders that a policy's principal stands for. everyone: anybody. others: other accounts or services.
-    undecided: possibly somebody outside. If all three are False, the principal is an insider.
+@dataclass(frozen=True, slots=True)
+class Party:
+    """One who sends requests. kind, name: as in Audience. The other fields are his identity; None for an unknown or
+    unnamed one. A party that is neither signed nor a service is everyone, unsigned.
     """
 
-    everyone: bool = False
-    others: bool = False
-    undecided: bool = False
+    kind: AudienceKind
+    name: str | None = None
+    signed: bool = True
+    account: str | None = None
+    """Number of his account, or a tenant of Ceph."""
+    arn: str | None = None
+    """The ARN of one principal."""
+    arn_pattern: str | None = None
+    """Pattern for the ARNs of several principals of the account."""
+    canonical: str | None = None
+    """Canonical ID; on Ceph USER or TENANT$USER."""
+    service: str | None = None
+    source: str | None = None
+    """ARN, account or organization for which the service acts."""
+    provider: str | None = None
+    unique_id: str | None = None
+    """The unique ID of one principal, such as AROAEXAMPLE, as aws:userid has it before the colon."""
+    linked: Party | None = None
+    """The account or principal that the party is, if it is known by its canonical ID."""
+    free: bool = False
+    """True for a party that may be each of the named accounts and organizations, or have each of the named sources."""
+    organization: str | None = None
+    point: str | None = None
 
 
-NOBODY: Final = Audience()
-OTHERS: Final = Audience(others=True)
-UNDECIDED: Final = Audience(undecided=True)
+ANY_SERVICE: Final = "*"
+"""The service of a party that stands for any AWS service."""
+
+ANONYMOUS: Final = Party(AudienceKind.ANYONE, signed=False)
+ANY_ACCOUNT: Final = Party(AudienceKind.ANY_ACCOUNT)
 
 
-class Principals:
-    """The insiders of one bucket: its owner's canonical ID, the owner's 12-digit account, and the trusted principals.
+def is_account(text: str) -> bool:
+    return bool(_ACCOUNT.fullmatch(text))
 
-    owner, account: None if unknown. trusted: canonical IDs, account numbers, or principals as a policy writes them.
+
+def is_fixed(text: str) -> bool:
+    """True if the text has neither a wildcard nor a policy variable."""
+    return not _WILD.search(text)
+
+
+def party_of(kind: str, value: str, semantics: Semantics = Semantics.AWS) -> Party | None:
+    """Return the party that a policy's principal names; None for everyone, and for a text that names no party for sure.
+    kind: AWS, CanonicalUser, Service or Federated.
     """
-
-    def __init__(self, facts: BucketFacts, trusted: frozenset[str]) -> None:
-        self.owner = facts.owner if isinstance(facts.owner, str) and facts.owner else None
-        self.trusted = trusted
-        # facts.account is the caller's account. It is the owner's only if the caller owns the bucket.
-        own = self.owner is not None and facts.own_id == self.owner
-        self.account = facts.account if own and isinstance(facts.account, str) and _is_account(facts.account) else None
-
-    def audience(self, kind: str, value: str) -> Audience:
-        """Return the outsiders that a policy's principal stands for. kind: AWS, CanonicalUser, Service or Federated."""
-        if (kind, value) == EVERYONE:
-            return Audience(everyone=True)
-        if value in self.trusted:
-            return NOBODY
-        if kind in ("Service", "Federated"):
-            return OTHERS
-        if "*" in value or "?" in value:
-            return UNDECIDED  # S3 refuses such a principal; another server may accept it
-        return self._compare(value, self.owner) if kind == "CanonicalUser" else self._of_account(value)
-
-    def _of_account(self, value: str) -> Audience:
-        """Return the audience of an AWS principal: an account number, or an ARN of IAM or STS. Any other text is
-        undecided, such as a user's unique ID ("AIDA..."), because it names no account.
-        """
-        if _is_account(value):
-            return self._compare(value, self.account)
-        parts = value.split(":", 5)
-        if len(parts) < 6 or parts[0] != "arn" or parts[2] not in ("iam", "sts"):
-            return UNDECIDED
-        account, name = parts[4:]
-        if _is_account(account):
-            return self._compare(account, self.account)
-        # Ceph writes a user's name here; the canonical ID of such a user is USER, or TENANT$USER.
-        user = name.removeprefix("user/")
-        return self._compare(f"{account}${user}" if account else user, self.owner)
-
-    def _compare(self, value: str, own: str | None) -> Audience:
-        if value in self.trusted or value == own:
-            return NOBODY
-        return UNDECIDED if own is None else OTHERS
+    if not is_fixed(value) or _is_everyone(kind, value):
+        return None
+    match kind:
+        case "CanonicalUser":
+            return of_canonical(value)
+        case "Service":
+            return Party(AudienceKind.SERVICE, value, service=value)
+        case "Federated":
+            return Party(AudienceKind.IDENTITY_PROVIDER, value, provider=value)
+    if is_account(value):
+        return Party(AudienceKind.ACCOUNT, value, account=value)
+    arn = Arn.parse(value)
+    if arn is None and semantics is Semantics.OTHER and not _UNIQUE_ID.fullmatch(value):
+        return Party(AudienceKind.ACCOUNT, value, canonical=value)  # such a server knows its users by plain names
+    if arn is None or arn.service not in ("iam", "sts"):
+        return None
+    if arn.resource == "root":
+        return Party(AudienceKind.ACCOUNT, arn.account, account=arn.account)
+    return Party(AudienceKind.ACCOUNT, value, account=arn.account, arn=value, canonical=_ceph_user(arn))
 
 
-def _is_account(text: str) -> bool:
-    return len(text) == 12 and text.isascii() and text.isdigit()
+def of_canonical(canonical_id: str) -> Party:
+    tenant, dollar, _ = canonical_id.partition("$")  # only Ceph has tenants
+    return Party(AudienceKind.CANONICAL_ID, canonical_id, canonical=canonical_id, account=tenant if dollar else None)
+
+
+def _ceph_user(arn: Arn) -> str | None:
+    """Return the canonical ID of a user whose ARN Ceph writes; None for an ARN with an account's number."""
+    if is_account(arn.account) or arn.account == "cloudfront" or not arn.resource.startswith("user/"):
+        return None
+    user = arn.resource.removeprefix("user/")
+    return f"{arn.account}${user}" if arn.account else user
+
+
+def _is_everyone(kind: str, value: str) -> bool:
+    """True for `*`; for the anonymous canonical ID; for an empty name and the root of an empty tenant, by which Ceph
+    means everyone.
+    """
+    if (kind, value) == EVERYONE or (kind == "CanonicalUser" and value == ANONYMOUS_OWNER):
+        return True
+    if kind != "AWS":
+        return False
+    arn = Arn.parse(value)
+    return not value or (arn is not None and arn.service == "iam" and (arn.account, arn.resource) == ("", "root"))
+
+
+class PrincipalSet:
+    """The parties of a statement's Principal; if negated, all parties but those of NotPrincipal."""
+
+    def __init__(
+        self,
+        principals: Iterable[tuple[str, str]],
+        *,
+        negated: bool,
+        semantics: Semantics,
+    ) -> None:
+        self._negated = negated
+        self._everyone = False
+        self._accounts: set[str] = set()
+        self._names: set[tuple[str, str]] = set()
+        self._patterns: list[Wildcard] = []
+        self._unclear = False
+        self.named: list[Party] = []
+        for kind, value in principals:
+            anonymous = kind == "CanonicalUser" and value == ANONYMOUS_OWNER
+            if _is_everyone(kind, value) and not (anonymous and semantics is Semantics.CEPH):
+                self._everyone = True
+            elif (party := party_of(kind, value, semantics)) is not None:
+                self._add(party)
+            elif kind == "AWS" and not is_fixed(value):
+                self._patterns.append(Wildcard.of(value))
+            else:
+                self._unclear = True  # a unique ID, such as that of a deleted principal, or no principal at all
+
+    def _add(self, party: Party) -> None:
+        self.named.append(party)
+        if party.arn is None and party.account is not None and party.canonical is None:
+            self._accounts.add(party.account)
+        self._names.update(_names(party))
+        if party.arn is not None and (role := role_of(party.arn)) is not None:
+            self._names.add(("role", role))  # it stands for each session of the role
+
+    @property
+    def everyone(self) -> bool:
+        """True if the statement is for all parties that nothing names."""
+        return self._everyone != self._negated
+
+    def has(self, party: Party, *, allows: bool) -> bool | None:
+        """True if the statement is for the party; None if that is not known. allows: False for a Deny."""
+        listed = self._lists(party, allows=allows != self._negated)
+        return None if listed is None else listed != self._negated
+
+    def _lists(self, party: Party, *, allows: bool) -> bool | None:
+        if self._everyone or not self._names.isdisjoint(_names(party)):
+            return True
+        if party.account is not None and party.account in self._accounts:
+            return True
+        if not party.signed or party.service or party.provider:
+            return False
+        if self._patterns:
+            if party.arn is not None:
+                return any(pattern.matches(party.arn) for pattern in self._patterns)
+            return None
+        # An unclear principal is one party. To those who are not named it opens perhaps, and closes nothing.
+        return None if self._unclear and allows and party.arn is None else False
+
+
+def _names(party: Party) -> list[tuple[str, str]]:
+    """Return the names under which a statement can list the party itself."""
+    role = role_of_session(party.arn) if party.arn is not None else None
+    names = (
+        ("canonical", party.canonical),
+        ("service", party.service),
+        ("provider", party.provider),
+        ("arn", party.arn),
+        ("role", role),
+    )
+    return [(kind, name) for kind, name in names if name is not None]
+
+
+def role_of_session(text: str) -> str | None:
+    """Return ACCOUNT/ROLE for the ARN of a role's session."""
+    arn = Arn.parse(text)
+    if arn is None or not arn.resource.startswith("assumed-role/"):
+        return None
+    return f"{arn.account}/{arn.resource.split('/')[1]}"
+
+
+def role_of(text: str) -> str | None:
+    """Return ACCOUNT/ROLE for the ARN of a role."""
+    arn = Arn.parse(text)
+    if arn is None or not arn.resource.startswith("role/"):
+        return None
+    return f"{arn.account}/{arn.resource.rpartition('/')[2]}"

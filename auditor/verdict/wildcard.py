@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 _TOKEN: Final = re.compile(r"\$\{[^}]*\}?|[*?]|[^$*?]+|\$")
 _TOKEN_2008: Final = re.compile(r"[*?]|[^*?]+")
+_ACCOUNT: Final = re.compile(r"\$\{\s*aws:(Principal|Source)Account\s*\}", re.IGNORECASE)
 _LITERALS: Final = {"${*}": "*", "${?}": "?", "${$}": "$"}
 
 
@@ -52,7 +54,9 @@ class Wildcard:
         for part in (_TOKEN if variables else _TOKEN_2008).findall(pattern):
             variable = variables and part.startswith("${") and part not in _LITERALS
             sure = sure and not variable
-            if variable or part == "*":
+            if variable and _ACCOUNT.fullmatch(part):
+                pieces[-1] += [""] * 12  # an account's number has 12 digits
+            elif variable or part == "*":
                 pieces.append([""])
             elif part == "?":
                 pieces[-1].append("")
@@ -102,3 +106,9 @@ class Wildcard:
     @property
     def _literal(self) -> bool:
         return len(self.pieces) == 1 and len(self.pieces[0].runs) == 1
+
+
+def variables_of(texts: Iterable[str]) -> frozenset[str]:
+    """Return the names of the policy variables in the texts, in small letters and without defaults."""
+    found = (part for text in texts for part in _TOKEN.findall(text) if part.startswith("${") and part not in _LITERALS)
+    return frozenset(part[2:].rstrip("}").partition(",")[0].strip().lower() for part in found)

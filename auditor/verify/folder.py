@@ -59,7 +59,7 @@ class VerifyFolder:
         for line in lines:
             if self._open is None:
                 self._open = PartFile(self._store.spool_dir(self.path) / f".{self._name}.tmp")
-            self._open.write(line)
+            self._open.write([line])
             self._lines += 1
             if self._lines >= self._part_lines:
                 self.end_part()

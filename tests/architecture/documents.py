@@ -11,6 +11,7 @@ from auditor.cli.parser import make_parser
 from auditor.config.settings import SETTINGS
 from auditor.rules import RULES
 from auditor.rules.docs import as_markdown
+from tests.architecture.verdict_page import verdict_page
 from tests.support.paths import ROOT
 
 
@@ -54,6 +55,7 @@ PAGES = {
     "docs/rules.md": lambda: as_markdown(RULES),
     "docs/cli.md": cli_page,
     "docs/configuration.md": configuration_page,
+    "docs/verdict.md": verdict_page,
 }
 
 

@@ -37,7 +37,7 @@ def test_the_flags_are_those_of_the_declarations() -> None:
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.flag])
 def test_a_flag_is_written_in_its_declaration_alone(name: str) -> None:
     declared = re.compile(rf'add_argument\(\s*"{SETTINGS[name].option}"')
-    source = (ROOT / "auditor" / "cli" / "parser.py").read_text(encoding="utf-8")
+    source = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "auditor" / "cli").glob("*.py")))
     assert bool(declared.search(source)) == (name in ELSEWHERE)
 
 

@@ -39,11 +39,11 @@ async def test_rule_that_was_undecided_before_the_stop_stays_so(
 ) -> None:
     filled.odd["GetBucketAcl"] = Odd.DENIED
     first = await begin(stub, tmp_path)
-    assert undecided(first) == {"B03"}
+    assert undecided(first) == {"B03", "B05"}
     filled.odd.clear()
     whole = await audit(stub, tmp_path, resume=first.summary["run"])
     assert whole.summary["complete"]
-    assert undecided(whole) == {"B03"}
+    assert undecided(whole) == {"B03", "B05"}
     assert whole.code == 4
 
 
@@ -54,7 +54,7 @@ async def test_rule_that_is_undecided_after_the_stop_is_so_for_the_run(
     assert undecided(first) == set()
     filled.odd["GetBucketAcl"] = Odd.DENIED
     whole = await audit(stub, tmp_path, resume=first.summary["run"])
-    assert undecided(whole) == {"B03"}
+    assert undecided(whole) == {"B03", "B05"}
 
 
 async def test_a_rule_that_is_undecided_in_both_is_named_once(
@@ -63,7 +63,7 @@ async def test_a_rule_that_is_undecided_in_both_is_named_once(
     filled.odd["GetBucketAcl"] = Odd.DENIED
     first = await begin(stub, tmp_path)
     whole = await audit(stub, tmp_path, resume=first.summary["run"])
-    assert [item["rule"] for item in whole.summary["rules_undecided"]] == ["B03"]
+    assert [item["rule"] for item in whole.summary["rules_undecided"]] == ["B03", "B05"]
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,16 @@ async def test_other_questions_are_another_run(
     with pytest.raises(UsageError, match="start a new run"):
         await audit(stub, tmp_path, resume=first.summary["run"], **after)
     assert (await audit(stub, tmp_path, resume=first.summary["run"], **before)).summary["complete"]
+
+
+async def test_an_entry_of_trusted_that_trusted_something_before_the_stop_is_not_idle(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    for number in range(20, 40):
+        filled.put(f"k{number:03}", b"x")
+    settings: dict[str, Any] = {"trusted": frozenset({STRANGER, "999988887777"})}
+    first = await begin(stub, tmp_path, **settings)
+    assert first.summary["trust_unused"] == ["999988887777"]
+    whole = await audit(stub, tmp_path, resume=first.summary["run"], **settings)
+    assert whole.summary["complete"]
+    assert whole.summary["trust_unused"] == ["999988887777"]

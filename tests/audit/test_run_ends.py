@@ -110,20 +110,23 @@ def finish_killed(child: subprocess.Popen[str]) -> int:
     return child.returncode
 
 
-def test_killed_before_its_first_checkpoint_there_is_nothing_to_resume(
+def test_killed_before_its_first_checkpoint_the_run_begins_anew(
     stub: StubServer, samples: StubBucket, tmp_path: Path
 ) -> None:
+    quiet = whole_run(stub, tmp_path / "quiet")
+    out = tmp_path / "killed"
+    stub.forget()
     stub.faults = [latency(SLOW)]
-    child = start(stub, tmp_path, "--concurrency", "2")
+    child = start(stub, out, "--concurrency", "2")
     wait_for(lambda: stub.count("HeadObject") > 10, child)
     os.kill(child.pid, signal.SIGKILL)
     finish_killed(child)
-    (folder,) = (tmp_path / f"bucket={BUCKET}").glob("run=*")
+    (folder,) = (out / f"bucket={BUCKET}").glob("run=*")
     stub.faults = []
     run = folder.name.removeprefix("run=")
-    code, results, err = finish(start(stub, tmp_path, "--resume", run))
-    assert (code, results) == (2, [])
-    assert f"there is no run {run}" in err
+    _, (result,), _ = finish(start(stub, out, "--resume", run))
+    assert result.summary["run"] == run
+    assert result.objects == quiet.objects
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)

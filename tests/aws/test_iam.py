@@ -102,6 +102,14 @@ def test_hashing_decrypts_with_the_keys_that_are_named_and_with_no_other() -> No
     assert "kms:Decrypt" not in actions(unhashed)
 
 
+@pytest.mark.parametrize(("keys", "resources"), [((), ["*"]), (("arn:k",), ["arn:k"])])
+def test_key_policies_are_read_of_the_named_keys_or_of_all(keys: tuple[str, ...], resources: list[str]) -> None:
+    policy = audit_policy([Target("b")], access(key_policies=True, audited_keys=keys), "aws")
+    (found,) = (one for one in policy["Statement"] if one["Sid"] == "KeyPolicies")
+    assert (found["Action"], found["Resource"]) == (["kms:GetKeyPolicy"], resources)
+    assert not {one for one in actions(audit_policy([Target("b")], access(), "aws")) if one.startswith("kms:")}
+
+
 def test_reports_under_a_key_are_written_and_read_with_it() -> None:
     found = audit_policy([Target("b")], access(out="s3://reports", reports_key=KEYS[0]), "aws")
     assert actions(found, KEYS[0]) == {"kms:Decrypt", "kms:GenerateDataKey"}
@@ -157,6 +165,13 @@ def test_keys_that_no_hashing_needs_are_said_to_add_nothing(printed: Printed) ->
     code, found, said = printed("--audited-keys", KEYS[0])
     assert (code, "kms:Decrypt" in actions(found)) == (0, False)
     assert "--audited-keys adds nothing here" in said
+
+
+def test_key_policies_without_keys_are_told_that_every_key_is_allowed(printed: Printed) -> None:
+    _, _, said = printed("--key-policies")
+    assert "every key: name the objects' keys with --audited-keys" in said
+    _, found, said = printed("--key-policies", "--audited-keys", KEYS[0])
+    assert (said, actions(found, KEYS[0])) == ("", {"kms:GetKeyPolicy"})
 
 
 def test_the_exposure_role_is_told_where_its_reads_are_allowed(printed: Printed) -> None:

@@ -19,6 +19,7 @@ from auditor.config.settings import (
     variable,
 )
 from auditor.errors import UsageError
+from auditor.model.bucket import Semantics
 from auditor.model.finding import Severity
 from tests.support.paths import ROOT
 
@@ -104,6 +105,8 @@ def test_every_setting_has_a_parser_or_is_a_table() -> None:
         ("versions", "yes", True),
         ("trusted", "a,b", frozenset({"a", "b"})),
         ("expected_owner", "123456789012", "123456789012"),
+        ("semantics", "auto", None),
+        ("semantics", "ceph", Semantics.CEPH),
         ("accept_cost", "true", True),
         ("batch_over", "1TiB", 1024**4),
         ("batch_over", "500gb", 500 * 1000**3),
@@ -150,6 +153,18 @@ def test_a_good_value_is_read(name: str, text: Any, value: Any) -> None:
         ("endpoint_url", "ftp://host"),
         ("expected_owner", "1234"),
         ("region", ""),
+        ("semantics", "minio"),
+        ("semantics", ["aws"]),
+        ("trusted", 7),
+        ("trusted", "backup,vpce-*"),
+        ("trusted", "10.0.0.0/33"),
+        ("trusted", "0.0.0.0/0"),
+        ("trusted", "2001::/16"),
+        ("trusted", "a b"),
+        ("trusted", "arn:aws:iam:111122223333"),
+        ("trusted", "1111-2222-3333"),
+        ("trusted", "http://acs.amazonaws.com/groups/global/AllUsers"),
+        ("trusted", ["x" * 5000]),
     ],
 )
 def test_a_bad_value_is_one_sentence_that_names_its_flag(name: str, text: Any) -> None:

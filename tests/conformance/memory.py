@@ -105,7 +105,7 @@ class MemoryEngine:
         older = [entry for entry in self.entries if _key(entry) == key]
         version_id = f"version-{len(self.entries) + 1}" if self._versioned else None
         etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
-        head = Head(etag=etag, content_length=len(body), last_modified=MODIFIED, content_type="binary/octet-stream")
+        head = Head(etag=etag, content_length=len(body), last_modified=MODIFIED, content_type="text/plain")
         head = replace(head, version_id=version_id, **members)
         acl = acl or _private(OWNER)
         ref = ObjectRef(

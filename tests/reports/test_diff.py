@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from auditor.model.finding import Severity, Verdict
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
 from auditor.model.object import Outcome, Skipped
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.reports.diff import diff

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.model.finding import Finding, Judgement, Severity, Verdict
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
+from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.json_text import plain
 from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.reports.fast_lines import KEPT, OWN, encode_finding, encode_object
@@ -31,7 +32,14 @@ UNREAD: Final = st.builds(Unread, TEXT, TEXT) | st.builds(Skipped, TEXT)
 HEADS: Final = st.builds(Head, **{field.name: VALUES[str(field.type)] for field in fields(Head)})
 ACLS: Final = st.builds(Acl, TEXT, st.lists(st.builds(Grant, TEXT, TEXT), max_size=3).map(tuple))
 REFS: Final = st.builds(
-    ObjectRef, TEXT, TEXT, st.integers(0, 2**40), TEXT, version_id=st.none() | TEXT, owner=st.none() | TEXT
+    ObjectRef,
+    TEXT,
+    TEXT,
+    st.integers(0, 2**40),
+    TEXT,
+    version_id=st.none() | TEXT,
+    owner=st.none() | TEXT,
+    is_latest=st.booleans(),
 )
 EVIDENCE: Final = st.builds(Evidence, REFS, ACLS | UNREAD, HEADS | UNREAD, st.booleans(), st.booleans())
 FINDINGS: Final = st.builds(
@@ -43,7 +51,15 @@ FINDINGS: Final = st.builds(
     TEXT,
 )
 VERDICTS: Final = st.none() | st.sampled_from(Verdict)
-JUDGEMENTS: Final = st.builds(Judgement, EVIDENCE, VERDICTS, st.lists(FINDINGS, max_size=3).map(tuple), st.just(()))
+AUDIENCES: Final = st.builds(Audience, st.sampled_from(AudienceKind), st.none() | TEXT, st.none() | TEXT)
+REASONS: Final = st.builds(Reason, st.sampled_from(ReasonCode), st.none() | TEXT)
+ACCESSES: Final = st.none() | st.builds(
+    ObjectAccess,
+    st.sampled_from(Verdict),
+    st.lists(AUDIENCES, max_size=2).map(tuple),
+    st.lists(REASONS, max_size=2).map(tuple),
+)
+JUDGEMENTS: Final = st.builds(Judgement, EVIDENCE, ACCESSES, st.lists(FINDINGS, max_size=3).map(tuple), st.just(()))
 
 
 @given(JUDGEMENTS, st.sampled_from([None, True, False]), st.booleans())
@@ -77,7 +93,9 @@ def test_each_member_of_head_is_that_of_its_object(name: str) -> None:
         assert encode_object(judged("k"), None) == encode_line(object_line(judged("k"), None))
 
 
-@pytest.mark.parametrize("judgement", [denied("k"), gone("k"), replace(gone("k"), verdict=Verdict.PRIVATE)])
+@pytest.mark.parametrize(
+    "judgement", [denied("k"), gone("k"), replace(gone("k"), access=ObjectAccess(Verdict.PRIVATE))]
+)
 def test_what_was_not_read(judgement: Judgement) -> None:
     assert encode_object(judgement, None) == encode_line(object_line(judgement, None))
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from auditor.model.finding import Severity, Verdict
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
 from auditor.model.object import ALL_USERS
 from auditor.model.run_lines import FindingLine
 from auditor.reports.highlights import EXPOSED, UNDECIDED, ExposedObject, Highlights, WorstFindings, masked

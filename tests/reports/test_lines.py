@@ -7,17 +7,18 @@ from dataclasses import fields, replace
 
 import pytest
 
-from auditor.model.finding import Finding, Judgement, Severity, Verdict, fingerprint
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
+from auditor.model.finding import Finding, Judgement, Severity, fingerprint
 from auditor.model.json_text import plain, typed
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, Skipped, Unread
-from auditor.model.run_lines import FindingLine
+from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.reports.lines import encode_line, finding_line, object_line, undecided_line
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import OWNER, denied, finding, gone, judged
 
 MEMBERS = [
     "key", "version_id", "etag", "size", "last_modified", "storage_class", "owner", "acl", "head", "outcome", "changed",
-    "verdict", "rules", "hashed",
+    "latest", "verdict", "audience", "reasons", "rules", "hashed",
 ]  # fmt: skip
 
 
@@ -31,6 +32,29 @@ def test_audited_object() -> None:
     assert line["verdict"] == "private"
     assert line["rules"] == ["O02", "O05"]
     assert line["hashed"] is True
+
+
+def test_access_in_texts_and_back() -> None:
+    access = ObjectAccess(
+        Verdict.SHARED,
+        (Audience(AudienceKind.ORGANIZATION, "o-1", "vpc-endpoint vpce-1"), Audience(AudienceKind.ACCOUNT, "4" * 12)),
+        (Reason(ReasonCode.POLICY_ALLOW, "Partners"), Reason(ReasonCode.ACLS_DISABLED)),
+    )
+    line = object_line(replace(judged("k"), access=access), None)
+    assert line["verdict"] == "shared"
+    assert line["audience"] == ["organization o-1 through vpc-endpoint vpce-1", "account 444444444444"]
+    assert line["reasons"] == ["policy-allow: Partners", "acls-disabled"]
+    read = typed(ObjectLine, json.loads(encode_line(line)))
+    assert tuple(map(Audience.parse, read.audience)) == access.audience
+    assert tuple(map(Reason.parse, read.reasons)) == access.reasons
+
+
+def test_a_line_of_an_earlier_release() -> None:
+    line = object_line(judged("k"), None)
+    for name in ("latest", "audience", "reasons"):
+        del line[name]
+    read = typed(ObjectLine, line)
+    assert (read.latest, read.audience, read.reasons) == (True, (), ())
 
 
 def test_head_has_every_member_and_null_where_absent() -> None:
@@ -54,7 +78,7 @@ def test_facts_that_are_not_there() -> None:
 
 
 def test_vanished_object_has_no_verdict() -> None:
-    line = object_line(replace(gone("k"), verdict=Verdict.PRIVATE), None)
+    line = object_line(replace(gone("k"), access=ObjectAccess(Verdict.PRIVATE)), None)
     assert line["outcome"] == "vanished"
     assert line["verdict"] is None
 
@@ -127,6 +151,6 @@ def test_fingerprint_depends_on_each_part() -> None:
 
 def test_grants_keep_their_order() -> None:
     acl = Acl(OWNER, (Grant("z", "READ"), Grant("a", "WRITE")))
-    line = object_line(Judgement(judged("k", acl=acl).evidence, Verdict.SHARED, (), ()), False)
+    line = object_line(Judgement(judged("k", acl=acl).evidence, ObjectAccess(Verdict.SHARED), (), ()), False)
     assert [grant["grantee"] for grant in line["acl"]["grants"]] == ["z", "a"]
     assert line["hashed"] is False

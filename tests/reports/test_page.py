@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from auditor import __version__
-from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
+from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.object import Unread
 from auditor.model.run_lines import UndecidedLine
 from auditor.model.summary import UnreadCount
@@ -222,3 +223,10 @@ def test_what_is_beyond_those_shown_is_counted() -> None:
     many = Highlights()
     many.add_findings(finding_line(finding(f"k{number}")) for number in range(1_003))
     assert "And 3 more in the run folder, below <code>findings/</code>" in render(made, many)
+
+
+def test_audiences_are_escaped() -> None:
+    access = ObjectAccess(Verdict.SHARED, (Audience(AudienceKind.GROUP, "<b>"),))
+    page = render(sample_summary(tally_of(replace(judged("a"), access=access)), trust_unused=["<i>"]))
+    assert '<code dir="ltr">group &lt;b&gt;</code>' in page
+    assert '<code dir="ltr">&lt;i&gt;</code>' in page

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.model.bucket import BucketFacts
+from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import AcceptedHoles, Resume, Summary
@@ -145,6 +145,16 @@ def test_what_was_skipped_is_said_with_its_reason() -> None:
     assert "public access block of the account: a custom endpoint has none" in words
 
 
+def test_another_server_than_aws_is_said_and_each_call_that_it_lacks() -> None:
+    here = facts(semantics=Semantics.OTHER, lacking=("GetBucketPolicy", "GetBucketVersioning"))
+    words = not_looked_at(here, target())
+    assert "policy of the bucket: there is none, because the server lacks GetBucketPolicy" in words
+    assert "versioning: there is none, because the server lacks GetBucketVersioning" in words
+    assert any("--semantics other" in item for item in words)
+    assert any("--semantics ceph" in item for item in not_looked_at(facts(semantics=Semantics.CEPH), target()))
+    assert not any("--semantics" in item for item in not_looked_at(facts(), target()))
+
+
 def test_setting_that_could_not_be_read_is_said_though_no_rule_needs_it() -> None:
     words = not_looked_at(facts(policy=Unread("GetBucketPolicy", "AccessDenied")), target())
     assert "policy of the bucket, which could not be read: GetBucketPolicy AccessDenied" in words
@@ -161,3 +171,9 @@ def test_bucket_whose_settings_were_not_read() -> None:
 
 def test_empty_run_is_complete_and_fails_nothing() -> None:
     assert exit_code(sample_summary(Tally()), Severity.INFO) == 0
+
+
+def test_account_of_a_foreign_bucket_is_told_as_not_looked_at() -> None:
+    words = "account of the bucket's owner: another account owns the bucket, and no call tells its number"
+    assert words in not_looked_at(facts(own_id="b1" * 32), target())
+    assert words not in not_looked_at(facts(), target())

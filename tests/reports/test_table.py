@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
+from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.summary import UnreadCount
 from auditor.reports.table import COLUMNS, LEAST, render
 from auditor.text import width
@@ -30,6 +31,17 @@ def test_quiet_run() -> None:
     assert shown["Holes"] == "none"
     assert shown["Hashing"] == "no ledger given"
     assert shown["Exit"].startswith("0: ")
+
+
+def test_audiences_with_the_verdict_of_their_objects() -> None:
+    anyone, partner = Audience(AudienceKind.ANYONE), Audience(AudienceKind.ACCOUNT, "4" * 12)
+    tally = tally_of(
+        replace(judged("a"), access=ObjectAccess(Verdict.EXPOSED, (anyone,))),
+        replace(judged("b"), access=ObjectAccess(Verdict.SHARED, (partner,))),
+    )
+    shown = rows(render(sample_summary(tally, trust_unused=["o-1\x1b"])))
+    assert shown["Open to"] == "anyone (exposed) 1   account 444444444444 (shared) 1"
+    assert shown["Trusted in vain"] == "o-1\\x1b"
 
 
 def test_findings_holes_and_reasons() -> None:

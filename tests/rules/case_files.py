@@ -3,18 +3,23 @@
 A case names the facts that its rule reads in the rule's own words: `acl`, or `bucket = { owner = ".." }` for
 `bucket.owner`. Accounts are words: `owner` owns the bucket unless a case says otherwise, `friend` is trusted,
 `stranger` and any other word is a canonical ID of its own. `AllUsers`, `AuthenticatedUsers`, `LogDelivery` and
-`anonymous` stand for S3's own. A grant is written "stranger READ"; an ACL's owner is `owner` where it names none.
+`anonymous` stand for S3's own. A grant is written "stranger READ"; an ACL's owner is `owner` where it names none. An
+access is the list of the audiences of an exposed object, `anyone` where a case names none; a policy is a list of
+statements.
 """
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.model.bucket import PublicAccessBlock
+from auditor.model.access import Audience, ObjectAccess, Verdict
+from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock, Semantics
 from auditor.model.finding import Severity
 from auditor.model.object import (
     ALL_USERS,
@@ -26,8 +31,13 @@ from auditor.model.object import (
     Grant,
     Head,
     ObjectRef,
+    Skipped,
+    Unread,
 )
-from auditor.rules.base import Rule
+from auditor.model.policy import Policy, parse
+from auditor.rules.base import SHARED_HEAD, Rule
+from auditor.verdict.control import Control, control_of
+from auditor.verdict.trust import Trust
 
 FOLDER: Final = Path(__file__).parent / "cases"
 HALVES: Final = ("should", "should_not")
@@ -37,17 +47,31 @@ WORDS: Final = {
     "LogDelivery": LOG_DELIVERY,
     "anonymous": ANONYMOUS_OWNER,
 }
-DEFAULTS: Final[Mapping[str, Any]] = {"bucket.owner": "owner", "trusted": ["friend"]}
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "bucket.owner": "owner",
+    "bucket.acl": {"grants": ["owner FULL_CONTROL"]},
+    "bucket.policy_status": False,
+    "bucket.semantics": "aws",
+    "trusted": ["friend"],
+    "trust": ["friend"],
+    "now": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    "access": ["anyone"],
+    "control": [],
+    **dict.fromkeys(f"head.{name}" for name in SHARED_HEAD),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A hit that a case expects. says: words that the message must hold."""
+    """A hit that a case expects. says: words that the message must hold. undecided: the API operation that would show
+    the deciding fact, if the rule has to be undecided; such a hit has nothing else.
+    """
 
-    severity: Severity
+    severity: Severity | None = None
     grantee: str | None = None
     permission: str | None = None
     says: str = ""
+    undecided: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +98,9 @@ def _case(rule: Rule, written: dict[str, Any], half: str) -> Case:
     if bool(hits) != (half == "should"):
         raise ValueError(f"{rule.id}, {name}: `should` expects hits, `should_not` none")
     facts = {**DEFAULTS, **_flat(written)}
-    if unread := set(_flat(written)) - set(rule.reads):
+    if unread := set(_flat(written)) - {"head" if name.startswith("head.") else name for name in rule.reads}:
         raise ValueError(f"{rule.id}, {name}: the rule does not read {sorted(unread)}")
+    facts |= {f"head.{name}": value for name, value in facts.get("head", {}).items()}
     if missing := set(rule.reads) - set(facts):
         raise ValueError(f"{rule.id}, {name}: the case lacks {sorted(missing)}")
     return Case(name, tuple(READERS.get(fact, _as_written)(facts[fact]) for fact in rule.reads), hits)
@@ -93,6 +118,8 @@ def _flat(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _expected(written: Mapping[str, str]) -> Expected:
+    if set(written) == {"undecided"}:
+        return Expected(undecided=written["undecided"])
     hit: dict[str, Any] = {**written, "severity": Severity(written["severity"])}
     if "grantee" in hit:
         hit["grantee"] = _account(hit["grantee"])
@@ -134,6 +161,44 @@ def _access_block(on: Sequence[str]) -> PublicAccessBlock:
     return PublicAccessBlock(**dict.fromkeys(on, True))
 
 
+def _access(audience: Sequence[str]) -> ObjectAccess:
+    """The access to an exposed object, by its audience."""
+    return ObjectAccess(Verdict.EXPOSED, tuple(map(Audience.parse, audience)))
+
+
+def _encryption(written: Mapping[str, Any]) -> Encryption:
+    return Encryption(**written)
+
+
+def _policy(statements: Sequence[Mapping[str, Any]]) -> Policy:
+    """A policy from its statements: each allows `GetObject` for the whole bucket `audited` unless it says otherwise."""
+    plain = {
+        "Effect": "Allow",
+        "Action": "s3:GetObject",
+        "Resource": ["arn:aws:s3:::audited/*", "arn:aws:s3:::audited"],
+    }
+    written = [_statement({**plain, **statement}) for statement in statements]
+    return parse(json.dumps({"Version": "2012-10-17", "Statement": written}))
+
+
+def _control(statements: Sequence[Mapping[str, Any]]) -> Control:
+    """The control that a policy of these statements gives over the bucket `audited` of account 111122223333."""
+    plain = {"Effect": "Allow", "Resource": ["arn:aws:s3:::audited/*", "arn:aws:s3:::audited"]}
+    written = [_statement({**plain, **statement}) for statement in statements]
+    text = json.dumps({"Version": "2012-10-17", "Statement": written})
+    bucket = BucketFacts(bucket="audited", owner="owner", own_id="owner", account="111122223333", policy=text)
+    found = control_of(bucket, Trust.of(["o-friend"]), DEFAULTS["now"])
+    if isinstance(found, Unread | Skipped):
+        raise ValueError(f"the policy of a case is malformed: {text}")
+    return found
+
+
+def _statement(statement: dict[str, Any]) -> dict[str, Any]:
+    """The statement without the element whose negation it has, too."""
+    negated = {name.removeprefix("Not") for name in statement if name.startswith("Not")}
+    return {name: value for name, value in statement.items() if name not in negated}
+
+
 def _as_written(value: Any) -> Any:
     return value
 
@@ -145,7 +210,13 @@ READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "owner": _account,
     "digests": _digests,
     "trusted": _accounts,
+    "trust": lambda words: Trust.of(_accounts(words)),
+    "access": _access,
+    "control": _control,
     "bucket.owner": _account,
     "bucket.acl": _acl,
     "bucket.access_block": _access_block,
+    "bucket.default_encryption": _encryption,
+    "bucket.parsed_policy": _policy,
+    "bucket.semantics": Semantics,
 }

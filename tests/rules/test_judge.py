@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from auditor.errors import UsageError
-from auditor.model.finding import Finding, Severity, Verdict, fingerprint
+from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.finding import Finding, RuleUndecided, Severity, fingerprint
 from auditor.model.object import (
     ALL_USERS,
+    CUSTOMER_KEY,
     Acl,
     Ask,
     DigestSources,
@@ -22,7 +26,7 @@ from auditor.model.object import (
     Unread,
 )
 from auditor.rules.base import Hit, Rule, rule
-from auditor.rules.judge import CACHED_ACLS, Judge
+from auditor.rules.judge import CACHED_ANSWERS, Judge
 from auditor.rules.judge import judge as judged_of
 from auditor.rules.plan import Plan, make_plan
 from tests.support.samples.bucket import OWNER, facts
@@ -62,6 +66,29 @@ def by_bucket(ownership: str) -> Iterator[Hit]:
 @rule("T06", "by-owner", Severity.LOW, reads=("owner",))
 def by_owner(owner: str) -> Iterator[Hit]:
     yield Hit(owner)
+
+
+@rule("T08", "by-access", Severity.HIGH, reads=("ref", "access"))
+def by_access(ref: ObjectRef, access: ObjectAccess) -> Iterator[Hit]:
+    if ref.key == "k":
+        yield Hit(access.verdict)
+
+
+@rule("T09", "by-part-of-head", Severity.LOW, reads=("head.sse_customer_algorithm", "head.replication_status"))
+def by_part_of_head(algorithm: str | None, status: str | None) -> Iterator[Hit]:
+    yield Hit(f"{algorithm} {status}")
+
+
+@rule("T10", "by-customer-key", Severity.LOW, reads=("head.sse_customer_algorithm",))
+def by_customer_key(algorithm: str | None) -> Iterator[Hit]:
+    yield Hit(f"{algorithm}")
+
+
+@rule("T11", "by-what-is-shown", Severity.LOW, reads=("head.object_lock_mode",))
+def by_what_is_shown(mode: str | None) -> Iterator[Hit | Unread]:
+    yield Hit("seen first")
+    if mode is None:
+        yield Unread("GetObjectRetention", "Unknown")
 
 
 def judge(*rules: Rule, versions: bool = False, **changes: Any) -> Judge:
@@ -232,7 +259,7 @@ def test_findings_and_undecided_rules_stand_in_the_order_of_the_rules() -> None:
 
 def test_more_acls_than_are_remembered_are_judged_all_the_same() -> None:
     judging = judge(by_acl)
-    for number in (*range(CACHED_ACLS + 10), 0, 1):
+    for number in (*range(CACHED_ANSWERS + 10), 0, 1):
         judgement = judging.object(Evidence(REF, Acl(OWNER, (Grant(f"g{number}", "READ"),)), HEAD))
         assert [finding.grantee for finding in judgement.findings] == [f"g{number}"]
 
@@ -243,6 +270,77 @@ def test_rule_never_gets_a_bucket_fact_that_is_missing_whatever_the_plan_says() 
         judging = Judge(Plan((), (by_fixed,), (), Ask()), found, options={"T04": {"word": "hello"}})
         judgement = judging.object(Evidence(REF, PUBLIC, HEAD))
         assert (judgement.findings, judgement.undecided) == ((), undecided)
+
+
+OPEN: dict[str, Any] = {"public_access_block": SKIPPED}
+
+
+def test_rule_on_exposed_objects_is_asked_about_no_other() -> None:
+    assert rules_of(judge(by_access, **OPEN).object(Evidence(REF, PUBLIC, HEAD)).findings) == ["T08"]
+    private = judge(by_access, **OPEN).object(Evidence(REF, Acl(OWNER, ()), HEAD))
+    assert (private.findings, private.undecided) == ((), ())
+
+
+def test_rule_on_exposed_objects_is_undecided_where_an_unknown_verdict_decides() -> None:
+    judging = judge(by_access, policy=DENIED)
+    judgement = judging.object(Evidence(REF, Acl(OWNER, ()), HEAD))
+    assert (judgement.verdict, judgement.findings, judgement.undecided) == (Verdict.UNKNOWN, (), ("T08",))
+    assert judgement.unanswered == (RuleUndecided("T08", "Verdict", "Unknown"),)
+    harmless = judging.object(Evidence(replace(REF, key="harmless"), Acl(OWNER, ()), HEAD))
+    assert (harmless.verdict, harmless.undecided, harmless.unanswered) == (Verdict.UNKNOWN, (), ())
+
+
+def test_rule_on_exposed_objects_that_lacks_another_fact_is_undecided_for_that() -> None:
+    counted, asked = counting("head", "access")
+    judgement = judge(counted, policy=DENIED).object(Evidence(REF, PUBLIC, Unread("HeadObject", "403")))
+    assert (judgement.undecided, judgement.unanswered, asked) == (("T07",), (), [])
+
+
+@pytest.mark.parametrize(
+    ("head", "said", "undecided"),
+    [
+        (
+            replace(HEAD, sse_customer_algorithm="AES256", replication_status="PENDING"),
+            ["AES256 PENDING", "AES256"],
+            (),
+        ),
+        (HEAD, ["None None", "None"], ()),
+        (CUSTOMER_KEY, ["AES256"], ("T09",)),
+        (Unread("HeadObject", "403"), [], ("T09", "T10")),
+        (SKIPPED, [], ()),
+    ],
+)
+def test_rule_of_a_part_of_the_head(head: Head | Unread | Skipped, said: list[str], undecided: tuple[str, ...]) -> None:
+    judgement = judge(by_part_of_head, by_customer_key).object(Evidence(REF, PUBLIC, head))
+    assert [finding.message for finding in judgement.findings] == said
+    assert judgement.undecided == undecided
+
+
+def test_rule_of_a_part_of_the_head_is_asked_once_for_all_that_are_alike_in_it() -> None:
+    counted, asked = counting("acl", "head.replication_status")
+    judging = judge(counted)
+    for number in range(10):
+        judging.object(Evidence(REF, PUBLIC, replace(HEAD, etag=f"e{number}")))
+    assert len(asked) == 1
+    judging.object(Evidence(REF, PUBLIC, replace(HEAD, replication_status="FAILED")))
+    assert asked[1:] == [(PUBLIC, "FAILED")]
+
+
+def test_rule_that_says_what_s3_does_not_show_is_undecided() -> None:
+    judgement = judge(by_what_is_shown).object(Evidence(REF, PUBLIC, HEAD))
+    assert (judgement.findings, judgement.undecided) == ((), ("T11",))
+    assert judgement.unanswered == (RuleUndecided("T11", "GetObjectRetention", "Unknown"),)
+    shown = judge(by_what_is_shown).object(Evidence(REF, PUBLIC, replace(HEAD, object_lock_mode="GOVERNANCE")))
+    assert (rules_of(shown.findings), shown.undecided, shown.unanswered) == (["T11"], (), ())
+
+
+def test_rule_of_the_time_gets_the_runs_or_does_not_apply() -> None:
+    counted, asked = counting("ref", "now")
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    plan, bucket = make_plan((counted,), facts()), facts()
+    Judge(plan, bucket, now=now).object(Evidence(REF, PUBLIC, HEAD))
+    assert Judge(plan, bucket).object(Evidence(REF, PUBLIC, HEAD)).undecided == ()
+    assert asked == [(REF, now)]
 
 
 # ---- one object's facts, judged for a Python program

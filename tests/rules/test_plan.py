@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from auditor.errors import UsageError
+from auditor.model.access import ObjectAccess
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
-from auditor.model.finding import RuleUndecided
-from auditor.model.object import Skipped, Unread
+from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.object import Ask, ObjectRef, Skipped, Unread
 from auditor.rules import RULES
+from auditor.rules.base import Hit, rule
 from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED, Plan, carried_on, make_plan
 from auditor.rules.selection import select
 from tests.support.samples.bucket import facts
@@ -50,7 +54,7 @@ class TestSelect:
             select(RULES, {}, ("M01",), ())
 
     def test_level_of_exposure_leaves_out_what_needs_a_head(self) -> None:
-        without_head = [rule.id for rule in RULES if not rule.options and "head" not in rule.reads]
+        without_head = [rule.id for rule in RULES if not rule.options and not rule.needs("head")]
         assert ids(select(RULES, {}, (), (), "exposure")) == without_head != READY
         assert ids(select(RULES, {}, (), (), "fixity")) == READY
 
@@ -113,12 +117,23 @@ class TestWhatIsAsked:
         assert (ids(plan.bucket_rules), ids(plan.object_rules)) == (["B01"], ["O02", "O10", "E01"])
 
 
+def test_rule_on_exposed_objects_takes_the_acl_and_stays_where_acls_are_disabled() -> None:
+    @rule("T01", "on-exposed", Severity.LOW, reads=("ref", "access"))
+    def on_exposed(ref: ObjectRef, access: ObjectAccess) -> Iterator[Hit]:
+        return iter(())
+
+    assert make_plan((on_exposed,), facts()).ask == Ask(head=Skipped(NOT_NEEDED))
+    assert ids(make_plan((on_exposed,), facts(ownership=BUCKET_OWNER_ENFORCED)).object_rules) == ["T01"]
+
+
 class TestBucketFactsThatAreMissing:
     def test_unread_leaves_its_rules_undecided_once_and_drops_them(self) -> None:
         unread = Unread("GetBucketAcl", "AccessDenied")
         plan = plan_of(owner=unread)
         assert plan.undecided == tuple(
-            RuleUndecided(rule.id, "GetBucketAcl", "AccessDenied") for rule in RULES if "bucket.owner" in rule.reads
+            RuleUndecided(rule.id, "GetBucketAcl", "AccessDenied")
+            for rule in RULES
+            if {"bucket.owner", "bucket.owner_account"} & set(rule.reads) and not rule.options
         )
         assert not set(ids(plan.object_rules)) & {item.rule for item in plan.undecided}
 

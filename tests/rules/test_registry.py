@@ -5,17 +5,21 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import fields
+from datetime import datetime
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from auditor.model.access import ObjectAccess
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import Acl, DigestSources, Head, ObjectRef, Skipped, Unread
 from auditor.rules import RULES
 from auditor.rules import docs as catalogue
-from auditor.rules.base import BUCKET_FACTS, OBJECT_FACTS, SECTIONS, Rule, rule
+from auditor.rules.base import BUCKET_FACTS, OBJECT_FACTS, RUN_FACTS, SECTIONS, SHARED_HEAD, Rule, rule
+from auditor.verdict.control import Control
+from auditor.verdict.trust import Trust
 from tests.rules.case_files import FOLDER
 from tests.support.paths import ROOT
 
@@ -23,16 +27,35 @@ PACKAGE = ROOT / "auditor" / "rules"
 PAGE = ROOT / "docs" / "rules.md"
 PURE = {
     "__future__",
+    "auditor.model.access",
     "auditor.model.bucket",
+    "auditor.model.dates",
     "auditor.model.finding",
     "auditor.model.object",
+    "auditor.model.policy",
     "auditor.rules.base",
+    "auditor.rules.patterns",
+    "auditor.verdict.control",
+    "auditor.verdict.public",
+    "auditor.verdict.trust",
     "collections.abc",
+    "datetime",
+    "ipaddress",
     "re",
     "typing",
     "unicodedata",
+    "urllib.parse",
 }
-OBJECT_TYPES = {"ref": ObjectRef, "acl": Acl, "head": Head, "owner": str, "digests": DigestSources}
+OBJECT_TYPES = {
+    "ref": ObjectRef,
+    "acl": Acl,
+    "head": Head,
+    "owner": str,
+    "digests": DigestSources,
+    "access": ObjectAccess,
+    **{f"head.{name}": get_type_hints(Head)[name] for name in SHARED_HEAD},
+}
+RUN_TYPES = {"trusted": frozenset[str], "trust": Trust, "now": datetime, "control": Control}
 
 each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 
@@ -114,6 +137,7 @@ def test_every_bucket_fact_is_one_that_the_models_have() -> None:
     }
     assert {fact.removeprefix("bucket.") for fact in BUCKET_FACTS} <= names
     assert set(OBJECT_TYPES) == OBJECT_FACTS
+    assert set(RUN_TYPES) == RUN_FACTS
 
 
 @pytest.mark.parametrize("reads", [("acls",), ("bucket.name",), ("config.days",), ()])
@@ -141,11 +165,12 @@ def _parameter(fact: str) -> str:
 
 
 def _type_of(fact: str, rule: Rule) -> Any:
-    if fact == "trusted":
-        return frozenset[str]
+    if fact in RUN_FACTS:
+        return RUN_TYPES[fact]
     if fact.startswith("config."):
         option = rule.options[fact.removeprefix("config.")]
-        return list[str] if option is list else option
+        generic: dict[type, Any] = {list: list[str], dict: dict[str, str]}
+        return generic.get(option, option)
     return _bucket_type(fact.removeprefix("bucket.")) if fact.startswith("bucket.") else OBJECT_TYPES[fact]
 
 

@@ -368,7 +368,7 @@ def test_runs_lie_where_they_did(start: Start, tmp_path: Path) -> None:
     process.write(len(KEYS))
     process.end()
     names = [path.removeprefix(f"{FOLDER}/") for path in process.store.list(f"{FOLDER}/")]
-    assert [name for name in names if "/" not in name] == ["report.html", "state.json", "summary.json"]
+    assert [name for name in names if "/" not in name] == ["parts.json", "report.html", "state.json", "summary.json"]
     assert [name for name in names if name.startswith("objects/")] == [
         f"objects/part-00000-{number:05}.jsonl.gz" for number in range(5)
     ]

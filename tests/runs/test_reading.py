@@ -10,8 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from auditor.errors import OutputError, UsageError
-from auditor.model.finding import Severity, Verdict
+from auditor.errors import NotStored, OutputError, UsageError
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectVersion, Outcome, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.reports.lines import encode_line, object_line, routed_line
@@ -21,6 +22,7 @@ from auditor.runs.stores import open_store
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.killed_run import put
+from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import OWNER, RUN, denied, finding, gone, judged, sample_summary, target
 from tests.support.servers.clients import client
 
@@ -55,7 +57,10 @@ def test_every_kind_of_line_is_typed(store: LocalStore) -> None:
     first, second, third, last = run.objects()
     assert (first.key, first.verdict, first.rules, first.outcome) == ("a", Verdict.EXPOSED, ("O02",), Outcome.AUDITED)
     assert isinstance(first.head, Head)
-    assert (first.head.etag, first.head.content_length, first.head.metadata) == ("e" * 32, 3, {})
+    assert (first.head.etag, first.head.content_length) == ("e" * 32, 3)
+    assert list(first.head.metadata) == ["build", "team"]
+    with pytest.raises(NotStored):
+        first.head.metadata["team"]
     assert (second.acl, second.version_id) == (Acl(OWNER, (Grant(ALL_USERS, "READ"),)), "v")
     assert (third.acl, third.head) == (
         Unread("GetObjectAcl", "AccessDenied"),
@@ -68,6 +73,32 @@ def test_every_kind_of_line_is_typed(store: LocalStore) -> None:
         UndecidedLine("c", None, (Unread("GetObjectAcl", "AccessDenied"),), ("O01", "O02"))
     ]
     assert list(run.routed()) == []
+
+
+@pytest.mark.parametrize("key", [*ODD_KEYS.values(), "lone \ud800 surrogate"])
+def test_lines_of_one_key_are_found_among_keys_that_begin_alike(store: LocalStore, key: str) -> None:
+    tally = Tally()
+    names = sorted({key, f"{key}0", f'{key}"', "0", "zz"})
+    with RunFolder(store, "audited", RUN, target=target(), tally=tally, part_lines=2) as folder:
+        folder.prepare()
+        for name in names:
+            for version_id in ("v2", "v1"):
+                put(folder, tally, judged(name, version_id=version_id))
+                folder.tick()
+        folder.finish(sample_summary(tally), "")
+    run = RunReader(store, "audited", RUN)
+    assert [(line.key, line.version_id) for line in run.of_key(key)] == [(key, "v2"), (key, "v1")]
+    assert run.of_key(f"{key}-") == []
+
+
+def test_parts_without_the_key_are_not_read(store: LocalStore) -> None:
+    write_run(store)
+    run = RunReader(store, "audited", RUN)
+    *_, last = sorted(store.list(f"{FOLDER}/objects/"))
+    store.put(last, b"damaged")
+    assert [line.key for line in run.of_key("a")] == ["a"]
+    with pytest.raises(OutputError, match="is damaged"):
+        run.of_key("d")
 
 
 def test_metadata_values_where_the_run_keeps_them(store: LocalStore) -> None:

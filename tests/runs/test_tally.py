@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from auditor.model.finding import Judgement, Severity, Verdict
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
+from auditor.model.finding import Judgement, RuleUndecided, Severity
 from auditor.model.object import Unread
-from auditor.runs.tally import OTHER, REASONS, Tally
+from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
 from tests.support.samples.reports import denied, finding, gone, judged, tally_of
 
 
@@ -21,6 +23,43 @@ def test_one_of_each_outcome() -> None:
     assert tally.rules == {"O02": 1, "O05": 1}
     assert tally.unread == {"GetObjectAcl AccessDenied": 1}
     tally.check()
+
+
+def shared(key: str, *audience: Audience) -> Judgement:
+    return replace(judged(key), access=ObjectAccess(Verdict.SHARED, audience))
+
+
+def test_an_object_counts_for_each_audience() -> None:
+    one, two = Audience(AudienceKind.ACCOUNT, "444455556666"), Audience(AudienceKind.NETWORK, "203.0.113.0/24")
+    anyone = replace(judged("c"), access=ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),)))
+    tally = tally_of(shared("a", one), shared("b", one, two), anyone, judged("d"))
+    assert tally.audience_summary() == {
+        "exposed": {"anyone": 1},
+        "shared": {"account 444455556666": 2, "network 203.0.113.0/24": 1},
+    }
+    assert Tally.from_dict(json.loads(json.dumps(tally.to_dict()))).audience_summary() == tally.audience_summary()
+
+
+def test_more_audiences_than_are_named() -> None:
+    tally = tally_of(*(shared(f"k{n}", Audience(AudienceKind.ACCOUNT, f"{n:012}")) for n in range(AUDIENCES + 7)))
+    tally.add(shared("z", Audience(AudienceKind.ACCOUNT, "0" * 12)))
+    tally.add(replace(judged("y"), access=ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),))))
+    found = tally.audience_summary()
+    assert len(found["shared"]) == AUDIENCES + 1
+    assert next(iter(found["shared"].items())) == ("account 000000000000", 2)
+    assert list(found["shared"].items())[-1] == (OTHERS, 7)
+    assert found["exposed"] == {"anyone": 1}
+
+
+def test_a_very_long_audience_has_no_name_of_its_own() -> None:
+    tally = tally_of(shared("a", Audience(AudienceKind.GROUP, "x" * 2000), Audience(AudienceKind.GROUP, "y" * 2000)))
+    assert tally.audience_summary() == {"shared": {OTHERS: 1}}
+
+
+def test_a_checkpoint_of_an_earlier_release_has_no_audiences() -> None:
+    saved = tally_of(judged("a")).to_dict()
+    del saved["audiences"]
+    assert Tally.from_dict(saved).audience_summary() == {}
 
 
 def test_saved_and_restored() -> None:
@@ -132,6 +171,19 @@ def test_server_that_invents_codes_without_end() -> None:
     tally = Tally()
     for number in range(REASONS + 50):
         unread = judged("a", acl=Unread("GetObjectAcl", f"Code{number}")).evidence
-        tally.add(Judgement(unread, Verdict.UNKNOWN, (), ()))
+        tally.add(Judgement(unread, ObjectAccess(Verdict.UNKNOWN), (), ()))
     assert len(tally.unread) == REASONS + 1
     assert tally.unread[OTHER] == 50
+
+
+def test_rules_that_were_undecided_for_audited_objects_are_named_once_and_after_those_of_the_bucket() -> None:
+    by_verdict = RuleUndecided("K02", "Verdict", "Unknown")
+    hidden = RuleUndecided("L01", "GetObjectRetention", "Unknown")
+    open_one = replace(judged("a"), undecided=("K02", "L01"), unanswered=(by_verdict, hidden))
+    lost = replace(denied("b"), undecided=("O16",), unanswered=(RuleUndecided("O16", "Verdict", "Unknown"),))
+    tally = Tally.from_dict(json.loads(json.dumps(tally_of(open_one, open_one, judged("c"), lost).to_dict())))
+    assert tally.unanswered == {"K02 Verdict Unknown": 2, "L01 GetObjectRetention Unknown": 2}
+    of_bucket = (RuleUndecided("L01", "GetBucketAcl", "AccessDenied"),)
+    assert tally.rules_undecided(of_bucket) == (*of_bucket, by_verdict)
+    assert tally.rules_undecided(()) == (by_verdict, hidden)
+    assert tally_of(judged("c")).rules_undecided(of_bucket) == of_bucket

@@ -9,6 +9,7 @@ import pytest
 from auditor.errors import BucketError, CredentialsError
 from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock
 from auditor.model.object import ALL_USERS, Acl, Grant, Skipped, Unread
+from auditor.s3.access_points import NOT_DELEGATED
 from auditor.s3.bucket import NO_ACCOUNT_ID, NO_ACCOUNT_LEVEL
 from auditor.s3.calls import Caller
 from tests.support.asked_by import asked_by as asked_by
@@ -84,6 +85,7 @@ class TestWhatIsKnown:
             versioning="Never",
             encryption=Encryption(),
             request_payer="BucketOwner",
+            access_points=NOT_DELEGATED,
         )
 
     async def test_bucket_with_everything_set(self, stub: StubServer, bucket: StubBucket) -> None:

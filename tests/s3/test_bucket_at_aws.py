@@ -48,6 +48,11 @@ class Answers:
         self.accounts.append(account)
         return await self.ask("Account")
 
+    async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
+        self.accounts.append(account)
+        answer = self._answers.get(action, failed(action, "AccessDenied"))
+        return await self.ask(action) if not callable(answer) else answer(dict(arguments))
+
 
 def reader(answers: Answers, **connection: Any) -> BucketSettingsReader:
     return BucketSettingsReader(Connection(bucket="b", **connection), make_caller(), answers)

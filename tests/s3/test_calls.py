@@ -191,6 +191,18 @@ async def test_unreadable_answer_about_the_bucket_is_given_up_sooner() -> None:
     assert caller.counts["bucket"] == 3
 
 
+@pytest.mark.parametrize("dice", [None, LongestPause()])
+async def test_server_that_fails_at_a_setting_of_the_bucket_is_given_up_after_a_few_seconds(
+    dice: LongestPause | None,
+) -> None:
+    time = FakeTime()
+    caller = make_caller(time, dice=dice)
+    with pytest.raises(CallFailed):
+        await caller.call("bucket", "GetBucketPolicy", always(CallFailed("GetBucketPolicy", "InternalError", 500)))
+    assert sum(time.slept) <= 5.0
+    assert caller.counts["bucket"] >= 10
+
+
 async def test_throttles_lower_the_permits_and_answers_raise_them() -> None:
     time = FakeTime()
     caller = make_caller(time, permits=ConcurrencyLimit(8, clock=time.clock))
@@ -283,7 +295,7 @@ async def test_refusals_that_slowing_down_does_not_cure_are_repeated_soon_and_le
     permits.throttled()
     with pytest.raises(CallFailed):
         await caller.call("acl", "GetObjectAcl", always(SLOW_DOWN))
-    assert (permits.statistics().limit, caller.counts["acl"]) == (64, 10)
+    assert (permits.statistics().limit, caller.counts["acl"]) == (64, 15)
     assert max(time.slept) <= 0.5
     time.slept.clear()
     with pytest.raises(CallFailed):

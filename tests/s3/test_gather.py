@@ -7,20 +7,21 @@ import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from auditor.aio.stop import Stop
 from auditor.aws.failures import CREDENTIALS_RENEWED
 from auditor.errors import BucketError, CallFailed, CredentialsError
-from auditor.model.object import Acl, Ask, Evidence, Grant, Head, ObjectRef, Outcome, Skipped, Unread
+from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, ObjectRef, Outcome, Skipped, Unread
 from auditor.model.target import Target
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.listing import Listed, pages
-from auditor.s3.object_reader import ObjectReader
+from auditor.s3.object_reader import ObjectReader, stand_in
 from tests.conformance.memory import OWNER, Entry, Hook, MemoryEngine
 from tests.support.fakes.caller import FakeTime, make_caller, ref
 from tests.support.loop_blocking import free_loop as free_loop
@@ -413,6 +414,39 @@ class TestReader:
     ) -> None:
         evidence, _ = await read_one(refuse(**codes), version_id="v1")
         assert evidence.outcome is outcome
+
+    async def test_server_without_acls_of_objects_is_asked_once_and_the_stand_in_counts(self) -> None:
+        engine = MemoryEngine([ref("a"), ref("b")], hook=refuse(acl=("NotImplemented", 501)))
+        acl = Acl(OWNER, (Grant(ALL_USERS, "READ"),))
+        reader = ObjectReader(engine, make_caller(), ACL_ONLY, (), acl)
+        assert [(await reader.read(ref(key))).acl for key in "ab"] == [acl, acl]
+        assert reader.lacks_acls
+        assert engine.count("acl") == 1
+
+    @pytest.mark.parametrize("refusal", [("AccessDenied", 403), ("MethodNotAllowed", 405), ("InternalError", 500)])
+    async def test_another_refusal_does_not_make_the_stand_in_count(self, refusal: tuple[str, int]) -> None:
+        engine = MemoryEngine([ref("a")], hook=refuse(acl=refusal))
+        reader = ObjectReader(engine, make_caller(), ACL_ONLY, (), Acl(OWNER, ()))
+        assert (await reader.read(ref("a"))).acl == Unread("GetObjectAcl", refusal[0])
+        assert not reader.lacks_acls
+
+    async def test_at_aws_no_acl_stands_in(self) -> None:
+        evidence, _ = await read_one(refuse(acl=("NotImplemented", 501)))
+        assert evidence.acl == Unread("GetObjectAcl", "NotImplemented")
+
+    @pytest.mark.parametrize(
+        ("facts", "acl"),
+        [
+            ({"semantics": Semantics.OTHER, "acl": Acl("o", ())}, Acl("o", ())),
+            ({"semantics": Semantics.OTHER, "acl": Unread("GetBucketAcl", "AccessDenied")}, None),
+            ({"semantics": Semantics.OTHER, "owner": "o", "lacking": ("GetBucketAcl",)}, Acl("o", ())),
+            ({"semantics": Semantics.OTHER, "lacking": ("GetBucketAcl",)}, Acl("", ())),
+            ({"semantics": Semantics.CEPH, "acl": Acl("o", ())}, None),
+            ({"semantics": Semantics.AWS, "acl": Acl("o", ())}, None),
+        ],
+    )
+    def test_the_stand_in_is_the_buckets_acl(self, facts: dict[str, Any], acl: Acl | None) -> None:
+        assert stand_in(BucketFacts(bucket="b", **facts)) == acl
 
     async def test_405_without_a_version_is_a_server_without_acls(self) -> None:
         evidence, _ = await read_one(refuse(acl=("MethodNotAllowed", 405)))

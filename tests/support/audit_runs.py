@@ -17,7 +17,8 @@ from auditor.audit.run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
-from auditor.model.finding import Severity, Verdict
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.summary import exit_code

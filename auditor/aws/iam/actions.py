@@ -20,8 +20,14 @@ BUCKET_CALLS: Final = {
 ACCOUNT_CALLS: Final = {
     "ListBuckets": "s3:ListAllMyBuckets",
     "GetPublicAccessBlock (account)": "s3:GetAccountPublicAccessBlock",
+    "ListAccessPoints": "s3:ListAccessPoints",
+    "GetAccessPoint": "s3:GetAccessPoint",
+    "GetAccessPointPolicy": "s3:GetAccessPointPolicy",
+    "GetAccessPointPolicyStatus": "s3:GetAccessPointPolicyStatus",
 }
-"""By API name: the IAM actions for calls without a bucket. GetCallerIdentity needs none."""
+"""By API name: the IAM actions for calls without a bucket. GetCallerIdentity needs none. The four on access points are
+made where the bucket policy delegates to access points.
+"""
 
 # False: the action for current objects. True: the action for object versions.
 LISTING_CALLS: Final = {False: "s3:ListBucket", True: "s3:ListBucketVersions"}
@@ -72,6 +78,9 @@ REPORTS_KEY_READS: Final = ("kms:Decrypt",)
 REPORTS_KEY: Final = (*REPORTS_KEY_WRITES, *REPORTS_KEY_READS)
 """Actions of S3, SQS, SNS and DynamoDB, with our role, on the KMS key of the reports bucket and all else that a stack
 makes. At level exposure the role may only encrypt."""
+
+KEY_POLICIES: Final = ("kms:GetKeyPolicy",)
+"""Actions on the KMS keys of the audited objects, if their policies are to be read."""
 
 AUDITED_KEYS: Final = ("kms:Decrypt",)
 """Actions of S3, with our role, on the KMS keys of the audited objects, if they are to be hashed."""

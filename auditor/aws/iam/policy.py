@@ -11,6 +11,7 @@ from auditor.aws.iam.actions import (
     ACL_CALLS,
     AUDITED_KEYS,
     BUCKET_CALLS,
+    KEY_POLICIES,
     LEDGER_READS,
     LEDGER_WRITES,
     LISTING_CALLS,
@@ -41,8 +42,10 @@ class Access:
     """An SQS URL."""
     ledger: str | None = None
     """`sqlite:PATH` or `dynamodb:TABLE`."""
+    key_policies: bool = False
+    """Read the policies of the KMS keys that encrypt the objects."""
     audited_keys: Sequence[str] = ()
-    """ARNs of the KMS keys that encrypt the objects to hash."""
+    """ARNs of the KMS keys that encrypt the objects to hash, or whose policies are to be read."""
     reports_key: str | None = None
     """ARN of the KMS key of the bucket in `out`."""
 
@@ -54,6 +57,7 @@ def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> d
         statement("Account", ACCOUNT_CALLS.values(), ["*"]),
         *_target_statements(targets, access, arns),
         *key_statements("Keys", AUDITED_KEYS, access.audited_keys if access.hash else ()),
+        *key_statements("KeyPolicies", KEY_POLICIES, (access.audited_keys or ["*"]) if access.key_policies else ()),
         *store_statements("Output", STORE_OBJECT_CALLS, access.out, arns),
         *key_statements("OutputKey", REPORTS_KEY, [access.reports_key] if access.out.startswith("s3://") else ()),
         *store_statements("Manifests", STORE_OBJECT_CALLS, access.manifests or "", arns),

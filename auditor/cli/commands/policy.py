@@ -53,11 +53,11 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
     chosen = select(
         RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None
     )
-    reads = {fact for rule in chosen for fact in rule.reads}
     return Access(
-        acl=not reads.isdisjoint({"acl", "owner"}),
-        head="head" in reads,
+        acl=any(rule.needs("acl") or rule.needs("owner") for rule in chosen),
+        head=any(rule.needs("head") for rule in chosen),
         hash=settings.hash,
+        key_policies=settings.key_policies,
         out=settings.out,
         manifests=settings.batch_manifest,
         queue=settings.queue,
@@ -98,7 +98,9 @@ def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iter
     hashes = role in ("hashing", "verify") or (role is None and settings.hash)
     if hashes and not deployment.audited_keys:
         yield "objects under SSE-KMS are hashed only with kms:Decrypt on their keys: name them with --audited-keys"
-    if deployment.audited_keys and not hashes:
+    if role is None and settings.key_policies and not deployment.audited_keys:
+        yield "kms:GetKeyPolicy is allowed on every key: name the objects' keys with --audited-keys"
+    if deployment.audited_keys and not hashes and (role or not settings.key_policies):
         yield "--audited-keys adds nothing here: without --hash, --role hashing or --role verify no object is decrypted"
     if role == "audit" and settings.level == "exposure":
         yield "this role reads its run folders by the policies of the reports bucket and its key (docs/deploy.md)"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.cli.demo.files import Choice, DemoFile
-from auditor.cli.demo.plants import DECOYS, METADATA, PLANTED, PUBLIC_PREFIX, Planted
+from auditor.cli.demo.plants import DECOYS, METADATA, PLANTED, PUBLIC_PREFIX, STRANGER, Planted
 from auditor.cli.demo.server import UPLOADS
 from auditor.errors import UsageError
 from auditor.text import visible
@@ -26,7 +26,22 @@ POLICY: Final = {
             "Principal": "*",
             "Action": "s3:GetObject",
             "Resource": f"arn:aws:s3:::{BUCKET}/{PUBLIC_PREFIX}*",
-        }
+        },
+        {
+            "Sid": "Offices",
+            "Effect": "Allow",
+            "Principal": "*",
+            "Action": "s3:GetObject",
+            "Resource": f"arn:aws:s3:::{BUCKET}/intranet/*",
+            "Condition": {"IpAddress": {"aws:SourceIp": "198.48.0.0/12"}},
+        },
+        {
+            "Sid": "Partner",
+            "Effect": "Allow",
+            "Principal": {"CanonicalUser": STRANGER},
+            "Action": "s3:PutBucketPolicy",
+            "Resource": f"arn:aws:s3:::{BUCKET}",
+        },
     ],
 }
 
@@ -79,7 +94,11 @@ def load(s3: Any, choice: Choice, report: Report) -> Loaded:
 
 def _of_plant(plant: Planted) -> Upload:
     metadata = {METADATA: "demo"} if plant.labelled else {}
-    return Upload(plant.key or "", f"{plant.description}\n".encode(), {"Metadata": metadata, **plant.put})
+    return Upload(
+        plant.key or "",
+        f"{plant.description}\n".encode(),
+        {"ContentType": "text/plain", "Metadata": metadata, **plant.put},
+    )
 
 
 def _of_file(source: DemoFile) -> Upload:

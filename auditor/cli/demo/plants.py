@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from auditor.model.finding import Verdict
-from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS
+from auditor.model.access import Verdict
+from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
 
 STRANGER: Final = "b1" * 32
 """Canonical ID of another account."""
@@ -52,11 +52,16 @@ def _setting(rule: str, description: str) -> Planted:
 
 _EXPOSED, _SHARED, _MASKED = Verdict.EXPOSED, Verdict.SHARED, Verdict.MASKED
 _READABLE: Final = {"ACL": "public-read"}
+_PAGE: Final = {"ContentType": "text/html"}
 
 PLANTED: Final = (
     _object("finance/salaries.csv", "O02", "anyone on the internet can read it", _EXPOSED, put=_READABLE),
     _object(
-        "backups/customers.sql", "O01", "anyone can read and re-share it", _EXPOSED, put={"GrantFullControl": _EVERYONE}
+        "backups/customers.sql",
+        "O01 K02",
+        "anyone can read and re-share it",
+        _EXPOSED,
+        put={"GrantFullControl": _EVERYONE},
     ),
     _object("deploy/settings.yml", "O01", "anyone can change its ACL", _EXPOSED, put={"GrantWriteACP": _EVERYONE}),
     _object("plans/roadmap.md", "O04", "any AWS account can read it", _EXPOSED, put={"ACL": "authenticated-read"}),
@@ -78,7 +83,7 @@ PLANTED: Final = (
     _object("uploads/untitled.bin", "M01", "required metadata is missing", labelled=False),
     _object(
         "legacy/dump.sql",
-        "O02 E01 M01",
+        "O02 E01 M01 K02",
         "public, unencrypted, unlabelled",
         _EXPOSED,
         put=_READABLE,
@@ -92,16 +97,44 @@ PLANTED: Final = (
     _object("invoice-\u202efdp.exe", "K01", "a program that looks like a PDF"),
     _object("=cmd()", "K01", "a key that a spreadsheet would run"),
     _object("-rf *", "O02 K01", "like an option of rm, and public", _EXPOSED, put=_READABLE),
-    _object(f"{PUBLIC_PREFIX}index.html", "", "opened by the bucket policy alone", _EXPOSED),
+    _object(
+        "reports/log.txt",
+        "O06",
+        "the log delivery sees its ACL",
+        _SHARED,
+        put={"GrantReadACP": f'uri="{LOG_DELIVERY}"'},
+    ),
+    _object(
+        "media/photo.txt",
+        "O02 O15",
+        "a password in its public metadata",
+        _EXPOSED,
+        put={**_READABLE, "Metadata": {METADATA: "demo", "db-password": "hunter2"}},
+    ),
+    _object(
+        "media/notes.txt",
+        "O16",
+        "anyone, by the anonymous ID",
+        _EXPOSED,
+        put={"GrantRead": f'id="{ANONYMOUS_OWNER}"'},
+    ),
+    _object(f"{PUBLIC_PREFIX}index.html", "M04", "a page opened by the bucket policy", _EXPOSED, put=_PAGE),
+    _object("intranet/news.txt", "", "for a broad network", _SHARED),
     _setting("B01", "ACLs count in this bucket"),
     _setting("B02", "nothing blocks public access"),
     _setting("B03", "anyone can list the keys"),
     _setting("B04", "the bucket policy is public"),
+    _setting("B05", "another account controls it"),
+    _setting("B21", "its policy trusts a broad network"),
 )
 
-NOT_PLANTED: Final = ("I03", "O09", "O10", "O11")
-"""IDs of the rules for which the demo plants no problem. I03 needs a checksum that S3 stores, the others need objects
-of other owners: the demo's AWS (moto) has neither.
+NOT_PLANTED: Final = (
+    *("O09", "O10", "O11", "O12", "E02", "E03", "E04", "E06", "E07", "M02", "M07", "I03", "L01", "L02"),
+    *("R01", "R02", "V01", "B07", "B20"),
+)
+"""IDs of the rules for which the demo plants no problem. The demo's AWS (moto) has one owner, whose account it does not
+tell, no stored checksums, no WRITE on objects, no replication, and answers a HEAD without the customer's key. The demo
+lists no versions, has one default encryption, no service in its policy, and configures no other rule than M01.
 """
 
 DECOYS: Final = (

@@ -23,7 +23,7 @@ from auditor.text import shorten, visible
 
 _LABEL: Final = 12
 _INDENT: Final = 4
-_PROBLEMS: Final = {"found": 7, "rules": 12, "verdict": 9, "problem": 35}
+_PROBLEMS: Final = {"found": 7, "rules": 16, "verdict": 9, "problem": 35}
 _DAMAGES: Final = {"found": 7, "outcome": 21, "damage": 35}
 """Columns of the table of damaged objects, with their widths; _PROBLEMS has those of the table of planted problems. The
 object key gets the rest of a line.
@@ -72,7 +72,7 @@ def comparing(comparison: PlantedComparison) -> str:
     """Return the table of the planted problems. Its first column says if the audit found the problem."""
     lines = [
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
-        f"not planted: {', '.join(NOT_PLANTED)}; this AWS has no checksums, and one owner",
+        *textwrap.wrap(f"not planted: {', '.join(NOT_PLANTED)}; this AWS and the demo's settings lack them", 80),
     ]
     return _section("3 Compare", lines) + _table(_PROBLEMS, map(_cells, comparison.rows))
 

@@ -30,6 +30,7 @@ from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger.dynamodb.ledger import create_table
+from auditor.model.bucket import Semantics
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
@@ -69,6 +70,7 @@ def run_tour(source: str | None, engine: str, out: str, *, load_module: Import =
             ledger=f"dynamodb:{NAME}",
             queue=make_queue(clients.sqs, NAME),
             region=REGION,
+            semantics=Semantics.AWS,
             rules={"M01": {"required": [METADATA]}},
         )
         seen = signals.run(_Tour(settings, range_of(keys_of(choice)), partial(_damage, clients)).run())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.model.finding import Severity
-from auditor.model.object import Acl
+from auditor.model.object import ANONYMOUS_OWNER, Acl
 from auditor.rules.base import Hit, rule
 
 ALLOWS: Final = {
@@ -20,11 +20,12 @@ def check(acl: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]
     """
     Why: a public access block does not stop a grant to one account, and that account can open the ACL to everyone.
     Flagged: WRITE_ACP or FULL_CONTROL for a canonical ID that owns neither bucket nor object and is not trusted.
-    Not flagged: grants to the object's own owner (O09 if foreign), to groups (O01, O03), for reading only (O08).
+    Not flagged: grants to the object's own owner (O09 if foreign), to groups (O01, O03), to the anonymous ID (O16), for
+        reading only (O08).
     Blind to: the account behind a canonical ID, because no call tells it; grants in the bucket policy.
     Fix: remove the grant with PutObjectAcl, or trust the account in the configuration.
     """
     for grant in acl.grants:
-        known = grant.grantee in (bucket_owner, acl.owner) or grant.grantee in trusted
+        known = grant.grantee in (bucket_owner, acl.owner, ANONYMOUS_OWNER) or grant.grantee in trusted
         if grant.permission in ALLOWS and not known and "://" not in grant.grantee:
             yield Hit(ALLOWS[grant.permission], grant.grantee, grant.permission)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.model.finding import Severity
-from auditor.model.object import Acl
+from auditor.model.object import ANONYMOUS_OWNER, Acl
 from auditor.rules.base import Hit, rule
 
 ALLOWS: Final = {"READ": "another account can read it", "READ_ACP": "another account can read its ACL"}
@@ -17,11 +17,12 @@ def check(acl: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]
     """
     Why: a public access block does not stop a grant to one account, and the bucket policy does not show the grant.
     Flagged: READ or READ_ACP for a canonical ID that owns neither bucket nor object and is not trusted.
-    Not flagged: grants to the object's own owner (O09 if foreign), to groups (O02, O04, O05), of control (O07).
+    Not flagged: grants to the object's own owner (O09 if foreign), to groups (O02, O04, O05), to the anonymous ID
+        (O16), of control (O07).
     Blind to: the account behind a canonical ID, because no call tells it; grants in the bucket policy.
     Fix: remove the grant with PutObjectAcl, or trust the account in the configuration.
     """
     for grant in acl.grants:
-        known = grant.grantee in (bucket_owner, acl.owner) or grant.grantee in trusted
+        known = grant.grantee in (bucket_owner, acl.owner, ANONYMOUS_OWNER) or grant.grantee in trusted
         if grant.permission in ALLOWS and not known and "://" not in grant.grantee:
             yield Hit(ALLOWS[grant.permission], grant.grantee, grant.permission)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.model.finding import Severity
-from auditor.model.object import Head
 from auditor.rules.base import Hit, rule
 
 
-@rule("E01", "encryption-missing", Severity.HIGH, reads=("head",))
-def check(head: Head) -> Iterator[Hit]:
+@rule(
+    "E01",
+    "encryption-missing",
+    Severity.HIGH,
+    reads=("head.server_side_encryption", "head.sse_customer_algorithm"),
+)
+def check(head_server_side_encryption: str | None, head_sse_customer_algorithm: str | None) -> Iterator[Hit]:
     """
     Why: S3 encrypts every upload since 2023-01-05, but older objects stay unencrypted, and no bucket setting shows it.
     Flagged: an object whose HEAD names neither server-side encryption nor a customer's key.
@@ -18,5 +22,5 @@ def check(head: Head) -> Iterator[Hit]:
     Blind to: encryption by the client; servers other than AWS that encrypt and do not say so.
     Fix: copy the object over itself (many of them with S3 Batch Operations); S3 encrypts the copy.
     """
-    if not head.server_side_encryption and not head.sse_customer_algorithm:
+    if not head_server_side_encryption and not head_sse_customer_algorithm:
         yield Hit("it is not encrypted at rest")

@@ -136,6 +136,14 @@ class Questions(Protocol):
         """Return the reply, in botocore's form, to S3 Control's GetPublicAccessBlock for this account."""
         ...
 
+    async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
+        """Make the call `action` of S3 Control, and return its reply in botocore's form.
+
+        action: ListAccessPoints, GetAccessPoint, GetAccessPointPolicy or GetAccessPointPolicyStatus. account: the
+        account that has the access points. arguments: the other parameters, by botocore's name.
+        """
+        ...
+
 
 @runtime_checkable
 class AskingEngine(Engine, Questions, Protocol):

@@ -56,6 +56,8 @@ class DirectBody:
 
 _IDENTITY: Final = b"Action=GetCallerIdentity&Version=2011-06-15"
 _ACCOUNT_BLOCK: Final = "v20180820/configuration/publicAccessBlock"
+_ACCESS_POINTS: Final = "v20180820/accesspoint"
+_BELOW_ACCESS_POINT: Final = {"GetAccessPointPolicy": "/policy", "GetAccessPointPolicyStatus": "/policyStatus"}
 
 
 class DirectEngine:
@@ -169,11 +171,22 @@ class DirectEngine:
         return settings.setting(action, answer.body)
 
     async def account_block(self, account: str) -> Reply:
+        return await self._control("GetPublicAccessBlock", account, _ACCOUNT_BLOCK)
+
+    async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Reply:
+        if action == "ListAccessPoints":
+            names = {"Bucket": "bucket", "NextToken": "nextToken"}
+            query = query_of(action, [(names[name], value) for name, value in arguments.items()])
+            return await self._control(action, account, _ACCESS_POINTS, query)
+        path = f"{_ACCESS_POINTS}/{arguments['Name']}{_BELOW_ACCESS_POINT.get(action, '')}"
+        return await self._control(action, account, path)
+
+    async def _control(self, action: str, account: str, path: str, query: str = "") -> Reply:
         assert self._services is not None
         control = self._to(self._services.control_of(account))
         extra = (*self._user_agent, ("x-amz-account-id", account))
-        answer = await control.send("GetPublicAccessBlock", "GET", _ACCOUNT_BLOCK, "", extra)
-        return settings.setting("GetPublicAccessBlock", answer.body)
+        answer = await control.send(action, "GET", path, query, extra)
+        return settings.setting(action, answer.body)
 
     def _to(self, origin: Origin) -> SignedRequests:
         """Return the sender of requests to the server `origin`.

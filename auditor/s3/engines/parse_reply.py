@@ -9,13 +9,17 @@ from urllib.parse import unquote_plus
 
 from auditor.errors import CallFailed
 from auditor.model.dates import seconds_in_utc
-from auditor.model.object import Acl, Grant, Head, ObjectRef
+from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
 from auditor.s3.engines.base import ListQuery, Page, Position, Span
 
 Reply = Mapping[str, Any]
 
 PERMISSIONS: Final = frozenset({"READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_CONTROL"})
 """All permissions of a grant (Grant, S3 API reference)."""
+
+
+_GROUPS: Final = {"all-users": ALL_USERS}
+"""Groups that another server (versitygw) names by an ID, not by a URI. At AWS no canonical ID has this form."""
 
 
 def iso(moment: Any) -> str:
@@ -51,6 +55,7 @@ def acl(action: str, reply: Reply) -> Acl:
 def _grant(action: str, grant: Reply) -> Grant:
     grantee = required(action, grant, "Grantee")
     name = str(grantee.get("URI") or grantee.get("ID") or "").strip()
+    name = _GROUPS.get(name, name)
     if not name:
         raise CallFailed(action, "Malformed", 200, "a grantee without ID or URI")
     permission = str(required(action, grant, "Permission")).strip()

@@ -30,7 +30,17 @@ _MEMBERS: Final[Mapping[str, str]] = {
 }
 """By action: the member of botocore's reply that has the whole document. Other replies have the document's elements."""
 
-_STRUCTURES: Final = frozenset({"ApplyServerSideEncryptionByDefault", "GetCallerIdentityResult", "Owner"})
+_STRUCTURES: Final = frozenset(
+    {
+        "ApplyServerSideEncryptionByDefault",
+        "GetCallerIdentityResult",
+        "Owner",
+        "PolicyStatus",
+        "PublicAccessBlockConfiguration",
+        "VpcConfiguration",
+    }
+)
+_LISTS: Final = frozenset({"AccessPointList", "Buckets"})
 _BOOLEANS: Final = frozenset(
     {
         "BlockPublicAcls",
@@ -46,15 +56,17 @@ _BOOLEANS: Final = frozenset(
 def setting(action: str, body: bytes) -> Reply:
     """Parse the answer to the call `action` into a reply in botocore's form.
 
-    action: a call on a bucket's settings, ListBuckets, GetCallerIdentity, or S3 Control's GetPublicAccessBlock. Raises
-    CallFailed if the answer is malformed or an error document.
+    action: a call on a bucket's settings, ListBuckets, GetCallerIdentity, or a call of S3 Control. Raises CallFailed if
+    the answer is malformed or an error document.
     """
     if action == "GetBucketAcl":
         return acl_reply(action, body)
     if action == "GetBucketPolicy":
         return {"Policy": _policy(body)}
     try:
-        found = _structure(root_of(action, body))
+        root = root_of(action, body)
+        # A server may answer a call that it does not have with a listing. The SDK finds none of the elements there.
+        found = {} if name_of(root) == "ListBucketResult" and action != "ListBuckets" else _structure(root)
     except ValueError as error:
         raise malformed(action, str(error)) from error
     return {_MEMBERS[action]: found} if action in _MEMBERS else found.get("GetCallerIdentityResult", found)
@@ -70,7 +82,7 @@ def _policy(body: bytes) -> str:
 def _structure(element: Element) -> dict[str, Any]:
     """Return the values of an element's children, by name: texts, booleans, and dicts for nested elements.
 
-    As in botocore's replies, children named Rule become the list Rules, and the element Buckets becomes a list.
+    As in botocore's replies, children named Rule become the list Rules, and the elements of _LISTS become lists.
     """
     check_once(element, ("Rule",))
     found: dict[str, Any] = {}
@@ -78,8 +90,8 @@ def _structure(element: Element) -> dict[str, Any]:
         name = name_of(child)
         if name == "Rule":
             found.setdefault("Rules", []).append(_structure(child))
-        elif name == "Buckets":
-            found[name] = [_structure(bucket) for bucket in child]
+        elif name in _LISTS:
+            found[name] = [_structure(item) for item in child]
         elif name in _STRUCTURES:
             found[name] = _structure(child)
         else:

@@ -54,6 +54,9 @@ class SdkQuestions:
     async def account_block(self, account: str) -> Reply:
         return await self._ask_service("s3control", "GetPublicAccessBlock", {"AccountId": account})
 
+    async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Reply:
+        return await self._ask_service("s3control", action, {"AccountId": account, **arguments})
+
     async def _ask_service(self, service: str, action: str, arguments: dict[str, Any]) -> Reply:
         def attempt() -> Any:
             with sdk_errors(action):

@@ -161,6 +161,7 @@ def test_versions() -> None:
     [
         ({"ID": "g"}, "g"),
         ({"URI": ALL_USERS}, ALL_USERS),
+        ({"ID": "all-users"}, ALL_USERS),
         ({"URI": f"\n {ALL_USERS} ", "ID": "g"}, ALL_USERS),
         ({"URI": "", "ID": "g"}, "g"),
     ],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.model.finding import Finding, Judgement, Severity, Verdict
+from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -34,14 +35,14 @@ def judged(
         "acl": Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),)),
         "head": Head(etag="e" * 32, content_length=3, metadata={"team": "x", "build": "7"}),
     }
-    return Judgement(Evidence(ref, **(facts | changes)), verdict, findings, ())
+    return Judgement(Evidence(ref, **(facts | changes)), ObjectAccess(verdict), findings, ())
 
 
 def denied(key: str) -> Judgement:
     evidence = judged(
         key, acl=Unread("GetObjectAcl", "AccessDenied"), head=Skipped("no selected rule needs it")
     ).evidence
-    return Judgement(evidence, Verdict.UNKNOWN, (), ("O02", "O01", "O02"))
+    return Judgement(evidence, ObjectAccess(Verdict.UNKNOWN), (), ("O02", "O01", "O02"))
 
 
 def gone(key: str) -> Judgement:

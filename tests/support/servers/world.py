@@ -69,7 +69,7 @@ class StubObject:
     grants: tuple[Grant, ...] | None = None
     version_id: str | None = None
     delete_marker: bool = False
-    content_type: str = "binary/octet-stream"
+    content_type: str = "text/plain"
     metadata: dict[str, str] = field(default_factory=dict)
     sse: str | None = "AES256"
     kms_key: str | None = None

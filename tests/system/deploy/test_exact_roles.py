@@ -52,6 +52,10 @@ LAMBDAS_OWN: Final = ("Failures", "Logs", "Network")
 
 NOT_SEEN: Final = {
     ("s3", "s3:GetAccountPublicAccessBlock"),  # asked of AWS alone, not of a server at an endpoint of one's own
+    ("s3", "s3:ListAccessPoints"),
+    ("s3", "s3:GetAccessPoint"),
+    ("s3", "s3:GetAccessPointPolicy"),
+    ("s3", "s3:GetAccessPointPolicyStatus"),
     ("sqs", "sqs:DeleteMessage"),  # the other three are Lambda's, which polls the queues as the function
     ("sqs", "sqs:GetQueueAttributes"),
     ("sqs", "sqs:ReceiveMessage"),

@@ -18,19 +18,20 @@ from typing import Any, Final
 import pytest
 
 from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
+from tests.support.offline import offline
 from tests.support.paths import ROOT
-from tests.support.servers.rgw import RgwServer
+from tests.support.servers.rgw import OTHER, OWNER, RgwServer
 from tests.system.real.oracle import Truth
-from tests.system.real.world import ACLS, BUCKETS, FOREIGN, IGNORED, ODD, POLICY, RESTRICTED, VERSIONS, Place, World
+from tests.system.real.world import ACLS, BUCKETS, FOREIGN, IGNORED, ODD, POLICY, VERSIONS, Place, World
 
 Truths = Mapping[Place, Truth]
 Name = tuple[str, str | None]
 """Key and version_id of a line."""
 
-UNDECIDABLE: Final = {(POLICY, "allow-here/private"), (POLICY, "allow-elsewhere/private")}
-"""Allowed under a condition on the caller's address, which no reader of the policy can decide."""
-NOT_ENFORCED: Final = {(RESTRICTED, "allow-everyone/private")}
-"""Masked by RestrictPublicBuckets on S3; RGW 16.2 stores the switch and does not act on it."""
+NETWORKS: Final = {(POLICY, "allow-here/private"): "127.0.0.0/8", (POLICY, "allow-elsewhere/private"): "192.0.2.0/24"}
+"""Objects that a statement opens to one network. The server is asked from an address of the first of them alone."""
+CLOSED: Final = {(POLICY, "deny-all/private"), (POLICY, "deny-all/public-read")}
+"""Objects of which everyone is denied everything: the owner cannot read the ACL, and it does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,12 @@ def _by_name(folder: Path, kind: str) -> dict[Name, dict[str, Any]]:
 def expected_verdicts(place: Place, seen: Truth) -> set[str]:
     """By what the server did alone, but for the two named exceptions."""
     where = (place.bucket, place.key)
-    if seen.acl != 200 or where in UNDECIDABLE:
-        return {"unknown"}
-    if where in NOT_ENFORCED:
+    if where in CLOSED:
         return {"masked"}
+    if seen.acl != 200:
+        return {"unknown"}
+    if where in NETWORKS:
+        return {"shared"}
     if seen.public:
         return {"exposed"}
     return {"shared"} if seen.other.anything else {"masked", "private"}
@@ -134,6 +137,31 @@ def test_verdict_agrees_with_the_server(audit: Audit, world: World, truth: Truth
     assert_agrees(audit(bucket, "--engine", engine), current(world, bucket), truth)
 
 
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_audience_is_whom_the_server_lets_in(audit: Audit, world: World, truth: Truths, bucket: str) -> None:
+    run, places = audit(bucket, "--engine", DEFAULT_ENGINE), current(world, bucket)
+    for name, line in run.objects.items():
+        seen = truth[places[name]]
+        if network := NETWORKS.get((bucket, name[0])):
+            assert line["audience"] == [f"network {network}"]
+        elif line["verdict"] == "exposed":
+            assert line["audience"] == ["anyone" if seen.anonymous.anything else "any-account"]
+        elif line["verdict"] == "shared":
+            assert line["audience"] in ([f"account {OTHER.arn}"], [f"canonical-id {OTHER.canonical_id}"])
+        else:
+            assert line["audience"] == []
+        assert line["reasons"] or line["verdict"] == "private"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_semantics_are_found_out_and_every_rule_on_the_bucket_is_decided(audit: Audit, engine: str) -> None:
+    run = audit(POLICY, "--engine", engine)
+    assert any("--semantics ceph" in words for words in run.summary["not_looked_at"])
+    assert any("the server lacks GetBucketOwnershipControls" in words for words in run.summary["not_looked_at"])
+    assert run.summary["rules_undecided"] == []
+    assert run.summary["rules"]["B01"] == 1
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("bucket", [VERSIONS, POLICY])
 def test_verdict_of_each_version_agrees_with_the_server(
@@ -142,6 +170,24 @@ def test_verdict_of_each_version_agrees_with_the_server(
     run = audit(bucket, "--engine", engine, "--versions")
     assert_agrees(run, all_versions(world, bucket), truth)
     assert run.summary["coverage"]["delete_markers"] == len([m for m in world.markers if m.bucket == bucket])
+
+
+def test_a_policy_that_names_users_is_not_called_public_though_the_server_says_so(owner: Any, audit: Audit) -> None:
+    principal = {"AWS": [OTHER.arn, OWNER.arn]}
+    statement = {
+        "Effect": "Allow",
+        "Principal": principal,
+        "Action": "s3:GetObject",
+        "Resource": "arn:aws:s3:::named/*",
+    }
+    owner.create_bucket(Bucket="named")
+    owner.put_object(Bucket="named", Key="k", Body=b"k")
+    owner.put_bucket_policy(Bucket="named", Policy=json.dumps({"Statement": [statement]}))
+    assert owner.get_bucket_policy_status(Bucket="named")["PolicyStatus"]["IsPublic"]
+    run = audit("named")
+    assert "B04" not in run.summary["rules"]
+    (line,) = run.objects.values()
+    assert (line["verdict"], line["audience"]) == ("shared", [f"account {OTHER.arn}"])
 
 
 @pytest.mark.parametrize("bucket", BUCKETS)
@@ -225,3 +271,21 @@ def test_exit_code_tells_holes_from_findings_from_neither(audit: Audit) -> None:
     assert audit(FOREIGN, "--engine", DEFAULT_ENGINE).code == 4
     assert audit(ODD, "--only", "O02").code == 3
     assert audit(f"{ACLS}/canned/private", "--only", "O02").code == 0
+
+
+@pytest.mark.parametrize("flags", [(), ("--versions",)], ids=["current", "versions"])
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_judged_again_without_the_server_every_line_is_the_same(
+    audit: Audit, bucket: str, flags: tuple[str, ...]
+) -> None:
+    before = Path(audit(bucket, *flags).summary["out"])
+    done = offline("judge", before, "--format", "json")
+    assert done.returncode in (0, 3, 4), done.stderr
+    after = Path(json.loads(done.stdout)["out"])
+    parts = sorted(file.relative_to(before) for file in before.glob("*/part-*"))
+    assert parts
+    assert sorted(file.relative_to(after) for file in after.glob("*/part-*")) == parts
+    for part in parts:
+        assert (after / part).read_bytes() == (before / part).read_bytes(), part
+    for folder in (before, after):
+        assert offline("check", folder).returncode == 0

@@ -1,0 +1,398 @@
+"""Judge a run again from its folder: verdicts, findings and undecided lines anew, without a request to its bucket."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+from auditor.audit.judged_by import JudgedBy, configuration_of
+from auditor.errors import OutputError, RunStopped, UsageError
+from auditor.model.access import Verdict
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.dates import iso_date
+from auditor.model.finding import Finding, Judgement, RuleUndecided
+from auditor.model.json_text import plain
+from auditor.model.object import ObjectRef, ObjectVersion, Skipped
+from auditor.model.run_lines import FindingLine, ObjectLine
+from auditor.model.summary import Resume, Summary
+from auditor.model.version import VERSION
+from auditor.progress import Snapshot
+from auditor.reports import page
+from auditor.reports.fast_lines import encode_finding, encode_object
+from auditor.reports.highlights import Highlights
+from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
+from auditor.reports.summary import not_looked_at, summarize
+from auditor.rules.base import Rule
+from auditor.rules.exceptions import accepts_object, accepts_rule
+from auditor.rules.judge import Judge
+from auditor.rules.plan import Plan, carried_on, make_plan
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
+from auditor.runs.bucket_file import BucketFile, ReadFacts
+from auditor.runs.checkpoint import damaged
+from auditor.runs.folder import RunFolder
+from auditor.runs.parts import Part
+from auditor.runs.paths import UNDIVIDED, checkpoint_name, new_run_id
+from auditor.runs.reading import RunReader, link_to
+from auditor.runs.stores.base import Store
+from auditor.runs.tally import Tally
+from auditor.text import counted, visible
+from auditor.verdict.trust import Trust
+
+T = TypeVar("T")
+
+NOT_STORED: Final = "NotStored"
+"""The error code of a rule that is undecided because the run folder does not have a value that it needs."""
+ENGINE: Final = "none"
+"""The name of the engine in the summary of a run that was judged again: no request was made."""
+_AT_ONCE: Final = 1024
+"""Number of objects after which the work looks if it is to stop."""
+
+
+class JudgeAgain:
+    """Judges a run again, and writes the result into a new run folder. Call run() once; it blocks.
+
+    The new folder has the parts of the run, with the same numbers. With the run's own configuration and the same
+    version of the auditor, their bytes are the same.
+
+    run: the run to judge. out: the store of the new folder. by: the configuration. stopped: returns True once the work
+    is to stop. Raises UsageError if the run folder lacks the facts of the bucket.
+    """
+
+    def __init__(self, run: RunReader, out: Store, by: JudgedBy, stopped: Callable[[], bool] = lambda: False) -> None:
+        self._run = run
+        self._out = out
+        self._by = by
+        self._stopped = stopped
+        self._file = file_of(run)
+        self._target = self._file.target
+        self._keeps_values = self._file.configuration.get("keep_metadata") is True
+        self._now = _time(self._file, run)
+        self._order = {rule.id: number for number, rule in enumerate(by.rules)}
+        self._tally = Tally()
+        self._unstored: Counter[str] = Counter()
+        """Number of objects by the ID of each rule that could not judge them, for lack of a stored value."""
+        self._lacking: dict[str, RuleUndecided] = {}
+        self._noted: tuple[Judge, int] | None = None
+        self._started = time.monotonic()
+        self.shown = Highlights()
+        self.run_id = new_run_id(datetime.now(UTC), secrets.token_bytes(3))
+
+    def run(self) -> Summary:
+        """Judge all objects, write the run folder, and return the summary.
+
+        Raises RunStopped if the work was stopped; the new folder then has no summary. Raises OutputError for a damaged
+        run folder.
+        """
+        read = tuple(replace(one, facts=self._facts(one)) for one in self._file.read)
+        parts = self._run.by_part()
+        if parts and replace(self._file, read=read).at(parts[0][0]) is None:
+            raise UsageError(f"{self._run.uri} was begun by an earlier version, without {BUCKET_FILE}: audit again")
+        self._tally = self._begin_tally()
+        plans = self._plans(read)
+        link = link_to(self._run.store, self._run.bucket_name, self._run.run_id)
+        file = replace(
+            self._file,
+            run=self.run_id,
+            selected=tuple(rule.id for rule in self._by.rules),
+            configuration={**configuration_of(self._by.settings), "keep_metadata": self._keeps_values},
+            read=read,
+            auditor=VERSION,
+            judged_from=link,
+        ).to_json()
+        folder = RunFolder(
+            self._out,
+            self._target.bucket,
+            self.run_id,
+            target=self._target,
+            selection={"judged_from": self._run.run_id},
+            rules_undecided=plans[-1].undecided,
+            tally=self._tally,
+            part_seconds=math.inf,
+            part_lines=2**63,
+            fresh=True,
+            describe=lambda first_part: file,
+        )
+        with folder:
+            folder.prepare()
+            self._judge_parts(folder, parts, read, plans)
+            summary = self._summary(folder, plans[-1])
+            folder.finish(summary, page.render(summary, self.shown))
+        return summary
+
+    def snapshot(self) -> Snapshot:
+        """Return the present counts, for a progress line."""
+        last = self._run.summary
+        return Snapshot(
+            what=visible(self._target.uri),
+            objects=self._tally.coverage["listed"],
+            seconds=time.monotonic() - self._started,
+            detail=counted(sum(self._tally.findings.values()), "finding"),
+            expected=last.coverage.listed if last else None,
+        )
+
+    def _facts(self, one: ReadFacts) -> Any:
+        semantics = self._by.settings.semantics
+        return one.facts if semantics is None else replace(one.facts, semantics=semantics)
+
+    def _begin_tally(self) -> Tally:
+        """Return the counts of the run that no line has: of digests, and of delete markers.
+
+        They are in the checkpoint; in the summary, too, for a run folder that has lost its checkpoint.
+        """
+        tally, state, last = Tally(), self._run.checkpoint, self._run.summary
+        if state is not None:
+            try:
+                saved = Tally.from_dict(state.tally)
+            except ValueError as error:
+                raise damaged(f"{self._run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
+            tally.coverage["delete_markers"] = saved.coverage["delete_markers"]
+            tally.hashing, tally.routed = saved.hashing, saved.routed
+            tally.left_objects, tally.left_bytes = saved.left_objects, saved.left_bytes
+        elif last is not None:
+            tally.coverage["delete_markers"] = last.coverage.delete_markers
+            if (hashing := last.hashing) is not None:
+                tally.hashing = hashing.counts
+                tally.routed = {"objects": hashing.routed.objects, "bytes": hashing.routed.bytes}
+                tally.left_objects = {name: left.objects for name, left in hashing.left_for_cost.items()}
+                tally.left_bytes = {name: left.bytes for name, left in hashing.left_for_cost.items()}
+        return tally
+
+    def _plans(self, read: tuple[ReadFacts, ...]) -> list[Plan]:
+        """Return a plan for each process of the run, without the rules whose facts the process did not ask for."""
+        plans: list[Plan] = []
+        for one in read:
+            plan = make_plan(self._by.rules, one.facts)
+            lacking = [item for rule in plan.object_rules if (item := self._not_asked(rule, one))]
+            names = {item.rule for item in lacking}
+            ready = tuple(rule for rule in plan.object_rules if rule.id not in names)
+            plan = replace(plan, object_rules=ready, undecided=(*plan.undecided, *lacking))
+            plans.append(carried_on(plan, plans[-1].undecided if plans else ()))
+        return plans
+
+    def _not_asked(self, rule: Rule, one: ReadFacts) -> RuleUndecided | None:
+        """Return the rule as undecided if it is new to the run, and the run did not ask for a fact that it needs."""
+        if rule.id in self._file.selected:
+            return None
+        if one.ask.head is not None and rule.needs("head"):
+            return RuleUndecided(rule.id, "HeadObject", NOT_STORED)
+        if one.ask.acl is not None and rule.needs("acl") and one.facts.ownership != BUCKET_OWNER_ENFORCED:
+            return RuleUndecided(rule.id, "GetObjectAcl", NOT_STORED)
+        return None
+
+    def _judge_parts(
+        self,
+        folder: RunFolder,
+        parts: list[tuple[int, dict[str, Part]]],
+        read: tuple[ReadFacts, ...],
+        plans: list[Plan],
+    ) -> None:
+        judges = {one.first_part: self._judge(one, plan) for one, plan in zip(read, plans, strict=True)}
+        if not parts:
+            self._write_bucket(folder, judges[read[0].first_part], [])
+        for index, (number, files) in enumerate(parts):
+            folder.begin_part(number)
+            judge = judges[max(first for first in judges if first <= number)]
+            findings = _Ahead(self._run.part(FindingLine, files.get("findings")))
+            if not index:
+                self._write_bucket(folder, judge, findings.take(lambda line: line.key is None))
+            routed = _Ahead(self._run.part(ObjectVersion, files.get("routed")))
+            for count, line in enumerate(self._run.part(ObjectLine, files.get("objects"))):
+                if not count % _AT_ONCE and self._stopped():
+                    raise RunStopped("the judging was stopped: its run folder is incomplete, begin anew")
+                self._write(folder, judge, line, findings.of(line), routed.of(line))
+            if not (findings.ended and routed.ended):
+                raise OutputError(f"{self._run.uri} has lines of no object in its part {number}: audit again")
+
+    def _judge(self, one: ReadFacts, plan: Plan) -> Judge:
+        settings = self._by.settings
+        return Judge(
+            plan,
+            one.facts,
+            trusted=settings.trusted,
+            options=settings.rules,
+            versions=self._target.versions,
+            now=self._now,
+        )
+
+    def _write_bucket(self, folder: RunFolder, judge: Judge, stored: list[FindingLine]) -> None:
+        gone = [_finding(line) for line in stored if line.rule in self._by.gone]
+        findings = [*judge.bucket(), *gone]
+        self._tally.trust(judge.trust.used)
+        self._tally.add_findings(findings)
+        folder.write_findings(map(encode_finding, findings))
+        self.shown.add_findings(map(finding_line, findings))
+
+    def _write(
+        self, folder: RunFolder, judge: Judge, line: ObjectLine, stored: list[FindingLine], routed: list[ObjectVersion]
+    ) -> None:
+        evidence = line.evidence
+        judgement = self._with_stored(judge.object(evidence), stored)
+        tally, ref, verdict = self._tally, evidence.ref, judgement.verdict
+        if (noted := (judge, judge.trust.number_used)) != self._noted:
+            self._noted = noted
+            tally.trust(judge.trust.used)
+        tally.add(judgement)
+        undecided = undecided_line(judgement)
+        if undecided is not None:
+            unread = [(fact.action, fact.code) for fact in evidence.unread]
+            if accepts_object(self._by.settings.accept_undecided, ref.key, unread):
+                tally.accept()
+        if judgement.findings or undecided is not None or verdict is Verdict.EXPOSED:
+            self.shown.add(judgement, [finding_line(finding, verdict) for finding in judgement.findings], undecided)
+        full = folder.write(
+            ref.key,
+            ref.version_id,
+            encode_object(judgement, line.hashed, self._keeps_values),
+            [encode_finding(finding, verdict) for finding in judgement.findings],
+            None if undecided is None else encode_line(plain(undecided)),
+            routed_line(_listed(routed[0])) if routed else None,
+        )
+        if full:
+            folder.flush()
+
+    def _with_stored(self, judgement: Judgement, stored: list[FindingLine]) -> Judgement:
+        """Return the judgement with the stored findings of the rules that could not judge the object again."""
+        kept = self._by.gone.union(judgement.unstored)
+        for rule in judgement.unstored:
+            self._unstored[rule] += 1
+            if rule not in self._lacking and not self._judged_before(rule):
+                self._lacking[rule] = RuleUndecided(rule, "HeadObject", NOT_STORED)
+        self._note_owners(judgement)
+        if not kept:
+            return judgement
+        findings = [*judgement.findings, *(_finding(line) for line in stored if line.rule in kept)]
+        findings.sort(key=lambda finding: self._order.get(finding.rule, len(self._order)))
+        return replace(judgement, findings=tuple(findings))
+
+    def _note_owners(self, judgement: Judgement) -> None:
+        """Note the rules that the run did not judge by, and that lack the owner of this object."""
+        if isinstance(judgement.evidence.owner, Skipped) and judgement.access is not None:
+            for rule in self._by.rules:
+                if "owner" in rule.reads and rule.id not in self._file.selected:
+                    self._lacking[rule.id] = RuleUndecided(rule.id, "GetObjectAcl", NOT_STORED)
+
+    def _judged_before(self, rule: str) -> bool:
+        """True if the run was judged by this rule with the present options."""
+        before: Mapping[str, Any] = self._file.configuration.get("rules") or {}
+        return rule in self._file.selected and before.get(rule) == plain(self._by.settings.rules.get(rule))
+
+    def _summary(self, folder: RunFolder, plan: Plan) -> Summary:
+        last, accept = self._run.summary, self._by.settings.accept_undecided
+        known = {item.rule: item for item in plan.undecided}
+        for rule in sorted(self._lacking.keys() - known):
+            known[rule] = self._lacking[rule]
+        undecided = self._tally.rules_undecided(tuple(known.values()))
+        complete = self._run.complete
+        algorithms = last.hashing.algorithms if last and last.hashing else None
+        try:
+            self._tally.check(hashing=algorithms is not None)
+        except ValueError as error:
+            raise OutputError(
+                f"{self._run.uri} is damaged: the counts in its {checkpoint_name(UNDIVIDED)} or summary.json are not"
+                " those of its objects, audit again"
+            ) from error
+        resume = None
+        if not complete:
+            state = self._run.checkpoint
+            resume = (last and last.resume) or Resume(
+                self._run.run_id, state.start_after if state else None, "the run that was judged again has not ended"
+            )
+        unseen = (
+            last.not_looked_at if last else not_looked_at(self._file.facts, self._target, plan.ask.acl, plan.ask.head)
+        )
+        return summarize(
+            run=self.run_id,
+            out=folder.uri,
+            target=self._target,
+            engine=ENGINE,
+            complete=complete,
+            tally=self._tally,
+            rules_undecided=undecided,
+            algorithms=algorithms,
+            not_looked_at=[*unseen, *self._words()],
+            seconds=time.monotonic() - self._started,
+            resume=resume,
+            trust_unused=Trust.of(self._by.settings.trusted).unused(self._tally.trusted),
+            accepted_rules=sum(accepts_rule(accept, item.rule, item.action, item.code) for item in undecided),
+        )
+
+    def _words(self) -> Iterator[str]:
+        """Yield phrases on the things that the judging did not look at, besides those that the run did not."""
+        run = self._run.run_id
+        yield f"changes since {self._file.now}: judged again from the facts of run {run}, without a request"
+        for rule, number in sorted(self._unstored.items()):
+            yield f"values that run {run} did not store: {rule} stays on {counted(number, 'object')} as it was found"
+        for rule in sorted(self._by.gone):
+            yield f"rule {visible(rule)}, which this version does not have: its findings are as that run found them"
+        if changed := self._file.changed_facts():
+            yield f"one state of the bucket: {', '.join(changed)} changed while the run was interrupted"
+
+
+class _Ahead(Iterator[T]):
+    """Lines of a part that are taken with the objects to which they belong."""
+
+    def __init__(self, lines: Iterator[T]) -> None:
+        self._lines = lines
+        self._next = next(lines, None)
+
+    def __next__(self) -> T:
+        found, self._next = self._next, next(self._lines, None)
+        if found is None:
+            raise StopIteration
+        return found
+
+    @property
+    def ended(self) -> bool:
+        return self._next is None
+
+    def take(self, belongs: Callable[[T], bool]) -> list[T]:
+        """Return the next lines that belong together."""
+        found: list[T] = []
+        while self._next is not None and belongs(self._next):
+            found.append(next(self))
+        return found
+
+    def of(self, line: ObjectLine) -> list[T]:
+        """Return the next lines that are on the object of this line."""
+        name = (line.key, line.version_id)
+        return self.take(lambda one: (getattr(one, "key"), getattr(one, "version_id")) == name)  # noqa: B009
+
+
+def file_of(run: RunReader) -> BucketFile:
+    """Return the bucket.json of a run. Raises UsageError if it has none: an earlier version wrote the run."""
+    if run.bucket is None:
+        raise UsageError(
+            f"{run.uri} has no {BUCKET_FILE}, because an earlier version wrote it: without the facts of its bucket it"
+            " cannot be judged again, audit again"
+        )
+    return run.bucket
+
+
+def _time(file: BucketFile, run: RunReader) -> datetime:
+    try:
+        return iso_date(file.now)
+    except ValueError as error:
+        raise OutputError(f"{run.uri}/{BUCKET_FILE} is damaged (the time in it): audit again") from error
+
+
+def _finding(line: FindingLine) -> Finding:
+    return Finding(
+        line.fingerprint,
+        line.rule,
+        line.severity,
+        line.key,
+        line.version_id,
+        line.grantee,
+        line.permission,
+        line.message,
+    )
+
+
+def _listed(version: ObjectVersion) -> ObjectRef:
+    return ObjectRef(version.key, version.etag, version.size, "", version.version_id)

@@ -1,0 +1,224 @@
+"""Explain the access to single objects: live, by a few calls on the bucket, or from a run folder without any."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from auditor.audit.begin import ask_bucket
+from auditor.config.resources import caller_of, connection_to
+from auditor.config.settings import Settings
+from auditor.errors import BucketError, OutputError, UsageError
+from auditor.model.access import Audience, ObjectAccess, Reason
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
+from auditor.model.object import Ask, ObjectRef, Outcome, Skipped
+from auditor.model.run_lines import ObjectLine
+from auditor.model.target import Target, parse_target
+from auditor.reports.explain import Explanation
+from auditor.reports.summary import not_looked_at
+from auditor.rules.plan import ACLS_DISABLED
+from auditor.runs.paths import RUN_ID, run_path
+from auditor.runs.reading import RunReader
+from auditor.s3.calls import Caller
+from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.engines import open_engine
+from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool
+from auditor.s3.listing import pages
+from auditor.s3.object_reader import NO_OBJECT_ACLS, ObjectReader, stand_in
+from auditor.s3.rate import RateLimit
+from auditor.text import counted, visible
+from auditor.verdict.judge import VerdictJudge
+
+if TYPE_CHECKING:
+    from auditor.s3.key_policies import KeyPolicies
+
+CALLS_AT_ONCE: Final = 4
+UNFINISHED: Final = "the keys that the run did not reach, because it is not complete"
+
+
+class ObjectName(NamedTuple):
+    """The name of one object version. version_id: None for the current one."""
+
+    bucket: str
+    key: str
+    version_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The name for a sentence, safe to print."""
+        version = "" if self.version_id is None else f", version {visible(self.version_id)},"
+        return f"{visible(f's3://{self.bucket}/{self.key}')}{version}"
+
+
+def name_of(uri: str, version_id: str | None = None) -> ObjectName:
+    """Return the object that `s3://BUCKET/KEY` names. Raises UsageError for any other text."""
+    target = parse_target(uri)
+    if not target.prefix:
+        raise UsageError(f"{visible(target.uri)} names no object: write s3://BUCKET/KEY, the whole key")
+    return ObjectName(target.bucket, target.prefix, version_id)
+
+
+def run_place(run: str, bucket: str, settings: Settings) -> str:
+    """Return the place of the run folder that a user names by its place, or by the run's ID below `out`."""
+    return f"{settings.out.rstrip('/')}/{run_path(bucket, run)}" if RUN_ID.fullmatch(run) else run
+
+
+class LiveBucket:
+    """A bucket that is ready to be asked about single objects.
+
+    facts: the bucket's settings, which were just read. keys: reads the policies of KMS keys; None to read none.
+    """
+
+    def __init__(
+        self,
+        facts: BucketFacts,
+        engine: Engine,
+        caller: Caller,
+        settings: Settings,
+        keys: KeyPolicies | None = None,
+    ) -> None:
+        self._facts = facts
+        self._engine = engine
+        self._caller = caller
+        disabled = facts.ownership == BUCKET_OWNER_ENFORCED
+        self._ask = Ask(Skipped(ACLS_DISABLED) if disabled else None)
+        self._reader = ObjectReader(engine, caller, self._ask, (), stand_in(facts), keys)
+        self._trusted = settings.trusted
+
+    async def explain(self, name: ObjectName) -> Explanation:
+        """Read the object's listing entry, ACL and HEAD, and explain the access. Raises UsageError if there is no such
+        object, and BucketError if the listing fails.
+        """
+        ref = await self._look_up(name)
+        evidence = await self._reader.read(ref)
+        if evidence.vanished:
+            raise UsageError(f"{name.text} was deleted while it was read: there is nothing to explain")
+        judge = VerdictJudge(self._facts, self._trusted, name.version_id is not None, datetime.now(UTC))
+        unasked = Skipped(NO_OBJECT_ACLS) if self._reader.lacks_acls else self._ask.acl
+        return Explanation(
+            bucket=name.bucket,
+            key=name.key,
+            version_id=name.version_id,
+            access=judge.access(evidence.ref, evidence.acl, evidence.head),
+            not_looked_at=tuple(not_looked_at(self._facts, Target(name.bucket, versions=True), unasked)),
+        )
+
+    async def _look_up(self, name: ObjectName) -> ObjectRef:
+        """Return the object's entry in the listing. Raises UsageError if there is none."""
+        refs, markers = await self._listed(name, versions=name.version_id is not None)
+        wanted = [ref for ref in refs if ref.version_id == name.version_id]
+        if wanted:
+            return wanted[0]
+        if name.version_id is not None:
+            which = f"; it may be one of its {counted(markers, 'delete marker')}, which hold no data" if markers else ""
+            raise UsageError(f"{name.text} is not there{which}: check the version's ID")
+        try:
+            refs, markers = await self._listed(name, versions=True)
+        except BucketError:  # the caller may lack the right to list versions
+            refs, markers = [], 0
+        if markers:
+            left = f": name one of its {counted(len(refs), 'version')} by --version-id" if refs else ""
+            raise UsageError(f"{name.text} is deleted, its current version is a delete marker{left}")
+        raise UsageError(f"{name.text} is not there: give the whole key, to the letter")
+
+    async def _listed(self, name: ObjectName, *, versions: bool) -> tuple[list[ObjectRef], int]:
+        """List the key alone. Return its entries, and the number of its delete markers."""
+        target = Target(name.bucket, name.key, versions, stop_at=name.key)
+        steps = [step async for page in pages(self._engine, self._caller, target) for step in page]
+        return [step.ref for step in steps if step.ref is not None], sum(step.delete_markers for step in steps)
+
+
+@asynccontextmanager
+async def live_bucket(bucket: str, settings: Settings) -> AsyncIterator[LiveBucket]:
+    """Read the bucket's settings, and open an engine to read its objects, for the `with` block. Raises RunError."""
+    settings = replace(settings, max_calls=None)
+    caller = caller_of(bucket, settings, RateLimit(settings.max_rate), ConcurrencyLimit(CALLS_AT_ONCE))
+    async with EnginePool(open_engine) as engines:
+        connection, facts = await ask_bucket(
+            settings, connection_to(bucket, settings, CALLS_AT_ONCE), caller, engines.lend
+        )
+        async with AsyncExitStack() as stack:
+            keys = None
+            if settings.key_policies:
+                from auditor.s3.key_policies import open_key_policies  # few runs read them
+
+                keys = await stack.enter_async_context(open_key_policies(connection, caller, {}))
+                facts = replace(facts, key_policies=keys.policies)
+            engine = await stack.enter_async_context(engines.lend((settings.engine, connection)))
+            yield LiveBucket(facts, engine, caller, settings, keys)
+
+
+def explain_from_run(run: RunReader, name: ObjectName) -> list[Explanation]:
+    """Explain the object by its lines in a run folder, without a request to its bucket: one explanation, or one for
+    each version if the run lists versions and the name has none. Blocks.
+
+    Raises UsageError if the run has no such object, or no verdict of it.
+    """
+    if name.bucket != run.bucket_name:
+        raise UsageError(f"the run {run.run_id} is of the bucket {run.bucket_name}: it knows nothing of {name.text}")
+    lines = run.of_key(name.key)
+    wanted = [line for line in lines if name.version_id in (None, line.version_id)]
+    if not wanted:
+        raise UsageError(_absent(run, name, lines))
+    there = [line for line in wanted if line.outcome is not Outcome.VANISHED]
+    if not there:
+        raise UsageError(f"{name.text} was deleted while the run {run.run_id} read it: the run has no verdict of it")
+    summary = run.summary
+    unseen = summary.not_looked_at if summary is not None else ()
+    if not run.complete:
+        unseen = (*unseen, UNFINISHED)
+    return [
+        Explanation(
+            bucket=name.bucket,
+            key=line.key,
+            version_id=line.version_id,
+            access=_access(run, line),
+            not_looked_at=unseen,
+            run=run.run_id,
+            has_reasons=_has_reasons(run, line),
+        )
+        for line in there
+    ]
+
+
+def _absent(run: RunReader, name: ObjectName, lines: Sequence[ObjectLine]) -> str:
+    """Return the sentence on an object that the run does not have. lines: those of the key's other versions."""
+    if lines and all(line.version_id is None for line in lines):
+        return f"the run {run.run_id} lists no versions: leave --version-id out, or audit with --versions"
+    if lines:
+        return (
+            f"{name.text} is not in the run {run.run_id}, which has {counted(len(lines), 'other version')} of the key"
+        )
+    if run.summary is not None and not (
+        name.key.startswith(run.summary.target.prefix) and run.summary.target.covers(name.key)
+    ):
+        return f"{name.text} is not among the keys of the run {run.run_id}, which covers {_range(run.summary.target)}"
+    if not run.complete:
+        return (
+            f"{name.text} is not in the run {run.run_id}, which is not complete: it may come after the run's last key"
+        )
+    return f"{name.text} is not in the run {run.run_id}: it was not there then, or the key is not given to the letter"
+
+
+def _range(target: Target) -> str:
+    after = "" if target.start_after is None else f" after {visible(target.start_after)}"
+    until = "" if target.stop_at is None else f" up to {visible(target.stop_at)}"
+    return f"{visible(target.uri)}{after}{until}"
+
+
+def _access(run: RunReader, line: ObjectLine) -> ObjectAccess:
+    assert line.verdict is not None  # only a vanished object has none
+    try:
+        audience = tuple(map(Audience.parse, line.audience))
+        return ObjectAccess(line.verdict, audience, tuple(map(Reason.parse, line.reasons)))
+    except ValueError as error:
+        raise OutputError(f"{run.uri}/objects has a damaged line ({error}): audit again") from error
+
+
+def _has_reasons(run: RunReader, line: ObjectLine) -> bool:
+    """True unless the line is of an earlier release, which wrote verdicts alone."""
+    return bool(line.audience or line.reasons) or run.bucket_data is not None

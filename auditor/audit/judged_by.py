@@ -1,0 +1,116 @@
+"""The configuration by which a run judges: written into bucket.json, and read back to judge the run again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from auditor.config import values
+from auditor.config.file import load, read
+from auditor.config.settings import Layer, Settings, resolve
+from auditor.errors import OutputError, UsageError
+from auditor.model.json_text import plain
+from auditor.model.target import Target
+from auditor.rules import RULES
+from auditor.rules.base import Rule
+from auditor.rules.selection import select
+from auditor.runs.bucket_file import BucketFile, ReadFacts
+from auditor.runs.paths import parse_run_id
+
+_SELECTING: Final = ("only", "ignore", "level")
+JUDGING: Final = ("only", "ignore", "level", "trusted", "keep_metadata")
+"""The settings that decide on verdicts and findings, besides the two tables of auditor.toml."""
+
+
+def begun_file(
+    run_id: str, target: Target, rules: Sequence[Rule], settings: Settings, read: ReadFacts, *, ledger: bool
+) -> BucketFile:
+    """Return bucket.json for a run that begins. rules: the selected ones. ledger: True if the run has a ledger."""
+    return BucketFile(
+        run=run_id,
+        target=target,
+        now=parse_run_id(run_id).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        ledger=ledger,
+        selected=tuple(rule.id for rule in rules),
+        configuration=configuration_of(settings),
+        read=(read,),
+    )
+
+
+def configuration_of(settings: Settings) -> dict[str, Any]:
+    """Return the settings that decide on verdicts and findings, as a document in the form of auditor.toml."""
+    found: dict[str, Any] = {}
+    for name in JUDGING:
+        value = getattr(settings, name)
+        found[name] = sorted(value) if isinstance(value, frozenset) else plain(value)
+    entries = [
+        {name: value for name, value in plain(entry).items() if value is not None}
+        for entry in settings.accept_undecided
+    ]
+    return {
+        **{name: value for name, value in found.items() if value is not None},
+        "rules": plain(settings.rules),
+        "accept_undecided": entries,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBy:
+    """The configuration by which a run is judged again. gone: IDs of rules by which the run was judged, and which this
+    version does not have; their findings stay.
+    """
+
+    settings: Settings
+    rules: tuple[Rule, ...]
+    gone: frozenset[str] = frozenset()
+
+
+def judged_by(
+    file: BucketFile,
+    place: str,
+    given: Layer,
+    config: str | None = None,
+    *,
+    anew: bool = False,
+    trust: Sequence[str] = (),
+) -> JudgedBy:
+    """Return the configuration by which to judge a run again: its own, with the changes that are given.
+
+    place: of bucket.json, for messages. given: settings that replace those of the run. config: path of an auditor.toml
+    that replaces the run's whole configuration. anew: True to select among all rules of this version; False to take the
+    rules that judged the run, unless config, only, ignore or level is given. trust: entries trusted in addition.
+
+    Raises UsageError for a wrong setting, and if no rule is left. Raises OutputError if bucket.json is damaged.
+    """
+    known = {rule.id for rule in RULES}
+    own = _own(file, place, known)
+    layer, tables = own if config is None else load(config)
+    settings = resolve([given, layer], tables)
+    if trust:
+        settings = replace(settings, trusted=settings.trusted | values.trusted(list(trust), "--trust"))
+    if config is None and not anew and not any(given.values.get(name) is not None for name in _SELECTING):
+        rules = tuple(rule for rule in RULES if rule.id in file.selected)
+        return JudgedBy(settings, rules, frozenset(file.selected) - known)
+    rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=file.ledger)
+    return JudgedBy(settings, rules)
+
+
+def _own(file: BucketFile, place: str, known: Set[str]) -> tuple[Layer, dict[str, Any]]:
+    """Return the run's own configuration, which passes the checks of auditor.toml. known: IDs of this version's rules.
+
+    Raises OutputError if bucket.json, at `place`, is damaged.
+    """
+    document = dict(file.configuration)
+    options = document.get("rules")
+    if isinstance(options, dict):
+        document["rules"] = {name: value for name, value in options.items() if name in known}
+    try:
+        layer, tables = read(document, "configuration")
+        settings = resolve([layer], tables)
+        for rule in RULES:
+            if rule.options and rule.id in file.selected and rule.id not in settings.rules:
+                raise UsageError(f"configuration: [rules.{rule.id}] is missing")
+    except UsageError as error:
+        raise OutputError(f"{place} is damaged ({error}): audit again") from error
+    return replace(layer, source=lambda key: f"{place}: {key}"), tables

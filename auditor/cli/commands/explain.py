@@ -1,0 +1,72 @@
+"""The command `auditor explain`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from auditor.audit.explain import ObjectName, explain_from_run, live_bucket, name_of, run_place
+from auditor.cli import signals
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, print_json, say
+from auditor.config.settings import Settings
+from auditor.errors import UsageError
+from auditor.model.access import Verdict
+from auditor.reports.explain import Explanation, render
+from auditor.runs.reading import open_run
+from auditor.text import visible
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain each object, print the explanations, and return the exit code: 4 if a verdict is unknown, and 2 if an
+    object is not there.
+    """
+    settings = settings_of(options)
+    names = list(dict.fromkeys(name_of(uri, options.version_id) for uri in options.objects))
+    if options.run_folder is None:
+        first_word(f"asking about {names[0].text}")
+        found, missing = signals.run(_live(names, settings))
+    else:
+        found, missing = _from_run(names, options.run_folder, settings)
+    if options.format == "json":
+        for one in found:
+            print_json(one.to_dict())
+    else:
+        sys.stdout.write(render(found))
+    for sentence in missing:
+        say(sentence)
+    if missing:
+        return UsageError.exit_code
+    return 4 if any(one.access.verdict is Verdict.UNKNOWN for one in found) else 0
+
+
+async def _live(names: Sequence[ObjectName], settings: Settings) -> tuple[list[Explanation], list[str]]:
+    """Return the explanations of the objects that exist, and a sentence for each of the others."""
+    found: list[Explanation] = []
+    missing: list[str] = []
+    for bucket in dict.fromkeys(name.bucket for name in names):
+        async with live_bucket(bucket, settings) as opened:
+            for name in names:
+                if name.bucket == bucket:
+                    try:
+                        found.append(await opened.explain(name))
+                    except UsageError as error:
+                        missing.append(str(error))
+    return found, missing
+
+
+def _from_run(names: Sequence[ObjectName], place: str, settings: Settings) -> tuple[list[Explanation], list[str]]:
+    """Return what _live() returns, by the lines of a run folder. place: the folder, or a run's ID below --out."""
+    place = run_place(place, names[0].bucket, settings)
+    found: list[Explanation] = []
+    missing: list[str] = []
+    first_word(f"reading the run {visible(place)}")
+    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
+    with open_run(place, **connection) as opened:
+        for name in names:
+            try:
+                found += explain_from_run(opened, name)
+            except UsageError as error:
+                missing.append(str(error))
+    return found, missing

@@ -1,0 +1,77 @@
+"""The command `auditor judge`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sys
+from contextlib import nullcontext
+from typing import Final
+
+from auditor.aio.stop import Stop
+from auditor.audit.again import JudgeAgain, file_of
+from auditor.audit.judged_by import judged_by
+from auditor.cli import signals
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, print_json, say
+from auditor.cli.progress import make_progress, showing
+from auditor.config.settings import SETTINGS, Layer, Settings
+from auditor.model.summary import Summary
+from auditor.reports import table
+from auditor.reports.summary import exit_code
+from auditor.runs.bucket_file import NAME
+from auditor.runs.reading import open_run
+from auditor.runs.stores import Store, open_store
+from auditor.text import visible
+
+_JUDGING: Final = ("only", "ignore", "level", "semantics")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judge the run again, print the summary of the new run folder, and return the exit code of an audit."""
+    settings = settings_of(options)
+    return signals.run(_judge(options, settings))
+
+
+async def _judge(options: argparse.Namespace, settings: Settings) -> int:
+    stop, progress = Stop(grace=signals.GRACE), make_progress()
+    signals.stop_on_signals(stop)
+    first_word(f"reading the run {visible(options.run_folder)}")
+    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
+    with open_run(options.run_folder, **connection) as source:
+        given = Layer({name: vars(options)[name] for name in _JUDGING}, lambda name: SETTINGS[name].option)
+        file = await asyncio.to_thread(file_of, source)
+        by = judged_by(
+            file,
+            f"{source.uri}/{NAME}",
+            given,
+            options.config,
+            anew=options.all_rules,
+            trust=options.trust or (),
+        )
+        with nullcontext(source.store) if options.out is None else _store(options.out, settings) as out:
+            work = JudgeAgain(source, out, by, stop.is_set)
+            try:
+                async with showing(progress, work.snapshot):
+                    summary = await asyncio.to_thread(work.run)
+            finally:
+                progress.close()
+    _print(summary, work, options, settings)
+    return exit_code(summary, settings.fail_on)
+
+
+def _store(place: str, settings: Settings) -> Store:
+    store = open_store(place, endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region)
+    store.check_writable()
+    return store
+
+
+def _print(summary: Summary, work: JudgeAgain, options: argparse.Namespace, settings: Settings) -> None:
+    if options.format == "json":
+        print_json(summary.to_dict())
+    else:
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
+        sys.stdout.write(table.render(summary, settings.fail_on, work.shown, columns))
+        sys.stdout.flush()
+    say(f"run {summary.run}: judged again from {visible(options.run_folder)}")

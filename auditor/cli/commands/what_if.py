@@ -1,0 +1,87 @@
+"""The command `auditor what-if`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import sys
+from typing import Final
+
+from auditor.aio.stop import Stop
+from auditor.audit.what_if import WhatIf, WhatIfQuestion, lines_to, read_policy
+from auditor.cli import signals
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, print_json
+from auditor.cli.progress import make_progress, showing
+from auditor.config import values
+from auditor.config.settings import Settings
+from auditor.errors import UsageError
+from auditor.reports import table
+from auditor.reports.sarif import as_sarif
+from auditor.runs.reading import open_run
+from auditor.text import visible
+from auditor.verdict.change import BucketChange
+from auditor.verdict.policy_text import statement_lines
+
+_NO_FILE: Final = "SARIF says at which lines of a policy file objects are opened: add --policy FILE"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask the run what the change does, print the answer, and return its exit code."""
+    if options.format == "sarif" and options.policy is None:
+        raise UsageError(_NO_FILE)
+    settings, change = settings_of(options), change_from(options)
+    found = signals.run(_ask(options, settings, change))
+    _print(found, options)
+    return found.exit_code
+
+
+async def _ask(options: argparse.Namespace, settings: Settings, change: BucketChange) -> WhatIf:
+    stop, progress = Stop(grace=signals.GRACE), make_progress()
+    signals.stop_on_signals(stop)
+    first_word(f"reading the run {visible(options.run_folder)}")
+    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
+    with open_run(options.run_folder, **connection) as opened, lines_to(options.keys) as sink:
+        question = WhatIfQuestion(opened, change, policy_name=options.policy, sink=sink, stopped=stop.is_set)
+        try:
+            async with showing(progress, question.snapshot, ends=False):
+                return await asyncio.to_thread(question.answer)
+        finally:
+            progress.close()
+
+
+def change_from(options: argparse.Namespace) -> BucketChange:
+    """Return the change that the flags name. Raises UsageError for a policy file that is none, and for a wrong entry of
+    --trust.
+    """
+    policy = "" if options.no_policy else None
+    if options.policy is not None:
+        policy = read_policy(options.policy)
+    entries = [entry for text in options.trust or () for entry in values.words(text, "--trust")]
+    return BucketChange(
+        acls=options.acls,
+        policy=policy,
+        block=options.block,
+        requester_pays=bool(options.requester_pays),
+        trusted=values.trusted(entries, "--trust"),
+    )
+
+
+def _print(found: WhatIf, options: argparse.Namespace) -> None:
+    if options.format == "json":
+        print_json(found.to_dict())
+    elif options.format == "sarif":
+        log = as_sarif(found.counts, _below_here(options.policy), statement_lines(found.change.policy or ""))
+        sys.stdout.write(json.dumps(log, indent=1) + "\n")
+    else:
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
+        sys.stdout.write(found.table(columns))
+
+
+def _below_here(path: str) -> str:
+    """Return the path of a file relative to the working directory, with slashes; its name alone if it is elsewhere."""
+    relative = os.path.relpath(path)
+    return os.path.basename(path) if relative.startswith(os.pardir) else relative.replace(os.sep, "/")

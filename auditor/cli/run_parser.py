@@ -1,0 +1,88 @@
+"""Declare the commands that read a run folder: explain, what-if, judge and check."""
+
+from __future__ import annotations
+
+from auditor.cli.flags import Add, Group, command, config_flag, connection_flags, format_flag, settings_flags
+
+
+def explain_command(add: Add) -> None:
+    parser = command(add, "explain", "say who can reach an object, and why: live, or from a run folder")
+    parser.add_argument("objects", nargs="+", metavar="s3://BUCKET/KEY", help="whole keys")
+    parser.add_argument(
+        "--run",
+        dest="run_folder",
+        metavar="RUN",
+        help="explain from this run, without a request: its folder, or its ID",
+    )
+    parser.add_argument("--version-id", metavar="ID", help="this version, not the current one")
+    settings_flags(parser, out="where the run with this ID is (./auditor-runs)")
+    settings_flags(parser, "engine", "key_policies")
+    connection_flags(parser)
+    format_flag(parser)
+
+
+def what_if_command(add: Add) -> None:
+    parser = command(add, "what-if", "say what a change would do to the objects of a run, without a request", "what_if")
+    parser.add_argument("run_folder", metavar="RUN", help="the run's folder: a path or URI, OUT/bucket=BUCKET/run=ID")
+    change = parser.add_argument_group("the change")
+    _either(change, "acls", ("--acls-off", False, "no ACL counts"), ("--acls-on", True, "ACLs count again"))
+    policy = change.add_mutually_exclusive_group()
+    policy.add_argument("--policy", metavar="FILE", help="the bucket policy is this one")
+    policy.add_argument("--no-policy", action="store_true", help="there is no bucket policy")
+    _either(
+        change,
+        "block",
+        ("--block-public-access", True, "all four switches are on, of the bucket or its account"),
+        ("--no-block-public-access", False, "the bucket's four switches are off"),
+    )
+    settings_flags(change, requester_pays="the requester pays")
+    change.add_argument("--trust", action="append", metavar="X", help="this party is trusted too; may be repeated")
+    parser.add_argument("--keys", metavar="FILE", help="write each changed object there, as JSON Lines")
+    settings_flags(parser, "profile", endpoint_url="where the run's bucket is", region="region of the run's bucket")
+    config_flag(parser)
+    parser.add_argument(
+        "--format",
+        choices=("table", "json", "sarif"),
+        default="table",
+        help="how the answer is printed; sarif: at the lines of the policy's file",
+    )
+
+
+def _either(parser: Group, name: str, *flags: tuple[str, bool, str]) -> None:
+    """Add flags that exclude each other, each with the value that it gives to the option `name`, and its help."""
+    group = parser.add_mutually_exclusive_group()
+    for flag, value, text in flags:
+        group.add_argument(flag, dest=name, action="store_const", const=value, help=text)
+
+
+def judge_command(add: Add) -> None:
+    parser = command(add, "judge", "judge a run again from its folder, without a request to its bucket")
+    _run_folder(parser)
+    parser.add_argument("--config", metavar="FILE", help="judge by this auditor.toml (by the run's own configuration)")
+    parser.add_argument(
+        "--all-rules",
+        action="store_true",
+        help="select among all rules of this version, not only those that judged the run",
+    )
+    settings_flags(parser, "level", "only", "ignore", "semantics")
+    parser.add_argument("--trust", action="append", metavar="X", help="this party is trusted too; may be repeated")
+    settings_flags(parser, "fail_on", out="where the new run folder goes (beside RUN)")
+    _store(parser)
+    format_flag(parser)
+
+
+def check_command(add: Add) -> None:
+    parser = command(add, "check", "prove that no part of a run was altered, cut, left out or added")
+    _run_folder(parser)
+    _store(parser)
+    config_flag(parser)
+    format_flag(parser)
+
+
+def _run_folder(parser: Group) -> None:
+    parser.add_argument("run_folder", metavar="RUN", help="a run folder: its path or URI")
+
+
+def _store(parser: Group) -> None:
+    """Add the flags for a run folder in a bucket."""
+    settings_flags(parser, "endpoint_url", "profile", region="region of the bucket that has the run folder")

@@ -1,0 +1,180 @@
+"""The access to an object: its verdict, each audience that gets in, and the reasons."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from enum import StrEnum
+from typing import Self
+
+from auditor.model.record import record
+
+
+class Verdict(StrEnum):
+    """The widest audience that can reach one object today, the widest first. If several apply, the first counts."""
+
+    EXPOSED = "exposed"
+    UNKNOWN = "unknown"
+    SHARED = "shared"
+    MASKED = "masked"
+    PRIVATE = "private"
+
+
+class AudienceKind(StrEnum):
+    """The kind of an audience: requesters that do not belong to the bucket's owner or to a trusted party."""
+
+    ANYONE = "anyone"
+    """Any request from the internet, unsigned ones too. It has no name."""
+    ANY_ACCOUNT = "any-account"
+    """Any AWS account or user of the server; the request is signed. It has no name."""
+    ACCOUNT = "account"
+    """An AWS account by its 12 digits, or one of its principals by its ARN."""
+    CANONICAL_ID = "canonical-id"
+    """An account or an origin access identity, known only by its canonical ID."""
+    ORGANIZATION = "organization"
+    """An AWS organization by its ID, such as o-a1b2c3d4e5, or an organization path."""
+    NETWORK = "network"
+    """The addresses of a network, in CIDR notation."""
+    VPC = "vpc"
+    """A VPC by its ID."""
+    VPC_ENDPOINT = "vpc-endpoint"
+    """A VPC endpoint by its ID."""
+    SERVICE = "service"
+    """An AWS service by its principal, such as logging.s3.amazonaws.com, for any customer's resource or for a source
+    that the name of the audience does not have.
+    """
+    SOURCE = "source"
+    """An AWS service that acts for one resource or account; the name is the ARN or the account, such as that of a
+    CloudFront distribution.
+    """
+    ACCESS_POINT = "access-point"
+    """The users that an access point of the bucket lets in; the name is the access point's ARN."""
+    IDENTITY_PROVIDER = "identity-provider"
+    """The users of an identity provider, by its name or its ARN."""
+    GROUP = "group"
+    """A group of an ACL other than the two public ones, by its URI, such as LogDelivery."""
+
+
+@record()
+class Audience:
+    """One audience of an object. name: None for the two kinds without a name. through: the only way on which the
+    audience gets in, such as "network 203.0.113.0/24" or "header aws:Referer"; None if there is no such limit.
+    """
+
+    kind: AudienceKind
+    name: str | None = None
+    through: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The audience in one string: "anyone", "account 444455556666", "organization o-1 through vpc-endpoint vpce-1".
+        Object lines and the summary have it in this form.
+        """
+        named = self.kind.value if self.name is None else f"{self.kind.value} {self.name}"
+        return named if self.through is None else f"{named} through {self.through}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the audience that `text` names in the form of Audience.text. Raises ValueError for another text."""
+        named, _, through = text.partition(" through ")
+        kind, _, name = named.partition(" ")
+        return cls(AudienceKind(kind), name or None, through or None)
+
+
+class ReasonCode(StrEnum):
+    """The stable codes of reasons: each names one fact that opens, hides, closes or leaves open an object."""
+
+    # It opens.
+    ACL_GRANT = "acl-grant"
+    """A grant of the object's ACL. Cause: GRANTEE PERMISSION."""
+    OBJECT_OWNER = "object-owner"
+    """The owner of the object is not the bucket's owner. Cause: the canonical ID."""
+    POLICY_ALLOW = "policy-allow"
+    """A statement of the bucket policy allows. Cause: the statement's Sid, or "#" and its index from 1."""
+    ACCESS_POINT = "access-point"
+    """An access point of the bucket lets requests in. Cause: the access point's ARN."""
+    # It hides: without it, an audience would get in.
+    POLICY_DENY = "policy-deny"
+    """A statement of the bucket policy denies. Cause: as for policy-allow."""
+    IGNORE_PUBLIC_ACLS = "ignore-public-acls"
+    """The switch IgnorePublicAcls is on. Cause: "bucket" or "account"."""
+    RESTRICT_PUBLIC_BUCKETS = "restrict-public-buckets"
+    """The switch RestrictPublicBuckets is on, and the policy is public. Cause: "bucket" or "account"."""
+    KMS_KEY = "kms-key"
+    """The object's KMS key keeps requests out. Cause: the key's ARN or ID."""
+    CUSTOMER_KEY = "customer-key"
+    """The object is encrypted with a key that only its uploader has (SSE-C)."""
+    REQUESTER_PAYS = "requester-pays"
+    """Unsigned requests are refused, because the requester pays."""
+    TRUSTED = "trusted"
+    """The only audience is trusted. Cause: the entry of `trusted`."""
+    # It closes for good.
+    ACLS_DISABLED = "acls-disabled"
+    """BucketOwnerEnforced: no grant of an ACL counts."""
+    NOT_BUCKET_OWNED = "not-bucket-owned"
+    """An Allow of the bucket policy does not reach the object, because another account owns it. Cause: as for
+    policy-allow.
+    """
+    ENDED = "ended"
+    """An Allow of the bucket policy has ended, or begins later, by its date. Cause: as for policy-allow."""
+    # It is not known.
+    ACL_UNREAD = "acl-unread"
+    """The ACL was not read. Cause: the error code, or "skipped"."""
+    POLICY_UNREAD = "policy-unread"
+    """The bucket policy was not read, or cannot be parsed. Cause: the error code."""
+    KEY_UNKNOWN = "key-unknown"
+    """A condition asks for a key whose value is not known. Cause: the key, such as s3:ExistingObjectTag/public."""
+    ACCESS_POINTS_UNREAD = "access-points-unread"
+    """A statement delegates to access points, which were not read. Cause: the error code, or "skipped"."""
+    KMS_KEY_UNREAD = "kms-key-unread"
+    """The key policy, which decides, was not read. Cause: the key's ARN or ID."""
+    OWNER_UNKNOWN = "owner-unknown"
+    """The canonical ID or account of the bucket's owner is not known."""
+    TOO_COMPLEX = "too-complex"
+    """The conditions have more combinations than the judge tries. Cause: as for policy-allow."""
+
+
+@record()
+class Reason:
+    """One reason of an object's access. cause: the grant, statement, switch, key or code that the code's text names;
+    None if it needs none.
+    """
+
+    code: ReasonCode
+    cause: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The reason in one string: "acls-disabled", "policy-allow: PublicRead". Object lines have it in this form."""
+        return self.code.value if self.cause is None else f"{self.code.value}: {self.cause}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the reason that `text` names in the form of Reason.text. Raises ValueError for another text."""
+        code, _, cause = text.partition(": ")
+        return cls(ReasonCode(code), cause or None)
+
+
+@record(hashed=False)
+class ObjectAccess:
+    """The access to one object version: the verdict, each audience that gets in, and the reasons. A judge gives equal
+    objects the same ObjectAccess, so that few exist in a run. An audience is listed only if no wider one contains it.
+    The line of each object is made by a cache whose key is the access, so the hash is computed only once.
+    """
+
+    verdict: Verdict
+    audience: tuple[Audience, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        found = self._hash
+        if found is None:
+            found = hash((self.verdict, self.audience, self.reasons))
+            object.__setattr__(self, "_hash", found)
+        return found
+
+    @property
+    def strangers(self) -> str:
+        """The strangers that an exposed object lets in, in words: anyone on the internet, or any AWS account."""
+        signed = self.audience and all(one.kind is not AudienceKind.ANYONE for one in self.audience)
+        return "any AWS account" if signed else "anyone on the internet"

@@ -1,0 +1,192 @@
+"""Put the access to one object into plain lines: its verdict, its audience, and a sentence for each reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
+from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
+from auditor.text import harmless, visible
+
+_LABEL: Final = 10
+
+
+class ReasonGroup(StrEnum):
+    """The effect of a reason on the object. The value is the label of the group's lines."""
+
+    OPENS = "opened by"
+    MASKS = "masked by"
+    CLOSES = "closed by"
+    LEAVES_OPEN = "unknown"
+
+
+SENTENCES: Final[dict[ReasonCode, tuple[ReasonGroup, str]]] = {
+    ReasonCode.ACL_GRANT: (ReasonGroup.OPENS, "the ACL, which grants {}"),
+    ReasonCode.OBJECT_OWNER: (ReasonGroup.OPENS, "its owner, who is not the bucket's owner: {}"),
+    ReasonCode.POLICY_ALLOW: (ReasonGroup.OPENS, "the bucket policy, statement {}, which allows it"),
+    ReasonCode.ACCESS_POINT: (ReasonGroup.OPENS, "the access point {}"),
+    ReasonCode.POLICY_DENY: (ReasonGroup.MASKS, "the bucket policy, statement {}, which denies it"),
+    ReasonCode.IGNORE_PUBLIC_ACLS: (ReasonGroup.MASKS, "IgnorePublicAcls of the {}: grants to everyone do not count"),
+    ReasonCode.RESTRICT_PUBLIC_BUCKETS: (
+        ReasonGroup.MASKS,
+        "RestrictPublicBuckets of the {}: a public policy lets in the owner's account only",
+    ),
+    ReasonCode.KMS_KEY: (ReasonGroup.MASKS, "the KMS key {}, which keeps others out"),
+    ReasonCode.CUSTOMER_KEY: (ReasonGroup.MASKS, "a key that only the uploader has (SSE-C)"),
+    ReasonCode.REQUESTER_PAYS: (ReasonGroup.MASKS, "Requester Pays: unsigned requests are refused"),
+    ReasonCode.TRUSTED: (ReasonGroup.MASKS, "the setting trusted: {} is no outsider"),
+    ReasonCode.ACLS_DISABLED: (ReasonGroup.CLOSES, "BucketOwnerEnforced: no grant of an ACL counts"),
+    ReasonCode.NOT_BUCKET_OWNED: (
+        ReasonGroup.CLOSES,
+        "its owner, who is not the bucket's: the bucket policy, statement {}, allows nothing on it",
+    ),
+    ReasonCode.ENDED: (ReasonGroup.CLOSES, "a date: the bucket policy, statement {}, does not allow it now"),
+    ReasonCode.ACL_UNREAD: (ReasonGroup.LEAVES_OPEN, "its ACL, which was not read ({})"),
+    ReasonCode.POLICY_UNREAD: (ReasonGroup.LEAVES_OPEN, "the bucket policy, which was not read ({})"),
+    ReasonCode.KEY_UNKNOWN: (ReasonGroup.LEAVES_OPEN, "{}, for which a condition of the bucket policy asks"),
+    ReasonCode.ACCESS_POINTS_UNREAD: (ReasonGroup.LEAVES_OPEN, "the bucket's access points, which were not read ({})"),
+    ReasonCode.KMS_KEY_UNREAD: (ReasonGroup.LEAVES_OPEN, "the policy of the KMS key {}, which was not read"),
+    ReasonCode.OWNER_UNKNOWN: (ReasonGroup.LEAVES_OPEN, "the bucket's owner, or the number of its account"),
+    ReasonCode.TOO_COMPLEX: (
+        ReasonGroup.LEAVES_OPEN,
+        "the bucket policy, statement {}: its conditions have too many combinations to try",
+    ),
+}
+"""The group and the sentence of each reason. `{}` stands for the reason's cause."""
+
+_GRANTEES: Final = {
+    ALL_USERS: "everyone (AllUsers)",
+    AUTHENTICATED_USERS: "every AWS account (AuthenticatedUsers)",
+    LOG_DELIVERY: "S3's log delivery",
+    ANONYMOUS_OWNER: "everyone (the anonymous user)",
+}
+
+_AUDIENCES: Final = {
+    AudienceKind.ANYONE: "anyone on the internet",
+    AudienceKind.ANY_ACCOUNT: "any AWS account",
+    AudienceKind.ACCOUNT: "account {}",
+    AudienceKind.CANONICAL_ID: "the account with the canonical ID {}",
+    AudienceKind.ORGANIZATION: "organization {}",
+    AudienceKind.NETWORK: "network {}",
+    AudienceKind.VPC: "VPC {}",
+    AudienceKind.VPC_ENDPOINT: "VPC endpoint {}",
+    AudienceKind.SERVICE: "the service {}",
+    AudienceKind.SOURCE: "a service that acts for {}",
+    AudienceKind.ACCESS_POINT: "the users of the access point {}",
+    AudienceKind.IDENTITY_PROVIDER: "users of the identity provider {}",
+    AudienceKind.GROUP: "the group {}",
+}
+
+_WORDS: Final = {
+    Verdict.EXPOSED: "exposed to",
+    Verdict.UNKNOWN: "unknown; it may be open to others than",
+    Verdict.SHARED: "shared with",
+    Verdict.MASKED: "masked from",
+    Verdict.PRIVATE: "closed to others than",
+}
+"""The words for a verdict before the audiences that get in."""
+
+_ALONE: Final = {
+    Verdict.EXPOSED: "exposed to anyone on the internet, or to any AWS account",
+    Verdict.UNKNOWN: "unknown: perhaps nobody else gets in, perhaps anyone",
+    Verdict.SHARED: "shared with another account",
+    Verdict.MASKED: "masked: nobody else gets in today",
+    Verdict.PRIVATE: "private: nobody else gets in",
+}
+"""The words for a verdict whose access names no audience."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The access to one object version, with the things that nobody looked at. run: ID of the run that the access comes
+    from; None if the object was read just now.
+    """
+
+    bucket: str
+    key: str
+    version_id: str | None
+    access: ObjectAccess
+    not_looked_at: tuple[str, ...]
+    run: str | None = None
+    has_reasons: bool = True
+    """False for a run of an earlier version, whose lines have verdicts without reasons."""
+
+    @property
+    def uri(self) -> str:
+        """The object's URI, and its version, safe to print."""
+        version = f" (version {visible(self.version_id)})" if self.version_id is not None else ""
+        return f"{visible(f's3://{self.bucket}/{self.key}')}{version}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as the JSON value that `auditor explain --format json` prints."""
+        return {
+            "bucket": self.bucket,
+            "key": self.key,
+            "version_id": self.version_id,
+            "run": self.run,
+            "verdict": self.access.verdict.value,
+            "audience": [audience.text for audience in self.access.audience],
+            "reasons": [reason.text for reason in self.access.reasons],
+            **{group.name.lower(): list(sentences_of(self.access.reasons, group)) for group in ReasonGroup},
+            "not_looked_at": list(self.not_looked_at),
+        }
+
+
+def render(explanations: Sequence[Explanation]) -> str:
+    """Return the explanations as lines for the terminal, safe to print. The things that nobody looked at come once, at
+    the end, because they are the same for all objects of a bucket.
+    """
+    lines = [line for one in explanations for line in _block(one)]
+    unseen = dict.fromkeys(phrase for one in explanations for phrase in one.not_looked_at)
+    if unseen:
+        lines += ["not looked at:", *(f"  {harmless(phrase)}" for phrase in unseen)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _block(one: Explanation) -> Iterator[str]:
+    access = one.access
+    first, *more = map(words_of, access.audience) if access.audience else [""]
+    words = f"{_WORDS[access.verdict]} {first}" if first else _ALONE[access.verdict]
+    yield f"{one.uri} is {words}"
+    for audience in more:
+        yield f"  {'and':<{_LABEL}}{audience}"
+    for group in ReasonGroup:
+        yield from _labelled(group.value, sentences_of(access.reasons, group))
+    if not one.has_reasons:
+        yield from _labelled("why", ["this run has no reasons, because an earlier release wrote it: audit again"])
+    elif access.verdict is Verdict.PRIVATE and not access.reasons:
+        yield from _labelled("opened by", ["nothing: no grant, no statement of the bucket policy, no other owner"])
+
+
+def _labelled(label: str, texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        yield f"  {label:<{_LABEL}}{text}"
+        label = ""
+
+
+def sentences_of(reasons: Iterable[Reason], group: ReasonGroup) -> Iterator[str]:
+    """Yield the sentence of each reason of this group, safe to print."""
+    for reason in reasons:
+        found, sentence = SENTENCES[reason.code]
+        if found is group:
+            yield sentence.format(_cause(reason))
+
+
+def _cause(reason: Reason) -> str:
+    cause = reason.cause or "?"
+    if reason.code is ReasonCode.ACL_GRANT:
+        grantee, _, permission = cause.rpartition(" ")
+        return f"{visible(permission)} to {_GRANTEES.get(grantee, visible(grantee))}"
+    if reason.code is ReasonCode.OBJECT_OWNER:
+        return _GRANTEES.get(cause, visible(cause))
+    return visible(cause)
+
+
+def words_of(audience: Audience) -> str:
+    """Return an audience in words, safe to print: "organization o-1 through vpc-endpoint vpce-1"."""
+    name = audience.name or ""
+    words = _GRANTEES.get(name) or _AUDIENCES[audience.kind].format(visible(name))
+    return words if audience.through is None else f"{words} through {visible(audience.through)}"

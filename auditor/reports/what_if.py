@@ -1,0 +1,310 @@
+"""Count how a change would move objects from one access to another: by verdict, by audience and by prefix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
+from auditor.reports.explain import SENTENCES, ReasonGroup, sentences_of, words_of
+from auditor.reports.lines import access_members
+from auditor.reports.table_layout import MOST, TableLayout
+from auditor.text import counted, shorten, visible
+
+SAMPLES: Final = 5
+"""Largest number of objects that are named for each move."""
+NAMES: Final = 1000
+"""Largest number of prefixes, and of audiences, that are counted separately; the rest counts as OTHERS."""
+OTHERS: Final = "others"
+COLUMNS: Final = 100
+_OPEN: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
+_WIDEST_FIRST: Final = list(Verdict)
+_SIGNED: Final = frozenset(
+    {
+        AudienceKind.ANY_ACCOUNT,
+        AudienceKind.ACCOUNT,
+        AudienceKind.CANONICAL_ID,
+        AudienceKind.ORGANIZATION,
+        AudienceKind.IDENTITY_PROVIDER,
+    }
+)
+"""The kinds of audiences that any AWS account contains."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessChange:
+    """The access to an object before and after a change. gains, loses: the audiences that get in only after, or only
+    before it.
+    """
+
+    before: ObjectAccess
+    after: ObjectAccess
+    gains: tuple[Audience, ...]
+    loses: tuple[Audience, ...]
+
+    @property
+    def predictable(self) -> bool:
+        """True if the facts tell the verdict after the change."""
+        return self.after.verdict is not Verdict.UNKNOWN
+
+    @property
+    def wider(self) -> bool:
+        """True if the change opens the object to somebody: a new exposure."""
+        widened = _WIDEST_FIRST.index(self.after.verdict) < _WIDEST_FIRST.index(self.before.verdict)
+        return bool(self.gains) or (widened and self.after.verdict in _OPEN)
+
+    @property
+    def narrower(self) -> bool:
+        """True if the change takes the object from somebody, and opens it to nobody."""
+        if not self.predictable or self.wider:
+            return False
+        closed = self.before.verdict in _OPEN and self.after.verdict not in _OPEN
+        return bool(self.loses) or closed
+
+    @property
+    def moves(self) -> bool:
+        """True if the verdict or the audience changes."""
+        return self.before.verdict is not self.after.verdict or bool(self.gains or self.loses)
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The reasons for which the access after the change is not known, in the form of Reason.text."""
+        reasons = [reason for reason in self.after.reasons if SENTENCES[reason.code][0] is ReasonGroup.LEAVES_OPEN]
+        return tuple(reason.text for reason in reasons) or ("a fact that was not read",)
+
+
+@lru_cache(4096)
+def change_of(before: ObjectAccess, after: ObjectAccess) -> AccessChange:
+    """Compare the access to an object before and after a change. Most objects of a bucket have few different pairs."""
+    gains = tuple(one for one in after.audience if not any(_contains(other, one) for other in before.audience))
+    loses = tuple(one for one in before.audience if not any(_contains(other, one) for other in after.audience))
+    return AccessChange(before, after, gains, loses if after.verdict is not Verdict.UNKNOWN else ())
+
+
+def _contains(wide: Audience, narrow: Audience) -> bool:
+    """True if everybody of the audience `narrow` belongs to the audience `wide`."""
+    if wide.through not in (None, narrow.through):
+        return False
+    if wide.kind is AudienceKind.ANYONE:
+        return True
+    if wide.kind is AudienceKind.ANY_ACCOUNT:
+        return narrow.kind in _SIGNED
+    return (wide.kind, wide.name) == (narrow.kind, narrow.name)
+
+
+class Move(NamedTuple):
+    """A verdict before, and one after a change."""
+
+    before: Verdict
+    after: Verdict
+
+
+@dataclass(slots=True)
+class MovedObjects:
+    """The objects of one move. prefixes: number of objects by the first folder of their keys. samples: keys and version
+    IDs of the first objects.
+    """
+
+    objects: int = 0
+    prefixes: Counter[str] = field(default_factory=Counter)
+    samples: list[tuple[str, str | None]] = field(default_factory=list)
+
+    def add(self, key: str, version_id: str | None) -> None:
+        self.objects += 1
+        _count(self.prefixes, prefix_of(key))
+        if len(self.samples) < SAMPLES:
+            self.samples.append((key, version_id))
+
+
+@dataclass(slots=True)
+class WhatIfCounts:
+    """The counts of a change: the objects of a run, and the number of them that it opens, closes or leaves unknown."""
+
+    objects: int = 0
+    changed: int = 0
+    wider: int = 0
+    narrower: int = 0
+    unpredictable: int = 0
+    unknown_before: int = 0
+    """Number of the unpredictable objects whose verdict is unknown before the change, too."""
+    judged_otherwise: int = 0
+    """Number of objects whose verdict before the change is another one than that in the run's line."""
+    moves: dict[Move, MovedObjects] = field(default_factory=dict)
+    gains: Counter[str] = field(default_factory=Counter)
+    loses: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    opened_by: dict[Reason, MovedObjects] = field(default_factory=dict)
+    """The objects that the change opens, by each statement that then allows it."""
+    opened_otherwise: int = 0
+    """Number of the objects that the change opens without a statement that allows it."""
+    closed_by: dict[Reason, MovedObjects] = field(default_factory=dict)
+    """The objects that the change closes, by each statement that then denies it and did not before."""
+    closed_otherwise: int = 0
+    """Number of the objects that the change closes without such a statement."""
+
+    def add(self, key: str, version_id: str | None, change: AccessChange) -> None:
+        self.objects += 1
+        if not change.predictable:
+            self.unpredictable += 1
+            self.unknown_before += change.before.verdict is Verdict.UNKNOWN
+            for cause in change.causes:
+                _count(self.causes, cause)
+        if not change.moves:
+            return
+        self.changed += 1
+        self.wider += change.wider
+        self.narrower += change.narrower
+        move = Move(change.before.verdict, change.after.verdict)
+        self.moves.setdefault(move, MovedObjects()).add(key, version_id)
+        for audience in change.gains:
+            _count(self.gains, audience.text)
+        for audience in change.loses:
+            _count(self.loses, audience.text)
+        if change.wider:
+            allowing = _statements(change, ReasonCode.POLICY_ALLOW)
+            self.opened_otherwise += not allowing
+            for reason in allowing:
+                self.opened_by.setdefault(reason, MovedObjects()).add(key, version_id)
+        if change.narrower:
+            denying = _statements(change, ReasonCode.POLICY_DENY)
+            self.closed_otherwise += not denying
+            for reason in denying:
+                self.closed_by.setdefault(reason, MovedObjects()).add(key, version_id)
+
+    @property
+    def ordered(self) -> list[tuple[Move, MovedObjects]]:
+        """The moves towards the widest verdict first; of those, the most objects first."""
+        return sorted(self.moves.items(), key=lambda item: (_WIDEST_FIRST.index(item[0].after), -item[1].objects))
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of `auditor what-if`: 4 if an object's verdict is not predictable, 3 for a new exposure."""
+        if self.unpredictable:
+            return 4
+        return 3 if self.wider else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as JSON values."""
+        return {
+            "objects": self.objects,
+            "changed": self.changed,
+            "new_exposure": self.wider,
+            "narrower": self.narrower,
+            "not_predictable": {
+                "objects": self.unpredictable,
+                "unknown_before": self.unknown_before,
+                "causes": _ordered(self.causes),
+            },
+            "moves": [
+                {
+                    "before": move.before.value,
+                    "after": move.after.value,
+                    "objects": moved.objects,
+                    "prefixes": _ordered(moved.prefixes),
+                    "samples": [{"key": key, "version_id": version_id} for key, version_id in moved.samples],
+                }
+                for move, moved in self.ordered
+            ],
+            "gains": _ordered(self.gains),
+            "loses": _ordered(self.loses),
+        }
+
+
+def _count(counts: Counter[str], name: str) -> None:
+    counts[name if name in counts or len(counts) < NAMES else OTHERS] += 1
+
+
+def _ordered(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _statements(change: AccessChange, code: ReasonCode) -> list[Reason]:
+    """Return the reasons of this code after the change: the new ones, or all if there is no new one."""
+    found = [reason for reason in change.after.reasons if reason.code is code]
+    return [reason for reason in found if reason not in change.before.reasons] or found
+
+
+def prefix_of(key: str) -> str:
+    """Return the first folder of a key, with its slash; "" for a key without one."""
+    folder, slash, _ = key.partition("/")
+    return f"{folder}/" if slash else ""
+
+
+def changed_line(key: str, version_id: str | None, change: AccessChange) -> dict[str, Any]:
+    """Return the JSON line of an object that the change moves, or whose verdict it makes unpredictable."""
+    return {
+        "key": key,
+        "version_id": version_id,
+        "before": access_members(change.before),
+        "after": access_members(change.after),
+        "gains": [audience.text for audience in change.gains],
+        "loses": [audience.text for audience in change.loses],
+        "new_exposure": change.wider,
+        "predictable": change.predictable,
+    }
+
+
+def render(head: Iterable[tuple[str, str]], counts: WhatIfCounts, remarks: Sequence[str], columns: int) -> str:
+    """Return the counts as a table for a terminal, safe to print. head: labels and words of the first lines, safe to
+    print. remarks: sentences on the change.
+    """
+    layout = TableLayout(max(columns, 40))
+    sections = [
+        *(layout.listed(label, [words]) for label, words in head),
+        _moves(counts, layout),
+        layout.listed("Gain access", _audiences(counts.gains)),
+        layout.listed("Lose access", _audiences(counts.loses)),
+        layout.listed("Not predictable", _unpredictable(counts)),
+        layout.listed("Remarks", remarks),
+        layout.listed("Result", [_result(counts)]),
+    ]
+    return "".join(f"{line}\n" for section in sections for line in section)
+
+
+def _moves(counts: WhatIfCounts, layout: TableLayout) -> Iterator[str]:
+    for move, moved in counts.ordered:
+        words = f"from {move.before} to {move.after}: {counted(moved.objects, 'object')}"
+        if move.before is move.after:
+            words = f"{move.before} as before, for others: {counted(moved.objects, 'object')}"
+        yield from layout.listed("Objects", [words])
+        yield from layout.pairs("", ((prefix or "no folder", n) for prefix, n in _ordered(moved.prefixes).items()))
+        for key, version_id in moved.samples:
+            version = "" if version_id is None else f" (version {visible(version_id)})"
+            yield from layout.listed("", [shorten(f"  {visible(key)}{version}", layout.room)])
+    if not counts.moves:
+        yield from layout.listed("Objects", ["no object is opened or closed to anybody"])
+
+
+def _audiences(counts: Mapping[str, int]) -> Iterator[str]:
+    for text, number in list(_ordered(counts).items())[:MOST]:
+        words = text if text == OTHERS else words_of(Audience.parse(text))
+        yield f"{words}: {counted(number, 'object')}"
+    if (more := len(counts) - MOST) > 0:
+        yield f"and {more:,} more"
+
+
+def _unpredictable(counts: WhatIfCounts) -> Iterator[str]:
+    if not counts.unpredictable:
+        return
+    before = f", {counts.unknown_before:,} of them unknown already" if counts.unknown_before else ""
+    yield f"{counted(counts.unpredictable, 'object')}{before}"
+    for cause, number in _ordered(counts.causes).items():
+        yield f"{counted(number, 'object')}: {_cause(cause)}"
+
+
+def _cause(text: str) -> str:
+    try:
+        (sentence,) = sentences_of([Reason.parse(text)], ReasonGroup.LEAVES_OPEN)
+    except ValueError:
+        return visible(text)
+    return sentence
+
+
+def _result(counts: WhatIfCounts) -> str:
+    opened = f"{counted(counts.wider, 'object')} opened to somebody" if counts.wider else "no new exposure"
+    closed = f"{counted(counts.narrower, 'object')} closed to somebody"
+    unsure = f", {counted(counts.unpredictable, 'object')} not predictable" if counts.unpredictable else ""
+    return f"{opened}, {closed}{unsure}, of {counted(counts.objects, 'object')}"

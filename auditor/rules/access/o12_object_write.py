@@ -1,0 +1,24 @@
+"""O12: the ACL grants WRITE, which means nothing on an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.model.finding import Severity
+from auditor.model.object import Acl
+from auditor.rules.base import Hit, rule
+
+
+@rule("O12", "acl-object-write", Severity.INFO, reads=("acl",))
+def check(acl: Acl) -> Iterator[Hit]:
+    """
+    Why: S3 has no WRITE on objects; the grant shows that someone took an object's ACL for a bucket's, and the other
+        grants may be as mistaken.
+    Flagged: WRITE for anyone, the object's owner included.
+    Not flagged: WRITE_ACP and FULL_CONTROL, which do have an effect (O01, O03, O07).
+    Blind to: the intention of the one who wrote the ACL.
+    Fix: remove the grant with PutObjectAcl, and look for `public-read-write` in the program that uploads.
+    """
+    for grant in acl.grants:
+        if grant.permission == "WRITE":
+            yield Hit("its ACL grants WRITE, which has no effect on an object", grant.grantee, grant.permission)

@@ -1,0 +1,115 @@
+"""B05: others than the bucket's owner can change, fill, empty or list the bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from auditor.model.access import AudienceKind, ObjectAccess, Verdict
+from auditor.model.finding import Severity
+from auditor.model.object import ANONYMOUS_OWNER, Acl
+from auditor.rules.base import Hit, rule
+from auditor.verdict.control import Control
+from auditor.verdict.trust import Trust
+
+
+class Power(NamedTuple):
+    """A power over the bucket: the actions that give it, its words, its severity for strangers and for others."""
+
+    name: str
+    words: str
+    strangers: Severity
+    others: Severity
+    actions: tuple[str, ...]
+
+
+POWERS: Final = (
+    Power(
+        "control",
+        "can change who has access to the bucket, or copy all of it",
+        Severity.CRITICAL,
+        Severity.HIGH,
+        (
+            "s3:PutBucketPolicy",
+            "s3:DeleteBucketPolicy",
+            "s3:PutBucketAcl",
+            "s3:PutBucketPublicAccessBlock",
+            "s3:PutBucketOwnershipControls",
+            "s3:PutReplicationConfiguration",
+        ),
+    ),
+    Power(
+        "change",
+        "can write or destroy objects",
+        Severity.CRITICAL,
+        Severity.MEDIUM,
+        (
+            "s3:PutObject",
+            "s3:DeleteObject",
+            "s3:DeleteObjectVersion",
+            "s3:PutLifecycleConfiguration",
+            "s3:PutBucketVersioning",
+            "s3:BypassGovernanceRetention",
+            "s3:DeleteBucket",
+        ),
+    ),
+    Power("list", "can list the keys", Severity.HIGH, Severity.LOW, ("s3:ListBucket", "s3:ListBucketVersions")),
+)
+OF_ACL: Final = {"FULL_CONTROL": POWERS[0], "WRITE_ACP": POWERS[0], "WRITE": POWERS[1], "READ": POWERS[2]}
+LOG_WRITER: Final = "c4c1ede66af53448b93c283ce9448c4ba468c9432aa01d700d3878632f77d2d0"
+"""Canonical ID by which CloudFront writes its older logs; it needs FULL_CONTROL."""
+
+SERVICES: Final = frozenset({AudienceKind.SERVICE, AudienceKind.SOURCE})
+MOST_NAMED: Final = 100
+"""Largest number of others that are named for one power."""
+LONGEST: Final = 500
+"""Largest number of characters of another's name."""
+
+
+@rule("B05", "bucket-others-control", Severity.HIGH, reads=("control", "bucket.acl", "bucket.owner", "trust"))
+def check(control: Control, bucket_acl: Acl, bucket_owner: str, trust: Trust) -> Iterator[Hit]:
+    """
+    Why: whoever may change the policy or the ACL of the bucket can open every object of it; whoever may write or delete
+        can replace or destroy them; no verdict of an object shows this.
+    Flagged: strangers, accounts, organizations, networks and others that are not trusted, who may by the bucket policy
+        or by a grant of the bucket's ACL control the bucket (critical for strangers, else high), write or destroy
+        objects (critical, else medium), or list the keys (high, else low). Where a condition cannot be decided, it says
+        "perhaps" (medium).
+    Not flagged: reading of objects, which each object's verdict shows; AWS services (B20); the public groups of the ACL
+        (B03); the owner's own account.
+    Blind to: grants to S3 itself; IAM policies; access points; a Deny that covers a part of the keys.
+    Fix: name fewer actions in the policy, remove the grant with PutBucketAcl, or trust the other party.
+    """
+    for power in POWERS:
+        yield from _by_policy(power, [control[action] for action in power.actions])
+    for grant in bucket_acl.grants:
+        held = OF_ACL.get(grant.permission)
+        who = grant.grantee
+        if held is None or who == bucket_owner or "://" in who or trust.canonical(who) is not None:
+            continue
+        if who == ANONYMOUS_OWNER:
+            yield Hit(
+                f"anyone on the internet {held.words}, by the bucket's ACL", who, grant.permission, held.strangers
+            )
+        elif who == LOG_WRITER:
+            yield Hit(f"the log delivery of CloudFront {held.words}", who, grant.permission, Severity.LOW)
+        else:
+            yield Hit(f"another account {held.words}, by the bucket's ACL", who, grant.permission, held.others)
+
+
+def _by_policy(power: Power, accesses: list[ObjectAccess]) -> Iterator[Hit]:
+    """Yield the hits for the parties that have the power by the bucket policy."""
+    exposed = [access for access in accesses if access.verdict is Verdict.EXPOSED]
+    if exposed:
+        anyone = any(access.strangers.startswith("anyone") for access in exposed)
+        words = "anyone on the internet" if anyone else "any AWS account"
+        yield Hit(f"{words} {power.words}", "anyone" if anyone else "any-account", power.name, power.strangers)
+        return
+    named = {one.text[:LONGEST]: None for access in accesses for one in access.audience if one.kind not in SERVICES}
+    for text in list(named)[:MOST_NAMED]:
+        yield Hit(f"another party {power.words}, by the bucket policy", text, power.name, power.others)
+    if len(named) > MOST_NAMED:
+        yield Hit(f"{len(named) - MOST_NAMED:,} more parties {power.words}", "others", power.name, power.others)
+    if any(access.verdict is Verdict.UNKNOWN for access in accesses):
+        severity = min(power.others, Severity.MEDIUM, key=[*reversed(Severity)].index)
+        yield Hit(f"perhaps another party {power.words}: a condition is undecided", "unknown", power.name, severity)

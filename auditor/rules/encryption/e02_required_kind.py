@@ -1,0 +1,48 @@
+"""E02: the object is encrypted in a way that the configuration does not accept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from auditor.model.finding import Severity
+from auditor.rules.base import Hit, rule
+
+KINDS: Final = {
+    "AES256": "SSE-S3",
+    "aws:kms": "SSE-KMS",
+    "aws:kms:dsse": "DSSE-KMS",
+    "aws:fsx": "that of FSx",
+    "aws:backup": "that of AWS Backup",
+}
+"""The kinds of encryption by the value of S3's header, in words for messages."""
+
+
+def validate(options: Mapping[str, Any]) -> None:
+    accepted = options["accepted"]
+    if not accepted:
+        raise ValueError("accepted must name at least one kind of encryption, such as aws:kms")
+    for kind in accepted:
+        if not isinstance(kind, str) or kind.split() != [kind] or not kind.isprintable():
+            raise ValueError("accepted must hold values of x-amz-server-side-encryption, such as aws:kms")
+
+
+@rule(
+    "E02",
+    "encryption-kind",
+    Severity.MEDIUM,
+    reads=("head.server_side_encryption", "config.accepted"),
+    options={"accepted": list},
+    validate=validate,
+)
+def check(head_server_side_encryption: str | None, accepted: list[str]) -> Iterator[Hit]:
+    """
+    Why: only a KMS key leaves a trail of its uses and can be taken away; SSE-S3 decrypts for everyone who may read.
+    Flagged: an object whose encryption by S3 is not one of accepted in [rules.E02], such as ["aws:kms"].
+    Not flagged: objects without encryption by S3 (E01), objects under a customer's key (E06); the key itself (E03).
+    Blind to: encryption by the client.
+    Fix: copy the object over itself with the wanted encryption, and set it as the bucket's default.
+    """
+    kind = head_server_side_encryption
+    if kind and kind not in accepted:
+        yield Hit(f"its encryption is {KINDS.get(kind, 'of a newer kind')}, which is not accepted")

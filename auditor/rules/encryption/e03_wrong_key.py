@@ -1,0 +1,50 @@
+"""E03: the object is encrypted under a KMS key that the configuration does not allow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from auditor.model.finding import Severity
+from auditor.model.object import Unread
+from auditor.rules.base import Hit, rule
+
+KEY: Final = re.compile(r"(?:arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/)?(?:mrk-)?[0-9a-f-]{32,36}")
+"""The ARN of a KMS key, or its ID alone."""
+
+
+def validate(options: Mapping[str, Any]) -> None:
+    keys = options["keys"]
+    if not keys:
+        raise ValueError("keys must name at least one KMS key")
+    for key in keys:
+        if not isinstance(key, str) or not KEY.fullmatch(key):
+            raise ValueError("keys must hold ARNs or IDs of KMS keys; S3 names no alias")
+
+
+@rule(
+    "E03",
+    "encryption-key",
+    Severity.HIGH,
+    reads=("head.server_side_encryption", "head.sse_kms_key_id", "config.keys"),
+    options={"keys": list},
+    validate=validate,
+)
+def check(
+    head_server_side_encryption: str | None, head_sse_kms_key_id: str | None, keys: list[str]
+) -> Iterator[Hit | Unread]:
+    """
+    Why: the policy of another key decides who can decrypt, and whoever may delete that key can delete the object.
+    Flagged: an object under a KMS key that is not one of keys in [rules.E03]: ARNs, or key IDs for any region.
+    Not flagged: objects that are not encrypted under a KMS key (E01, E02, E06).
+    Blind to: the alias by which an uploader named the key. Where S3 names no key at all, the rule is undecided.
+    Fix: copy the object over itself with an allowed key, and set it as the bucket's default.
+    """
+    if not (head_server_side_encryption or "").startswith("aws:kms"):
+        return
+    key = head_sse_kms_key_id
+    if not key:
+        yield Unread("HeadObject", "Unknown")
+    elif key not in keys and key.rpartition("/")[2] not in keys:
+        yield Hit("its KMS key is not one of the allowed ones")

@@ -1,0 +1,53 @@
+"""L02: the object's retention has ended, or ends soon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from auditor.model.dates import any_date
+from auditor.model.finding import Severity
+from auditor.model.object import Head, Unread
+from auditor.rules.base import Hit, rule
+
+MOST_DAYS: Final = 36_500
+
+
+def validate(options: Mapping[str, Any]) -> None:
+    if not 0 <= options["days"] <= MOST_DAYS:
+        raise ValueError(f"days must be a number from 0 to {MOST_DAYS}")
+
+
+@rule(
+    "L02",
+    "lock-ends",
+    Severity.MEDIUM,
+    reads=("head", "now", "config.days", "config.retention_readable"),
+    options={"days": int, "retention_readable": bool},
+    validate=validate,
+)
+def check(head: Head, now: datetime, days: int, retention_readable: bool) -> Iterator[Hit | Unread]:
+    """
+    Why: from that date on, whoever may delete the object can destroy it.
+    Flagged: a retain-until date that is past, or at most days of [rules.L02] away from the beginning of the run.
+    Not flagged: an object without retention (L01); a later date.
+    Blind to: a legal hold, which goes on. S3 leaves the date out of its answer for a caller without
+        s3:GetObjectRetention: unless retention_readable says that the auditor has this permission, the rule is
+        undecided where S3 shows no date. A date that cannot be read leaves it undecided, too.
+    Fix: extend the retention with PutObjectRetention, or let the object go on purpose.
+    """
+    text = head.object_lock_retain_until_date
+    if text is None:
+        if not retention_readable:
+            yield Unread("GetObjectRetention", "Unknown")
+        return
+    try:
+        left = any_date(text) - now
+    except (ValueError, OverflowError):
+        yield Unread("HeadObject", "Unknown")
+        return
+    if left <= timedelta():
+        yield Hit("its retention has ended")
+    elif left <= timedelta(days=days):
+        yield Hit(f"its retention ends within {days} days")

@@ -1,0 +1,50 @@
+"""M02: a value of metadata has not the form that the configuration requires."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from auditor.model.finding import Severity
+from auditor.model.object import Head
+from auditor.rules.base import Hit, rule
+from auditor.rules.patterns import Pattern
+
+PREFIX: Final = "x-amz-meta-"
+
+
+def validate(options: Mapping[str, Any]) -> None:
+    patterns = options["patterns"]
+    if not patterns:
+        raise ValueError("patterns must name at least one metadata name with its pattern")
+    for name, text in patterns.items():
+        if name.split() != [name] or name.lower().startswith(PREFIX):
+            raise ValueError(f"patterns must have names of metadata, without spaces and without {PREFIX}")
+        if not isinstance(text, str):
+            raise ValueError("patterns must have a text for each name: a pattern, such as [0-9]+")
+        Pattern.parse(text)
+
+
+@rule(
+    "M02",
+    "metadata-value",
+    Severity.MEDIUM,
+    reads=("head", "config.patterns"),
+    options={"patterns": dict},
+    validate=validate,
+    values=True,
+)
+def check(head: Head, patterns: dict[str, str]) -> Iterator[Hit]:
+    """
+    Why: tools that act on metadata, such as retention or billing, take a mistyped value for none.
+    Flagged: values that the whole pattern of their name in patterns of [rules.M02] does not match, whatever the name's
+        case; one finding names all of them.
+    Not flagged: a name that the object lacks (M01).
+    Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); tags.
+    Fix: copy the object over itself with the right value, and change the program that uploads.
+    """
+    wanted = {name.lower(): text for name, text in patterns.items()}
+    given = ((name.lower(), value) for name, value in head.metadata.items())
+    wrong = {name for name, value in given if name in wanted and not Pattern.parse(wanted[name]).matches(value)}
+    if wrong:
+        yield Hit(f"metadata has another form than required: {', '.join(name for name in wanted if name in wrong)}")

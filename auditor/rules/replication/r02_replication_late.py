@@ -1,0 +1,48 @@
+"""R02: the replication of the object is late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from auditor.model.dates import any_date
+from auditor.model.finding import Severity
+from auditor.model.object import ObjectRef, Unread
+from auditor.rules.base import Hit, rule
+
+MOST_HOURS: Final = 24 * 365
+
+
+def validate(options: Mapping[str, Any]) -> None:
+    if not 0 <= options["hours"] <= MOST_HOURS:
+        raise ValueError(f"hours must be a number from 0 to {MOST_HOURS}")
+
+
+@rule(
+    "R02",
+    "replication-late",
+    Severity.MEDIUM,
+    reads=("ref", "head.replication_status", "now", "config.hours"),
+    options={"hours": int},
+    validate=validate,
+)
+def check(ref: ObjectRef, head_replication_status: str | None, now: datetime, hours: int) -> Iterator[Hit | Unread]:
+    """
+    Why: what is lost meanwhile is lost with its copy; a status that stays PENDING often means a wrong role.
+    Flagged: a replication status of PENDING on an object that is older than hours of [rules.R02] at the beginning of
+        the run.
+    Not flagged: younger objects; FAILED (R01).
+    Blind to: the time at which the replication began; it may be later than the upload. A date that cannot be read
+        leaves the rule undecided.
+    Fix: look at the replication metrics and the role; replicate again with S3 Batch Replication.
+    """
+    if head_replication_status != "PENDING":
+        return
+    try:
+        age = now - any_date(ref.last_modified)
+    except (ValueError, OverflowError):
+        yield Unread("ListObjectsV2", "Unknown")
+        return
+    if age > timedelta(hours=hours):
+        yield Hit(f"its replication is pending for more than {hours} hours")

@@ -1,0 +1,100 @@
+"""The file bucket.json of a run folder: the bucket's facts, and the configuration by which the run judged.
+
+With it a run can be judged again from its folder, without a request to the bucket.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Final, Self
+
+from auditor.model.bucket import BucketFacts
+from auditor.model.fact_json import fact_from_json, fact_to_json
+from auditor.model.json_text import JsonError, items, member_names, parse_object, plain, typed
+from auditor.model.object import Ask
+from auditor.model.target import Target
+from auditor.model.version import VERSION
+from auditor.runs.seal import Link
+
+NAME: Final = "bucket.json"
+FORM: Final = 1
+"""Version of the file's form."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFacts:
+    """The facts of the bucket as one process of the run read them. They hold for the parts from first_part on.
+
+    ask: the calls that the process made for each object, or why it made none.
+    """
+
+    first_part: int
+    facts: BucketFacts
+    ask: Ask
+
+
+def _read(value: Any) -> tuple[ReadFacts, ...]:
+    found = items(value, lambda one: fact_from_json(ReadFacts, one))
+    if not found:
+        raise JsonError("is empty")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketFile:
+    """The content of bucket.json."""
+
+    run: str
+    target: Target
+    now: str
+    """The time at which conditions with a date are judged: the begin of the run that read the facts, in ISO 8601."""
+    ledger: bool
+    """True if the run compared the objects with a ledger."""
+    selected: tuple[str, ...]
+    """IDs of the rules that the run selected, in the order in which it judged them."""
+    configuration: Mapping[str, Any]
+    """The settings that decide on verdicts and findings, in the form of auditor.toml."""
+    read: Annotated[tuple[ReadFacts, ...], _read]
+    """The facts by process: one entry, unless a process that continued the run read other facts than the last one."""
+    auditor: str = VERSION
+    """The version of the auditor that judged."""
+    judged_from: Link | None = None
+    """The run whose facts these are; None if this run read them itself."""
+
+    @property
+    def facts(self) -> BucketFacts:
+        """The facts that were read last."""
+        return self.read[-1].facts
+
+    def at(self, part: int) -> ReadFacts | None:
+        """Return the facts by which the part with this number was judged; None if they were not written."""
+        return next((one for one in reversed(self.read) if one.first_part <= part), None)
+
+    def changed_facts(self) -> list[str]:
+        """Return the names of the facts that differ between the processes of the run."""
+        last = self.facts
+        names = [one.name for one in fields(BucketFacts)]
+        return [name for name in names if any(getattr(one.facts, name) != getattr(last, name) for one in self.read)]
+
+    def resumed(self, facts: BucketFacts, ask: Ask, first_part: int) -> Self:
+        """Return the file for a process that continues the run with the part first_part, and that read these facts."""
+        if (self.facts, self.read[-1].ask) == (facts, ask):
+            return self
+        earlier = (one for one in self.read if one.first_part < first_part)
+        return replace(self, read=(*earlier, ReadFacts(first_part, facts, ask)))
+
+    def to_json(self) -> bytes:
+        value = {"v": FORM, **plain(replace(self, read=())), "read": fact_to_json(self.read)}
+        return json.dumps(value, indent=1, default=str).encode() + b"\n"  # a date in auditor.toml becomes text
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Make a BucketFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
+        value = parse_object(data)
+        if value.pop("v", None) != FORM:
+            raise JsonError(f"is not {FORM}, the only version known", "v")
+        if value.keys() - member_names(cls):
+            raise JsonError("has a member that is not known")
+        return typed(cls, value)

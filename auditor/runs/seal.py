@@ -1,0 +1,99 @@
+"""The file parts.json of a run folder, its seal: the digest of each part and file, and of the previous run's seal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from auditor.model.json_text import JsonError, Size, member_names, parse_object, plain, typed
+
+NAME: Final = "parts.json"
+FILES: Final = ("bucket.json", "state.json", "report.html", "summary.json")
+"""The files of a run folder, besides the parts, whose digests the seal has."""
+_DECODER: Final = json.JSONDecoder()
+_KEY_FIRST: Final = b'{"key":"'
+FORM: Final = 1
+"""Version of the form of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedPart:
+    """One file of a part, as it was written."""
+
+    path: str
+    """The file's path in the run folder."""
+    first: str | None
+    """Key of its first line; None for a finding on the bucket."""
+    last: str | None
+    lines: Size
+    bytes: Size
+    sha256: str
+    """Digest of the file's bytes, in hex."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Another run, and the SHA-256 of its parts.json. sha256: None if that run has none."""
+
+    run: str
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """The content of parts.json."""
+
+    run: str
+    previous: Link | None = None
+    """The latest complete run of the same target when this run began."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each of FILES that the run wrote. summary.json is missing while the run has not ended."""
+    parts: tuple[SealedPart, ...] = ()
+
+    def to_json(self) -> bytes:
+        """Return the seal as JSON, with a line for each part."""
+        value = {"v": FORM, **plain(self)}
+        lines = ",\n".join(map(json.dumps, value.pop("parts")))
+        return f'{json.dumps(value)[:-1]}, "parts": [\n{lines}\n]}}\n'.encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Make a Seal from the JSON that to_json() wrote. Raises JsonError for anything else."""
+        value = parse_object(data)
+        if value.pop("v", None) != FORM:
+            raise JsonError(f"is not {FORM}, the only version known", "v")
+        if value.keys() != member_names(cls):
+            raise JsonError("has other members")
+        return typed(cls, value)
+
+
+def sha256_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def sorted_parts(parts: Iterable[SealedPart]) -> tuple[SealedPart, ...]:
+    """Return the parts in the order of their paths, one for each path: the last one given."""
+    found = {part.path: part for part in parts}
+    return tuple(found[path] for path in sorted(found))
+
+
+def key_of(line: bytes) -> str | None:
+    """Return the key in a line of a part. Raises JsonError if the line is none."""
+    key: Any = parse_object(line, "a line").get("key")
+    if key is not None and not isinstance(key, str):
+        raise JsonError("has a key that is not text", "a line")
+    return key
+
+
+def first_key_of(line: bytes) -> str | None:
+    """Return what key_of() returns. A line that begins with its key is not parsed further, which is quicker."""
+    if line.startswith(_KEY_FIRST):
+        try:
+            key: str = _DECODER.raw_decode(line.decode(), len(_KEY_FIRST) - 1)[0]
+            return key
+        except ValueError as error:  # not UTF-8 either
+            raise JsonError("is not JSON", "a line") from error
+    return key_of(line)

@@ -1,0 +1,98 @@
+"""Apply a change that is only thought of to a bucket's facts and to the facts of its objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, PublicAccessBlock, Semantics
+from auditor.model.object import Acl, ObjectRef, Skipped, Unread
+
+OBJECT_WRITER: Final = "ObjectWriter"
+ALL_ON: Final = PublicAccessBlock(True, True, True, True)
+NOT_IN_FORCE: Final = Skipped("the policy is not in force")
+NO_ACL_COUNTS: Final = Skipped("ACLs would be disabled (BucketOwnerEnforced)")
+COMES_BACK: Final = Skipped("the ACL that would come back was not read")
+MOST_BYTES: Final = 20 * 1024
+"""Largest size of a bucket policy in bytes (Bucket policies, S3 User Guide)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketChange:
+    """A change of a bucket's settings. Default encryption is none, because it changes no object that is there.
+
+    acls: False if ACLs are turned off (BucketOwnerEnforced), True if they are turned on (ObjectWriter), None if the
+    change leaves them as they are. policy: text of the new bucket policy; "" if the policy is deleted, None if it
+    stays. block: True if all four switches of the public access block are turned on, of the bucket or of its account,
+    which have the same effect; False if the bucket's are turned off; None if they stay. requester_pays: True if the
+    requester is to pay. trusted: further entries of the setting `trusted`.
+    """
+
+    acls: bool | None = None
+    policy: str | None = None
+    block: bool | None = None
+    requester_pays: bool = False
+    trusted: frozenset[str] = frozenset()
+
+    @property
+    def nothing(self) -> bool:
+        return self == BucketChange()
+
+    def facts(self, facts: BucketFacts) -> BucketFacts:
+        """Return the bucket's facts under the change."""
+        if self.acls is not None:
+            facts = replace(facts, ownership=self._ownership(facts))
+        if self.policy is not None and self.policy != facts.policy:
+            # S3's word on the new policy is not known; without a policy there is nothing public.
+            facts = replace(facts, policy=self.policy, policy_is_public=NOT_IN_FORCE if self.policy else False)
+        if self.block is not None:
+            facts = replace(facts, public_access_block=ALL_ON if self.block else PublicAccessBlock())
+        if self.requester_pays:
+            facts = replace(facts, request_payer="Requester")
+        return facts
+
+    def _ownership(self, facts: BucketFacts) -> str | Unread | Skipped:
+        if not self.acls:
+            return BUCKET_OWNER_ENFORCED
+        return OBJECT_WRITER if facts.ownership == BUCKET_OWNER_ENFORCED else facts.ownership
+
+    def remarks(self, facts: BucketFacts) -> Iterator[str]:
+        """Yield a sentence for each thing that may keep S3 from accepting the change. facts: before the change."""
+        if self.acls is False and isinstance(facts.acl, Acl):
+            others = {grant.grantee for grant in facts.acl.grants} - {facts.owner}
+            if others:
+                yield (
+                    "S3 refuses to turn ACLs off while the bucket's ACL grants something to others"
+                    " (InvalidBucketAclWithObjectOwnership): remove these grants first"
+                )
+        if not self.policy:
+            return
+        if len(self.policy.encode(errors="replace")) > MOST_BYTES:
+            yield f"S3 refuses a policy of more than {MOST_BYTES:,} bytes"
+        after = self.facts(facts)
+        levels = (after.public_access_block, after.account_public_access_block)
+        if any(isinstance(level, PublicAccessBlock) and level.block_public_policy for level in levels):
+            yield "S3 refuses the policy if it counts it as public, because BlockPublicPolicy is on"
+
+
+class ChangedObjects:
+    """Gives the facts of each object under a change. facts: the bucket's facts before the change."""
+
+    def __init__(self, facts: BucketFacts, change: BucketChange) -> None:
+        after = change.facts(facts)
+        was_off, is_off = facts.ownership == BUCKET_OWNER_ENFORCED, after.ownership == BUCKET_OWNER_ENFORCED
+        self._no_acl_counts = is_off and not was_off
+        self._owner = facts.owner if isinstance(facts.owner, str) else None
+        # S3 answers with the ACL that counts today: with none of the grants that come back.
+        hidden = facts.semantics is not Semantics.CEPH and facts.ignores_public_acls and not after.ignores_public_acls
+        self._acls_come_back = not is_off and (was_off or hidden)
+        self._owners_come_back = was_off and not is_off
+
+    def object(self, ref: ObjectRef, acl: Acl | Unread | Skipped) -> tuple[ObjectRef, Acl | Unread | Skipped]:
+        """Return the listing entry and the ACL of an object under the change."""
+        if self._no_acl_counts:
+            return replace(ref, owner=self._owner), NO_ACL_COUNTS
+        if self._acls_come_back:
+            acl = COMES_BACK
+        return (replace(ref, owner=None), acl) if self._owners_come_back else (ref, acl)

@@ -1,0 +1,214 @@
+"""The comparisons behind the condition operators: of one value of a request with all values of a policy's test."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses
+from operator import eq, ge, gt, le, lt
+from typing import Any, Final
+
+from auditor.verdict.globs import Glob, Sieve, Wild
+from auditor.verdict.networks import Network, parse_address
+from auditor.verdict.variables import Bound
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_NUMBER: Final = re.compile(r"[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,2})?")
+_EPOCH: Final = re.compile(r"-?([0-9]{1,3}|[0-9]{5,60})(\.[0-9]{1,60})?")
+_DATE: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}(-[0-9]{2}(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?)?"
+)
+_COMPACT: Final = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})Z")
+
+
+class Relation(Enum):
+    """The relation that the value of a request needs to one of the policy's values."""
+
+    EQUALS = "equals"
+    LESS = "lessthan"
+    AT_MOST = "lessthanequals"
+    GREATER = "greaterthan"
+    AT_LEAST = "greaterthanequals"
+
+
+_RELATIONS: Final[dict[Relation, Callable[[Any, Any], bool]]] = {
+    Relation.EQUALS: eq,
+    Relation.LESS: lt,
+    Relation.AT_MOST: le,
+    Relation.GREATER: gt,
+    Relation.AT_LEAST: ge,
+}
+
+
+def number(text: str) -> Decimal:
+    """Read an integer or a decimal number. Raises ValueError."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("the value is not a number")
+    return Decimal(text)
+
+
+def date(text: str) -> Decimal:
+    """Read a date of ISO 8601 as W3C restricts it, or seconds since 1970, into seconds since 1970. A date without a
+    time zone is taken as UTC. Raises ValueError; for four digits, too, which are a year or seconds.
+    """
+    if _EPOCH.fullmatch(text):
+        return Decimal(text)
+    if compact := _COMPACT.fullmatch(text):
+        text = "{}-{}-{}T{}:{}:{}Z".format(*compact.groups())
+    if not _DATE.fullmatch(text):
+        raise ValueError("the value is not a date")
+    whole, dot, fraction = text.partition(".")
+    digits = re.match("[0-9]*", fraction)[0] if dot else ""  # type: ignore[index] # always matches
+    try:
+        moment = datetime.fromisoformat(whole + fraction[len(digits) :] if len(whole) != 7 else f"{whole}-01")
+    except ValueError:
+        raise ValueError("the value is not a date") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    since = moment - EPOCH
+    return Decimal(since.days * 86_400 + since.seconds) + Decimal(f"0.{digits or 0}")
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """The value matches one of the patterns. perhaps: patterns whose match is the requester's choice, because he
+    chooses the text of a policy variable.
+    """
+
+    sure: tuple[Glob, ...]
+    perhaps: tuple[Sieve, ...] = ()
+    _literals: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    _others: tuple[Glob, ...] = field(default=(), compare=False, repr=False)
+
+    @classmethod
+    def of(cls, values: Iterable[Bound], *, ignore_case: bool = False, arn: bool = False) -> Patterns:
+        """Make the patterns of values whose variables are bound. arn: True if each is an ARN, whose wildcards stay
+        within one of its six parts. A value that is no ARN matches nothing.
+        """
+        sure: list[Glob] = []
+        perhaps: list[Sieve] = []
+        for value in values:
+            if value.chosen is not None:
+                perhaps.append(value.chosen)
+                continue
+            parts = _arn(value.parts) if arn else value.parts
+            if parts is not None:
+                glob = Glob.of(parts, ignore_case=ignore_case)
+                if value.sure:
+                    sure.append(glob)
+                else:
+                    perhaps.append(Sieve((glob,)))
+        exact = [None if ignore_case else glob.literal for glob in sure]
+        others = tuple(glob for glob, text in zip(sure, exact, strict=True) if text is None)
+        return cls(tuple(sure), tuple(perhaps), frozenset(text for text in exact if text is not None), others)
+
+    def matches(self, value: str) -> bool | None:
+        """Return whether the value matches; None: it does or does not, as the requester likes."""
+        if value in self._literals or any(glob.matches(value) for glob in self._others):
+            return True
+        return None if any(sieve.keeps(value) for sieve in self.perhaps) else False
+
+    def differs(self, value: str) -> bool | None:
+        """Return whether one of the patterns does not match the value; None as above."""
+        if not all(glob.matches(value) for glob in self.sure) or not all(sieve.keeps(value) for sieve in self.perhaps):
+            return True
+        return None if self.perhaps else False
+
+
+def _arn(parts: Sequence[str | Wild]) -> list[str | Wild] | None:
+    """Confine the wildcards of an ARN's first five parts to their part; None if there are fewer than six parts."""
+    within = {Wild.STAR: Wild.STAR_PART, Wild.ANY: Wild.PART}
+    confined: list[str | Wild] = []
+    colons = 0
+    for part in parts:
+        if isinstance(part, str):
+            colons += part.count(":")
+            confined.append(part)
+        else:
+            confined.append(within[part] if colons < 5 else part)
+    return confined if colons >= 5 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The value is a number, or a date, in a relation to one of the limits. dates: True if the limits are seconds since
+    1970.
+    """
+
+    relation: Relation
+    limits: tuple[Decimal, ...]
+    dates: bool = False
+
+    def matches(self, value: str) -> bool:
+        try:
+            read = date(value) if self.dates else number(value)
+        except ValueError:
+            return False
+        related = _RELATIONS[self.relation]
+        return any(related(read, limit) for limit in self.limits)
+
+    def differs(self, value: str) -> bool:
+        """Return whether the value is a number, or a date, that does not equal one of the limits."""
+        try:
+            read = date(value) if self.dates else number(value)
+        except ValueError:
+            return False
+        return any(read != limit for limit in self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """The value is an address of one of the networks. ranges: for each IP version the first and the last addresses of
+    its networks, as numbers in order, without overlap.
+    """
+
+    networks: tuple[Network, ...]
+    ranges: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...] = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, networks: tuple[Network, ...]) -> Networks:
+        four = list(collapse_addresses(network for network in networks if isinstance(network, IPv4Network)))
+        six = list(collapse_addresses(network for network in networks if isinstance(network, IPv6Network)))
+        ranges = [
+            (version, tuple(int(n.network_address) for n in kept), tuple(int(n.broadcast_address) for n in kept))
+            for version, kept in ((4, four), (6, six))
+        ]
+        return cls(networks, tuple(ranges))
+
+    def cuts(self, version: int, first: int, last: int) -> Iterator[int]:
+        """Yield the addresses after `first` and up to `last` at which a network begins, or at which one has ended."""
+        for found, firsts, lasts in self.ranges:
+            if found == version:
+                yield from firsts[bisect_right(firsts, first) : bisect_right(firsts, last)]
+                yield from (end + 1 for end in lasts[bisect_left(lasts, first) : bisect_left(lasts, last)])
+
+    def matches(self, value: str) -> bool:
+        address = parse_address(value)
+        if address is None:
+            return False
+        wanted = int(address)
+        for version, firsts, lasts in self.ranges:
+            if version == address.version:
+                i = bisect_right(firsts, wanted) - 1
+                return i >= 0 and wanted <= lasts[i]
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The outcome depends only on whether the key is absent or present."""
+
+    absent: bool
+    present: bool
+
+    def matches(self, value: str) -> bool:
+        return self.present
+
+
+Comparison = Patterns | Ordered | Networks | Presence

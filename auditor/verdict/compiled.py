@@ -1,0 +1,153 @@
+"""Compile the policies of one bucket, and list its requesters, once for all of its objects."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from auditor.model.access import Reason, ReasonCode
+from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.object import Skipped, Unread
+from auditor.model.policy import Policy, parse
+from auditor.verdict.conditions import ConditionTest, compile_test, key_name
+from auditor.verdict.documents import Document, Keys
+from auditor.verdict.entry import Door, Gate
+from auditor.verdict.identities import Situation
+from auditor.verdict.named import Names
+from auditor.verdict.points import points_of, through_places
+from auditor.verdict.principals import is_account
+from auditor.verdict.public import is_public
+from auditor.verdict.requesters import Requesters, places_of
+from auditor.verdict.resources import KeyClass
+from auditor.verdict.trust import Trust
+from auditor.verdict.ways import DECRYPT
+
+MOST_REMEMBERED: Final = 10_000
+"""Largest number of values of policy variables whose representatives are kept."""
+
+
+class Representatives:
+    """Chooses one of the values of a policy variable that no policy tells apart, so that few classes of keys exist."""
+
+    def __init__(self, keys: Keys, names: Names, own: str | None) -> None:
+        self._keys = keys
+        self._special = {*names.accounts, *names.organizations, own}
+        self._first: dict[tuple[object, ...], str] = {}
+        self._known: dict[tuple[str, str], str] = {}
+
+    def of(self, key: str, value: str) -> str:
+        """Return the value of the key that stands for the given one."""
+        found = self._known.get((key, value))
+        if found is None:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[key, value] = self._first.setdefault(self._signature(key, value), value)
+        return found
+
+    def _signature(self, key: str, value: str) -> tuple[object, ...]:
+        tests = self._keys.listed[self._keys.place_of(key)].tests
+        if value in self._special or any(test.variables for test in tests):
+            return key, value
+        outcomes = (test.outcome((value,)) for test in tests if key_name(test.key) == key)
+        return key, *outcomes, is_account(value), value.startswith("o-"), value.startswith("arn:")
+
+
+class CompiledBucket:
+    """The facts of one bucket, compiled.
+
+    document: the bucket policy. keys: the condition keys of all policies, by index. own_id, own_account: canonical ID
+    and number of the bucket owner's account; None if not known. unread: True if the policy was not read, or is
+    malformed. cut: the reason if RestrictPublicBuckets acts.
+    """
+
+    def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None) -> None:
+        self.facts = facts
+        policy = _policy(facts.policy)
+        self.unread = policy is None
+        policy = policy or Policy()
+        self.own_id = facts.owner if isinstance(facts.owner, str) and facts.owner else None
+        self.own_account = _own_account(facts)
+        keys, self.names = Keys(), Names()
+        self.keys = keys.listed
+        self.document = Document(policy, keys, self.names, start=f"{facts.bucket}/", semantics=facts.semantics)
+        self.cut = _cut(facts, policy)
+        points = points_of(facts, self.own_account, keys, self.names)
+        key_gates = self._key_policies(keys)
+        points += list(through_places(points, list(places_of(self.names, facts.semantics))))
+        gates = {one.place: Gate(one.document) for one in points if one.document is not None}
+        self.gates = [*gates.values(), *key_gates.values()]
+        situation = Situation.of(facts, self.names, self.own_account, now)
+        self.document.coverage.representative = Representatives(keys, self.names, self.own_account).of
+        self.place_of = keys.place_of
+        self.requesters = Requesters(self.keys, situation, trust, [one.place for one in points])
+        absent, headers, only_in = self.requesters.absent()
+        self.door = Door(
+            facts,
+            cut=self.cut is not None,
+            gates=gates,
+            key_gates=key_gates,
+            absent=absent,
+            headers=headers,
+            only_in=only_in,
+        )
+
+    def folders(self, covered: KeyClass) -> tuple[dict[int, tuple[int, int]], dict[int, list[ConditionTest]]]:
+        """Return the tests that stand for the patterns with one policy variable: by the statement's index the key and
+        the test as a set, and by the key's index the tests themselves.
+        """
+        needs: dict[int, tuple[int, int]] = {}
+        tests: dict[int, list[ConditionTest]] = {}
+        for place, key, values, negated in covered.values:
+            operator = "StringNotEquals" if negated else "StringEquals"
+            test = compile_test(operator, key, values, variables=False, semantics=self.facts.semantics)
+            index = self.place_of(key)
+            known = tests.setdefault(index, [])
+            if test not in known:
+                known.append(test)
+            needs[place] = index, 1 << (len(self.keys[index].tests) + known.index(test))
+        return needs, tests
+
+    def _key_policies(self, keys: Keys) -> dict[str, Gate]:
+        """Return the policies of the KMS keys that were read."""
+        policies = self.facts.key_policies
+        if isinstance(policies, Skipped):
+            return {}
+        read = {key: _policy(text) for key, text in policies.items()}
+        return {
+            key: Gate(Document(policy, keys, self.names, start="", ways=DECRYPT), 1)
+            for key, policy in read.items()
+            if policy is not None
+        }
+
+
+def _policy(text: str | Unread | Skipped) -> Policy | None:
+    """Return the parsed policy; None if it was not read, or is malformed."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return parse(text)
+    except ValueError:
+        return None
+
+
+def _own_account(facts: BucketFacts) -> str | None:
+    """Return the number of the bucket owner's account: the caller's, if the caller owns the bucket."""
+    own = isinstance(facts.owner, str) and bool(facts.owner) and facts.own_id == facts.owner
+    return facts.account if own and isinstance(facts.account, str) and is_account(facts.account) else None
+
+
+def _cut(facts: BucketFacts, policy: Policy) -> Reason | None:
+    """Return the reason if RestrictPublicBuckets cuts off those whom the policy lets in."""
+    if not facts.restricts_public_policy or facts.semantics is Semantics.CEPH:
+        return None  # Ceph stores the switch and does not act on it (seen on RGW 16.2)
+    public = facts.policy_is_public
+    if facts.semantics is not Semantics.AWS or not isinstance(public, bool):
+        public = is_public(policy, semantics=facts.semantics)
+    return Reason(ReasonCode.RESTRICT_PUBLIC_BUCKETS, level_of(facts, "restrict_public_buckets")) if public else None
+
+
+def level_of(facts: BucketFacts, switch: str) -> str:
+    """Return the level at which a switch of the public access block is on: "bucket" or "account"."""
+    block = facts.public_access_block
+    on = not isinstance(block, Unread | Skipped) and getattr(block, switch)
+    return "bucket" if on else "account"

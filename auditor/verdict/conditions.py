@@ -1,0 +1,154 @@
+"""The condition operators of IAM: compile a test of a policy, and ask it about the values of a request.
+
+Source: IAM user guide, pages "Condition operators", "Single-valued vs. multivalued context keys" and "Variables and
+tags".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from auditor.model.bucket import Semantics
+from auditor.verdict.comparisons import Comparison, Ordered, Patterns, Presence
+from auditor.verdict.domains import Domain
+from auditor.verdict.operators import OPERATORS, TextForm, as_aws, as_ceph
+from auditor.verdict.variables import Part, bind, keys
+
+
+class Quantifier(Enum):
+    """The treatment of a key with several values."""
+
+    ONE = ""
+    ALL = "forallvalues"
+    ANY = "foranyvalue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionTest:
+    """One test of a statement's Condition: an operator, a key and its values."""
+
+    key: str
+    """The key as the policy writes it; key_name() tells which keys are the same."""
+    operator: str
+    """The operator as the policy writes it."""
+    comparison: Comparison
+    negated: bool = False
+    if_exists: bool = False
+    quantifier: Quantifier = Quantifier.ONE
+    ceph: bool = False
+    """True if Ceph evaluates the test: an absent key meets no negated operator, and a negated operator with several
+    values is met by a value that differs from one of them.
+    """
+    variables: frozenset[str] = frozenset()
+    """The keys of the policy variables in the values, in lower case. A test that has some needs bind()."""
+    _form: TextForm = field(default=TextForm(), repr=False)
+    _values: tuple[tuple[Part, ...], ...] = field(default=(), repr=False)
+
+    @property
+    def multi(self) -> bool:
+        """True for ForAllValues and ForAnyValue."""
+        return self.quantifier is not Quantifier.ONE
+
+    @property
+    def every(self) -> bool:
+        """True if each of several values has to meet the test; False if one is enough."""
+        return self.quantifier is Quantifier.ALL or (self.negated and not self.multi and not self.ceph)
+
+    @property
+    def when_absent(self) -> bool:
+        """The outcome for a request without the key."""
+        if isinstance(self.comparison, Presence):
+            return self.comparison.absent
+        if self.multi and not self.ceph:
+            return self.quantifier is Quantifier.ALL
+        return self.if_exists or (self.quantifier is Quantifier.ALL if self.ceph else self.negated)
+
+    def bind(self, domains: Mapping[str, Domain]) -> ConditionTest:
+        """Return the test for a requester whose keys have these domains, so that his policy variables have their texts.
+        The keys are in lower case; one that is not named is absent. If he chooses a variable's text, a match with it is
+        taken as his choice, whatever else he uses the variable for.
+        """
+        if not self.variables:
+            return self
+        return replace(
+            self, comparison=self._form.compare([bound for value in self._values for bound in bind(value, domains)])
+        )
+
+    def outcome(self, values: Sequence[str] | None) -> bool | None:
+        """Return the outcome for a request with these values of the key; None or no value: the key is absent. The
+        outcome None is the requester's choice, as he chooses the text of a policy variable.
+        """
+        if isinstance(self.comparison, Presence):
+            return self.comparison.present if values else self.comparison.absent
+        if self.multi and not self.ceph:
+            # An empty text counts as no value (IAM user guide, multivalued context keys).
+            values = [value for value in values or () if value]
+        if not values:
+            return self.when_absent
+        each = [self.of_one(value) for value in values]
+        if (not self.every) in each:
+            return not self.every
+        return None if None in each else self.every
+
+    def holds(self, values: Sequence[str] | None) -> bool:
+        """True if a request with these values of the key can meet the test; None or no value: the key is absent."""
+        return self.outcome(values) is not False
+
+    def of_one(self, value: str) -> bool | None:
+        """Return the outcome for one value of a key that is present, as outcome() does."""
+        if self.ceph and self.negated and isinstance(self.comparison, Patterns | Ordered):
+            return self.comparison.differs(value)
+        match = self.comparison.matches(value)
+        return None if match is None else match != self.negated
+
+
+def key_name(key: str) -> str:
+    """Return the key in the form that all its spellings share. Key names are not case sensitive, with one doubt: two
+    tags of an object may differ in case only, so that the names of an object's tags are left as they are.
+    """
+    head, slash, tag = key.partition("/")
+    head = head.lower()
+    return f"{head}{slash}{tag if head.startswith('s3:') else tag.lower()}"
+
+
+def compile_test(
+    operator: str,
+    key: str,
+    values: Sequence[str],
+    *,
+    variables: bool,
+    semantics: Semantics = Semantics.AWS,
+) -> ConditionTest:
+    """Compile one test of a Condition. Names of operators are not case sensitive.
+
+    variables: True if `${key}` in a value is a policy variable, and `${*}`, `${?}` and `${$}` are the characters
+    (Version 2012-10-17). semantics: Ceph differs; see as_ceph(). Raises ValueError if AWS would refuse the test, or if
+    its meaning is not documented: an unknown operator, a value of the wrong form, an ARN of fewer than six parts.
+    """
+    name = operator.lower()
+    quantifier = next((q for q in Quantifier if q.value and name.startswith(f"{q.value}:")), Quantifier.ONE)
+    if quantifier is not Quantifier.ONE:
+        name = name[len(quantifier.value) + 1 :]
+    if_exists = name.endswith("ifexists")
+    name = name.removesuffix("ifexists")
+    known = OPERATORS.get(name)
+    ceph = semantics is Semantics.CEPH
+    if known is None or (name == "null" and (quantifier is not Quantifier.ONE or (if_exists and not ceph))):
+        raise ValueError("the operator is unknown")
+    if not key:
+        raise ValueError("the operator has no key")
+    comparison, parts = (as_ceph if ceph else as_aws)(name, values, variables=variables)
+    return ConditionTest(
+        key=key,
+        operator=operator,
+        comparison=comparison,
+        negated=known.negated,
+        if_exists=if_exists,
+        quantifier=quantifier,
+        ceph=ceph,
+        variables=frozenset().union(*map(keys, parts)),
+        _form=known.form,
+        _values=parts,
+    )

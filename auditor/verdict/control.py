@@ -1,0 +1,129 @@
+"""Find who may do things to a bucket that no verdict of an object shows: change its policy, write, delete, list.
+
+Each action is judged like the reading of an object: the statements that cover the action are taken as statements on
+reading, and the engine says who gets in. Parties, conditions, Denies and trusted entries therefore count as they do
+for objects.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from auditor.model.access import ObjectAccess
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
+from auditor.model.object import Skipped, Unread
+from auditor.model.policy import Policy, Statement
+from auditor.verdict.engine import AccessEngine
+from auditor.verdict.object_facts import EncryptionFacts, views
+from auditor.verdict.resources import cover_of
+from auditor.verdict.trust import Trust
+from auditor.verdict.ways import ways_of
+
+OF_BUCKET: Final = frozenset(
+    {
+        "s3:DeleteBucket",
+        "s3:DeleteBucketPolicy",
+        "s3:ListBucket",
+        "s3:ListBucketVersions",
+        "s3:PutBucketAcl",
+        "s3:PutBucketOwnershipControls",
+        "s3:PutBucketPolicy",
+        "s3:PutBucketPublicAccessBlock",
+        "s3:PutBucketVersioning",
+        "s3:PutLifecycleConfiguration",
+        "s3:PutReplicationConfiguration",
+    }
+)
+"""Actions whose resource is the bucket."""
+OF_OBJECTS: Final = frozenset(
+    {"s3:BypassGovernanceRetention", "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:GetObject", "s3:PutObject"}
+)
+"""Actions whose resource is an object."""
+
+_CHOSEN: Final = re.compile(r"s3:(?:x-amz-|requestobjecttag|object-lock-|prefix$|delimiter$|max-keys$)", re.IGNORECASE)
+"""Condition keys whose value the requester chooses in his request."""
+_NO_ACL: Final = Skipped("the policy alone is judged")
+
+Control = Mapping[str, ObjectAccess]
+"""The access by each action, by the action's name."""
+
+
+def control_of(facts: BucketFacts, trust: Trust, now: datetime | None) -> Control | Unread | Skipped:
+    """Return who may use each action by the bucket policy; the fact in its place if the policy was not read. An action
+    on objects counts if it is allowed for some keys.
+    """
+    policy = facts.parsed_policy
+    if not isinstance(policy, Policy):
+        return policy
+    known: dict[tuple[int, ...], ObjectAccess] = {}
+    found: dict[str, ObjectAccess] = {}
+    for action in sorted(OF_BUCKET | OF_OBJECTS):
+        covering = tuple(
+            place
+            for place, statement in enumerate(policy.statements)
+            if ways_of(statement.actions, (action,), negated=statement.not_action)
+            and _covers(statement, action, facts.bucket, policy.variables)
+            and not (_chosen(statement) and not statement.allows)  # the requester avoids such a Deny
+        )
+        if covering not in known:
+            known[covering] = _access(facts, policy, [policy.statements[place] for place in covering], trust, now)
+        found[action] = known[covering]
+    return found
+
+
+def _covers(statement: Statement, action: str, bucket: str, variables: bool) -> bool:
+    """True if the statement counts: an Allow that covers some resource of the action, or a Deny that covers all."""
+    covers = [cover_of(text, variables) for text in statement.resources]
+    if action in OF_BUCKET:
+        some = any(cover.matches(bucket) for cover in covers)
+        every = any(cover.sure and cover.matches(bucket) for cover in covers)
+    else:
+        some = any(cover.may_match_after(f"{bucket}/") for cover in covers)
+        every = any(cover.sure and cover.matches_all_after(f"{bucket}/") for cover in covers)
+    if statement.not_resource:
+        some, every = not every, not some
+    return some if statement.allows else every
+
+
+def _chosen(statement: Statement) -> bool:
+    return any(_CHOSEN.match(key) for _, key, _ in statement.conditions)
+
+
+def _access(
+    facts: BucketFacts, policy: Policy, statements: Sequence[Statement], trust: Trust, now: datetime | None
+) -> ObjectAccess:
+    """Return the access to an object of the bucket's owner under a policy of these statements, taken as on reading."""
+    document = {
+        "Version": "2012-10-17" if policy.variables else "2008-10-17",
+        "Statement": [_on_reading(statement) for statement in statements],
+    }
+    judged = replace(facts, policy=json.dumps(document), ownership=BUCKET_OWNER_ENFORCED)
+    engine = AccessEngine(judged, trust, now)
+    acls, cause = views(_NO_ACL, None, judged)
+    return engine.access(engine.class_of(""), acls, EncryptionFacts(), latest=True, cause=cause)
+
+
+def _on_reading(statement: Statement) -> dict[str, Any]:
+    conditions: dict[str, dict[str, list[str]]] = {}
+    for operator, key, values in statement.conditions:
+        if not _CHOSEN.match(key):
+            conditions.setdefault(operator, {})[key] = list(values)
+    return {
+        "Effect": "Allow" if statement.allows else "Deny",
+        "NotPrincipal" if statement.not_principal else "Principal": _principals(statement.principals),
+        "Action": "s3:GetObject",
+        "Resource": "*",
+        "Condition": conditions,
+    }
+
+
+def _principals(principals: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for kind, value in principals:
+        found.setdefault(kind, []).append(value)
+    return found

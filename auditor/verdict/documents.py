@@ -1,0 +1,231 @@
+"""Compile a policy: each statement with the parties, ways, keys and tests on which it depends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.model.bucket import Semantics
+from auditor.model.policy import Policy, Statement
+from auditor.verdict.conditions import ConditionTest, compile_test, key_name
+from auditor.verdict.identities import HEADERS, PLACE_KEYS
+from auditor.verdict.named import SOURCE_KEYS, Names
+from auditor.verdict.principals import PrincipalSet
+from auditor.verdict.resources import KeyClass, KeyCoverage
+from auditor.verdict.search import Needs
+from auditor.verdict.ways import WAYS, ways_of
+from auditor.verdict.wildcard import variables_of
+
+_SERVICE_KEYS: Final = SOURCE_KEYS | {
+    "aws:principalisawsservice",
+    "aws:principalservicename",
+    "aws:principalservicenameslist",
+}
+CONNECTION: Final = "aws:securetransport"
+CONNECTION_KEYS: Final = frozenset({CONNECTION, "s3:tlsversion"})
+"""Two keys of one connection: their tests are tests of one key."""
+
+MOST_OF_CAUSE: Final = 256
+"""Largest number of characters of a key or principal that a reason names."""
+
+_DATES: Final = frozenset({"aws:currenttime", "aws:epochtime"})
+
+
+@dataclass(slots=True)
+class Key:
+    """A condition key with its tests in all policies. name: its one spelling. spelled: as a policy first writes it.
+
+    A key without tests stands for one question whose answer no key tells alone: true or false. variables: the policy
+    variables on which it depends; empty if nobody can know it.
+    """
+
+    name: str
+    spelled: str
+    tests: list[ConditionTest]
+    variables: frozenset[str] = frozenset()
+    negated: bool = False
+    """True for the question if NotResource covers the object: without a variable's text, it does."""
+
+    @property
+    def of_place(self) -> bool:
+        return self.name in PLACE_KEYS or not PLACE_KEYS.isdisjoint(self.depends_on)
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        """The policy variables in the values of its tests."""
+        return self.variables.union(*(test.variables for test in self.tests))
+
+    @property
+    def is_header(self) -> bool:
+        return self.name in HEADERS
+
+    @property
+    def header(self) -> str:
+        """The usual spelling of a key that stands for a header."""
+        return HEADERS.get(self.name, self.spelled)
+
+
+class Keys:
+    """All condition keys of the policies of one bucket, by index."""
+
+    def __init__(self) -> None:
+        self.listed: list[Key] = []
+        self._places: dict[str, int] = {}
+        self._questions: dict[tuple[tuple[str, ...], bool], int] = {}
+
+    def needs(self, test: ConditionTest) -> tuple[int, int]:
+        """Return the index of the test's key and the test as a set."""
+        place = self.place_of(test.key)
+        tests = self.listed[place].tests
+        if test not in tests:
+            tests.append(test)
+        return place, 1 << tests.index(test)
+
+    def question(self, cause: str) -> int:
+        """Return the index of a new key that stands for one question, which nobody can answer."""
+        return self._add(Key(f"?{len(self.listed)}", cause[:MOST_OF_CAUSE], []))
+
+    def place_of(self, key: str) -> int:
+        """Return the index of a condition key, which need not have a test yet."""
+        name = key_name(key)
+        name = CONNECTION if name in CONNECTION_KEYS else name
+        if name not in self._places:
+            self._places[name] = self._add(Key(name, key[:MOST_OF_CAUSE], []))
+        return self._places[name]
+
+    def covers(self, resources: tuple[str, ...], *, negated: bool, variables: bool) -> int:
+        """Return the index of the key for the question if resources cover the object. Statements with equal resources
+        share it.
+        """
+        question = (resources, negated)
+        if question not in self._questions:
+            found = variables_of(resources) if variables else frozenset()
+            key = Key(f"?{len(self.listed)}", min(found, default="Resource")[:MOST_OF_CAUSE], [], found, negated)
+            self._questions[question] = self._add(key)
+            for name in found:
+                self.place_of(name)
+        return self._questions[question]
+
+    def _add(self, key: Key) -> int:
+        self.listed.append(key)
+        return len(self.listed) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clause:
+    """One compiled statement. name: its Sid or index, for reasons. needs: the tests that must be true. who, what: the
+    keys that stand for the questions if Principal or Resource are for the party or the object, where that is not known.
+    """
+
+    name: str
+    allows: bool
+    ways: int
+    principals: PrincipalSet
+    needs: Needs
+    who: int
+    what: int
+    conditional: bool
+    for_services: bool
+    """True if a condition asks for a service or its source."""
+    dated: Needs = ()
+    """The tests on the date."""
+    until: str | None = None
+    """The date until which an Allow holds."""
+
+
+class Document:
+    """A compiled policy: of the bucket, of an access point or of a KMS key."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        keys: Keys,
+        names: Names,
+        *,
+        start: str,
+        ways: tuple[str, ...] = WAYS,
+        whole_arns: bool = False,
+        semantics: Semantics = Semantics.AWS,
+    ) -> None:
+        self.clauses: list[Clause] = []
+        resources: list[tuple[bool, tuple[str, ...]]] = []
+        for name, statement in zip(policy.names, policy.statements, strict=True):
+            covered = ways_of(statement.actions, ways, negated=statement.not_action)
+            if not covered:
+                continue
+            clause = _compile(name, statement, covered, keys, names, policy.variables, semantics)
+            self.clauses.append(clause)
+            resources.append((statement.not_resource, resources_of(statement, policy.variables, semantics)))
+        self.coverage = KeyCoverage(resources, start, variables=policy.variables, whole_arns=whole_arns)
+
+    def class_of(self, key: str) -> KeyClass:
+        return self.coverage.class_of(key)
+
+    def clauses_of(
+        self, covered: KeyClass, folders: Mapping[int, tuple[int, int]] | None = None
+    ) -> list[tuple[Clause, Needs]]:
+        """Return the statements that cover the keys of a class, each with its needs there. folders: the test
+        that a statement needs in place of its question, by the statement's index.
+        """
+        found: list[tuple[Clause, Needs]] = []
+        for place, clause in enumerate(self.clauses):
+            if covered.surely >> place & 1:
+                found.append((clause, clause.needs))
+            elif covered.perhaps >> place & 1:
+                need = (folders or {}).get(place, (clause.what, 1))
+                found.append((clause, _with(clause.needs, need)))
+        return found
+
+
+def _with(needs: Needs, need: tuple[int, int]) -> Needs:
+    joined = dict(needs)
+    joined[need[0]] = joined.get(need[0], 0) | need[1]
+    return tuple(joined.items())
+
+
+def resources_of(statement: Statement, variables: bool, semantics: Semantics) -> tuple[str, ...]:
+    """Return the resources of a statement. Ceph does not expand `${*}`, `${?}` and `${$}`: they count as unknown."""
+    if semantics is not Semantics.CEPH or not variables:
+        return statement.resources
+    return tuple(re.sub(r"\$\{[*?$]\}", "${ceph:escape}", text) for text in statement.resources)
+
+
+def _compile(
+    name: str, statement: Statement, ways: int, keys: Keys, names: Names, variables: bool, semantics: Semantics
+) -> Clause:
+    principals = PrincipalSet(statement.principals, negated=statement.not_principal, semantics=semantics)
+    names.add_principals(principals.named)
+    needs: dict[int, int] = {}
+    dated: dict[int, int] = {}
+    until: list[str] = []
+    kinds: set[str] = set()
+    for operator, key, values in statement.conditions:
+        kinds.add(key_name(key))
+        try:
+            test = compile_test(operator, key, values, variables=variables, semantics=semantics)
+        except ValueError:
+            needs[keys.question(key or operator)] = 1
+            continue
+        names.add_test(key, () if operator.lower() == "null" else values)
+        place, bit = keys.needs(test)
+        needs[place] = needs.get(place, 0) | bit
+        if key_name(key) in _DATES:
+            dated[place] = dated.get(place, 0) | bit
+            if "lessthan" in operator.lower():
+                until += values
+    spelled = ", ".join(text for _, text in statement.principals)
+    return Clause(
+        name,
+        statement.allows,
+        ways,
+        principals,
+        tuple(needs.items()),
+        keys.question(spelled[:100]),
+        keys.covers(resources_of(statement, variables, semantics), negated=statement.not_resource, variables=variables),
+        bool(statement.conditions),
+        not kinds.isdisjoint(_SERVICE_KEYS),
+        tuple(dated.items()),
+        max(until, default=None),
+    )

@@ -1,0 +1,50 @@
+"""Patterns of Resource with one policy variable, such as home/${aws:username}/*: the values that reach an object.
+
+For one object such a pattern is a condition on the variable's key: it has to be one of these values.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple, Self
+
+from auditor.verdict.wildcard import Wildcard
+
+MOST_VALUES: Final = 24
+"""Largest number of values of one pattern for one object; beyond them the variable counts as any text."""
+
+_VARIABLE: Final = re.compile(r"\$\{\s*([^\s,'{}*?$]+)\s*\}")
+
+
+class FolderPattern(NamedTuple):
+    """A pattern of Resource with one variable. key: its condition key in small letters. start: the literal text before
+    it. rest: the pattern after it.
+    """
+
+    key: str
+    start: str
+    rest: Wildcard
+
+    @classmethod
+    def of(cls, pattern: str) -> Self | None:
+        """Return the parsed pattern; None for one without a variable, with several, or with a wildcard before it."""
+        found = list(_VARIABLE.finditer(pattern))
+        if len(found) != 1 or pattern.count("${") != 1:
+            return None
+        start, rest = pattern[: found[0].start()], pattern[found[0].end() :]
+        if re.search(r"[*?]", start):
+            return None
+        return cls(found[0][1].lower(), start, Wildcard.of(rest))
+
+    def values(self, path: str) -> tuple[str, ...] | None:
+        """Return the variable's values with which the pattern matches the path; None if these are too many."""
+        if not path.startswith(self.start):
+            return ()
+        text = path[len(self.start) :]
+        found: list[str] = []
+        for end in range(1, len(text) + 1):
+            if self.rest.matches(text[end:]):
+                found.append(text[:end])
+                if len(found) > MOST_VALUES:
+                    return None
+        return tuple(found)

@@ -1,0 +1,290 @@
+"""Sets of texts as patterns, and the exact answer to the question which of several sets one text can be in at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+MOST_STATES: Final = 20_000
+"""Largest number of states of the product of all patterns: memberships() gives up after them."""
+MOST_STEPS: Final = 400_000
+"""Largest number of single steps of one pattern by one character: memberships() gives up after them."""
+
+DIGITS: Final = "0123456789"
+_SPARE: Final = "xyzwvutsrqponmlkjihgfedcba-_. XYZWVUTSRQPONMLKJIHGFEDCBA/@+=,!~"
+
+
+class TooComplexError(Exception):
+    """The conditions have more combinations than can be tried."""
+
+
+class Wild(Enum):
+    """A place of a pattern that takes more than one character."""
+
+    ANY = "?"
+    """Any one character."""
+    PART = "?:"
+    """Any one character but a colon."""
+    DIGIT = "#"
+    """One of the ten ASCII digits."""
+    STAR = "*"
+    """Any text."""
+    STAR_PART = "*:"
+    """Any text without a colon."""
+
+
+_STARS: Final = {Wild.STAR: Wild.ANY, Wild.STAR_PART: Wild.PART}
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A pattern that has to match a whole text.
+
+    A position of the pattern is a number: so many of its tokens are behind it. A set of positions is an int, whose bit
+    i stands for position i.
+    """
+
+    tokens: tuple[str | Wild, ...]
+    """Each takes one character: a str takes one of its characters."""
+    loops: tuple[Wild | None, ...]
+    """For each position the characters that a star there takes, Wild.ANY or Wild.PART; None without a star."""
+    _masks: Mapping[str, int] = field(compare=False, repr=False)
+    _any: int = field(compare=False, repr=False)
+    _part: int = field(compare=False, repr=False)
+    _digit: int = field(compare=False, repr=False)
+    _stay: int = field(compare=False, repr=False)
+    _stay_part: int = field(compare=False, repr=False)
+    _ahead: int = field(compare=False, repr=False)
+    """The positions with a star that matches whatever an earlier position matches."""
+    begin: str = field(compare=False, repr=False)
+    """The literal text with which all matches begin; "" if case does not count."""
+
+    @classmethod
+    def of(cls, parts: Sequence[str | Wild], *, ignore_case: bool = False) -> Glob:
+        """Make the pattern of literal texts and wildcards. ignore_case: True if the literal texts match in any case."""
+        tokens: list[str | Wild] = []
+        loops: list[Wild | None] = [None]
+        for part in parts:
+            if isinstance(part, str):
+                tokens += [_cases(char) if ignore_case else char for char in part]
+                loops += [None] * len(part)
+            elif part in _STARS:
+                loops[-1] = Wild.ANY if Wild.ANY in (loops[-1], _STARS[part]) else Wild.PART
+            else:
+                tokens.append(part)
+                loops.append(None)
+        masks: dict[str, int] = {}
+        for i, token in enumerate(tokens):
+            if isinstance(token, str):
+                for char in token:
+                    masks[char] = masks.get(char, 0) | 1 << i
+        wild = {kind: sum(1 << i for i, token in enumerate(tokens) if token is kind) for kind in Wild}
+        stay = {kind: sum(1 << i for i, loop in enumerate(loops) if loop is kind) for kind in Wild}
+        # Before a star without colons no wildcard may take one: then all positions that are reached together have
+        # passed equally many colons.
+        takes = (i for i in range(len(loops)) if loops[i] is Wild.ANY or (i and tokens[i - 1] is Wild.ANY))
+        colons = next(takes, len(loops))
+        return cls(
+            tuple(tokens),
+            tuple(loops),
+            masks,
+            wild[Wild.ANY],
+            wild[Wild.PART],
+            wild[Wild.DIGIT],
+            stay[Wild.ANY],
+            stay[Wild.PART],
+            stay[Wild.ANY] | stay[Wild.PART] & ((1 << colons) - 1),
+            "".join(_literals(tokens, loops)),
+        )
+
+    def step(self, positions: int, char: str) -> int:
+        """Return the positions after one more character."""
+        taken, stay = self._masks.get(char, 0) | self._any, self._stay
+        if char != ":":
+            taken |= self._part
+            stay |= self._stay_part
+        if self._digit and char in DIGITS:
+            taken |= self._digit
+        return self.prune((positions & taken) << 1 | positions & stay)
+
+    def prune(self, positions: int) -> int:
+        """Drop the positions that match nothing more than a later one: all before the last such star."""
+        star = (positions & self._ahead).bit_length()
+        return positions >> star - 1 << star - 1 if star else positions
+
+    def accepts(self, positions: int) -> bool:
+        return bool(positions >> len(self.tokens) & 1)
+
+    def accepts_all(self, positions: int) -> bool:
+        """True if the pattern matches whatever follows."""
+        return self.accepts(positions) and self.loops[-1] is Wild.ANY
+
+    def after(self, text: str) -> int:
+        """Return the positions after a text with which a longer one begins."""
+        begun = len(self.begin)
+        if not text.startswith(self.begin):
+            return 1 << len(text) if self.begin.startswith(text) else 0
+        positions = self.prune(1 << begun)
+        for char in text[begun:] if begun else text:
+            positions = self.step(positions, char)
+            if not positions:
+                break
+        return positions
+
+    def matches(self, text: str) -> bool:
+        return self.accepts(self.after(text))
+
+    @property
+    def literal(self) -> str | None:
+        """The only text that the pattern matches, in lower case if case does not count; None if there are more."""
+        return None if any(self.loops) else self.head if len(self.head) == len(self.tokens) else None
+
+    @property
+    def head(self) -> str:
+        """The literal text with which all matches begin, up to the first wildcard; in lower case, if case does not
+        count.
+        """
+        taken = ""
+        for token, loop in zip(self.tokens, self.loops, strict=False):
+            if loop is not None or not isinstance(token, str):
+                break
+            taken += token[0]
+        return taken
+
+    def awaited(self, positions: int) -> Iterator[str | Wild]:
+        """Yield the tokens and the stars that decide about the next character."""
+        while positions:
+            i = (positions & -positions).bit_length() - 1
+            positions &= positions - 1
+            if i < len(self.tokens):
+                yield self.tokens[i]
+            loop = self.loops[i]
+            if loop is not None:
+                yield loop
+
+
+def _literals(tokens: Sequence[str | Wild], loops: Sequence[Wild | None]) -> Iterator[str]:
+    """Yield the characters with which every match begins."""
+    for token, loop in zip(tokens, loops, strict=False):
+        if loop is not None or isinstance(token, Wild) or len(token) > 1:
+            return
+        yield token
+
+
+def _cases(char: str) -> str:
+    """Return the character in all its cases, the lower case first."""
+    return "".join(dict.fromkeys(case for case in (char.lower(), char.upper(), char) if len(case) == 1)) or char
+
+
+# ---- several sets at once
+
+_State = tuple[tuple[tuple[int, int], ...] | None, ...]
+
+
+class Sieve(NamedTuple):
+    """The texts that are asked about: those that one of `only` matches and none of `never`."""
+
+    only: tuple[Glob, ...]
+    never: tuple[Glob, ...] = ()
+
+    def keeps(self, text: str) -> bool:
+        return any(glob.matches(text) for glob in self.only) and not any(glob.matches(text) for glob in self.never)
+
+
+def memberships(sets: Sequence[tuple[Glob, ...]], sieve: Sieve) -> dict[tuple[bool, ...], str]:
+    """Return each combination of memberships that some text of the sieve has, with the shortest such text. A text is in
+    a set if one of the set's patterns matches it. Raises TooComplexError if the product of all patterns is too large.
+    """
+    product = _Product((sieve.only, sieve.never, *sets))
+    found: dict[tuple[bool, ...], str] = {}
+    begin = _common_begin([glob.begin for glob in sieve.only])
+    first = product.start(begin)
+    seen, waiting = {first}, deque([(first, begin)])
+    while waiting:
+        state, text = waiting.popleft()
+        only, never, *inside = product.accepted(state)
+        if only and not never:
+            found.setdefault(tuple(inside), text)
+            if len(found) == 1 << len(sets):
+                break
+        for char in product.alphabet(state):
+            following = product.step(state, char)
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append((following, text + char))
+                if len(seen) > MOST_STATES:
+                    raise TooComplexError
+    return found
+
+
+def _common_begin(texts: Sequence[str]) -> str:
+    first, last = min(texts, default=""), max(texts, default="")
+    return first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+
+
+class _Product:
+    """All patterns side by side. A state has for each set the positions of its patterns that can still match, or None
+    if the set takes whatever follows.
+    """
+
+    def __init__(self, sets: Sequence[tuple[Glob, ...]]) -> None:
+        self._sets = sets
+        self._steps = 0
+
+    def start(self, text: str) -> _State:
+        """Return the state after a text with which all texts of the sieve begin."""
+        return tuple(
+            self._settle(globs, ((i, glob.after(text)) for i, glob in enumerate(globs))) for globs in self._sets
+        )
+
+    def _settle(
+        self, globs: tuple[Glob, ...], entries: Iterator[tuple[int, int]]
+    ) -> tuple[tuple[int, int], ...] | None:
+        kept = tuple(entry for entry in entries if entry[1])
+        return None if any(globs[i].accepts_all(positions) for i, positions in kept) else kept
+
+    def step(self, state: _State, char: str) -> _State | None:
+        """Return the state after one more character; None if no text that goes on so passes the sieve."""
+        following = []
+        for globs, entries in zip(self._sets, state, strict=True):
+            if entries:
+                self._steps += len(entries)
+                entries = self._settle(globs, ((i, globs[i].step(positions, char)) for i, positions in entries))
+            following.append(entries)
+            if len(following) == 2 and (following[0] == () or following[1] is None):
+                return None
+        if self._steps > MOST_STEPS:
+            raise TooComplexError
+        return tuple(following)
+
+    def accepted(self, state: _State) -> list[bool]:
+        return [
+            entries is None or any(globs[i].accepts(positions) for i, positions in entries)
+            for globs, entries in zip(self._sets, state, strict=True)
+        ]
+
+    def alphabet(self, state: _State) -> list[str]:
+        """Return one character of each kind that the state tells apart."""
+        named: set[str] = set()
+        wild: set[Wild] = set()
+        for globs, entries in zip(self._sets, state, strict=True):
+            for i, positions in entries or ():
+                for token in globs[i].awaited(positions):
+                    if isinstance(token, str):
+                        named.update(token)
+                    else:
+                        wild.add(token)
+        if Wild.PART in wild:
+            named.add(":")
+        if Wild.DIGIT in wild:
+            named.update([digit for digit in DIGITS if digit not in named][:1])
+        return [*sorted(named), _spare(named)]
+
+
+def _spare(named: set[str]) -> str:
+    """Return a character that is neither named, nor a digit, nor a colon."""
+    more = (chr(code) for code in range(0xE000, 0x10FFFF))
+    return next(char for source in (_SPARE, more) for char in source if char not in named)

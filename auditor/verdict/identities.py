@@ -1,0 +1,223 @@
+"""The values that each condition key has in the requests of a party from a place.
+
+Sources: IAM user guide, "AWS global condition context keys"; service authorization reference of S3 and KMS.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from auditor.model.access import AudienceKind
+from auditor.model.bucket import BucketFacts, Semantics
+from auditor.verdict.domains import ABSENT, UNKNOWN, Addresses, Domain, FixedValues, Numbers, Texts
+from auditor.verdict.named import Names
+from auditor.verdict.networks import NOT_PUBLIC, Network
+from auditor.verdict.persons import PERSONS, SOURCES, Frame, type_of, user_id
+from auditor.verdict.places import Place
+from auditor.verdict.principals import ANY_SERVICE, Party
+from auditor.verdict.ways import VERSION_WAYS, WRITE_ACP
+
+_FREE: Final = Texts(may_be_absent=True)
+_TRUTH: Final = Texts(only=("true", "false"), may_be_absent=True)
+_AGE: Final = Numbers(highest=10**9, may_be_absent=True)
+HEADERS: Final = {"aws:referer": "aws:Referer", "aws:useragent": "aws:UserAgent"}
+"""The keys that a requester sets by a header, each with its usual spelling."""
+
+PLACE_KEYS: Final = frozenset(
+    {
+        "aws:sourceip",
+        "aws:vpcsourceip",
+        "aws:sourcevpc",
+        "aws:sourcevpce",
+        "s3:dataaccesspointarn",
+        "s3:dataaccesspointaccount",
+        "s3:accesspointnetworkorigin",
+    }
+)
+"""The keys whose values depend on the place. The others depend on the party, or on neither."""
+
+_ANYBODYS: Final[dict[str, Domain]] = {
+    "aws:securetransport": Texts(only=("true", "false")),
+    "s3:tlsversion": Texts(only=("1.2", "1.3"), may_be_absent=True),
+    "aws:referer": _FREE,
+    "aws:useragent": _FREE,
+    "s3:versionid": Texts(),
+    "aws:viaawsservice": FixedValues(("false",)),
+    **dict.fromkeys(("aws:calledvia", "aws:calledviafirst", "aws:calledvialast"), ABSENT),
+    **dict.fromkeys(("s3:prefix", "s3:delimiter", "s3:max-keys"), ABSENT),  # of listings only
+}
+CONNECTIONS: Final[tuple[dict[str, Domain], ...]] = (
+    {"aws:securetransport": FixedValues(("true",)), "s3:tlsversion": FixedValues(("1.3",))},
+    {"aws:securetransport": FixedValues(("true",)), "s3:tlsversion": FixedValues(("1.2",))},
+    {"aws:securetransport": FixedValues(("false",)), "s3:tlsversion": ABSENT},
+)
+"""The connections of which a requester chooses one."""
+
+_OF_WRITES: Final = re.compile(r"s3:x-amz-(acl|grant-.*)")
+
+
+_OF_UPLOADS: Final = re.compile(
+    r"s3:(x-amz-(server-side-encryption.*|storage-class|copy-source|metadata-directive|website-.*|object-ownership)"
+    r"|object-lock-.*|requestobjecttag(keys|/.*))"
+)
+
+
+def ways_with(key: str) -> int | None:
+    """Return the ways whose requests can have the key; None for a key that does not depend on the way."""
+    if key == "s3:versionid":
+        return VERSION_WAYS
+    if _OF_WRITES.fullmatch(key):
+        return WRITE_ACP
+    return 0 if _OF_UPLOADS.fullmatch(key.lower()) else None
+
+
+_SIGNERS: Final[dict[str, Domain]] = {
+    "s3:authtype": Texts(only=("REST-HEADER", "REST-QUERY-STRING", "POST")),
+    "s3:signatureversion": Texts(only=("AWS4-HMAC-SHA256", "AWS")),
+    "s3:signatureage": Numbers(highest=10**9),
+}
+_PERSONAL: Final[dict[str, Domain]] = {
+    "aws:username": _FREE,
+    "aws:sourceidentity": _FREE,
+    "aws:federatedprovider": _FREE,
+    "aws:multifactorauthpresent": _TRUTH,
+    "aws:multifactorauthage": _AGE,
+}
+_OF_SERVICES: Final = frozenset({"aws:principalservicename", "aws:principalservicenameslist"})
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The facts that the values of keys depend on. own: number of the bucket owner's account. now: the moment of the
+    judgement. Each is None if it is not known.
+    """
+
+    names: Names
+    own: str | None
+    region: str | None
+    now: datetime | None
+    semantics: Semantics = Semantics.AWS
+
+    @classmethod
+    def of(cls, facts: BucketFacts, names: Names, own: str | None, now: datetime | None) -> Situation:
+        return cls(
+            names, own, facts.region if isinstance(facts.region, str) and facts.region else None, now, facts.semantics
+        )
+
+    @property
+    def frame(self) -> Frame:
+        return Frame(self.names, self.own, self.partition)
+
+    @property
+    def partition(self) -> str:
+        region = self.region or ""
+        return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
+
+    # ---- what neither party nor place changes
+
+    def common(self, key: str) -> Domain | None:
+        """Return the domain of a key that is the same for all requests; None for another key."""
+        if key in _ANYBODYS:
+            return _ANYBODYS[key]
+        if ways_with(key) is not None:
+            return _FREE
+        match key:
+            case "aws:currenttime":
+                return FixedValues((self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),)) if self.now else UNKNOWN
+            case "aws:epochtime":
+                return FixedValues((str(int(self.now.timestamp())),)) if self.now else UNKNOWN
+            case "aws:requestedregion":
+                return FixedValues((self.region,)) if self.region else UNKNOWN
+            case "s3:resourceaccount" | "aws:resourceaccount":
+                return FixedValues((self.own,)) if self.own else UNKNOWN
+            case "kms:viaservice":
+                domain = "amazonaws.com.cn" if self.partition == "aws-cn" else "amazonaws.com"
+                return FixedValues((f"s3.{self.region}.{domain}",)) if self.region else UNKNOWN
+        return None
+
+    # ---- the party
+
+    def of_party(self, key: str, party: Party) -> Domain:
+        """Return the domain of a key that does not depend on the place."""
+        found = self.common(key)
+        if found is not None:
+            return found
+        if key in SOURCES:
+            return SOURCES[key](self.frame, party) if party.service else ABSENT
+        return self._of_service(key, party) or self._of_signer(key, party)
+
+    def _of_service(self, key: str, party: Party) -> Domain | None:
+        if key in _OF_SERVICES and party.service == ANY_SERVICE:
+            return Texts(never=tuple(one.service for one in self.names.services if one.service))
+        if key in _OF_SERVICES:
+            return FixedValues((party.service,)) if party.service else ABSENT
+        if key == "aws:principalisawsservice":
+            return FixedValues(("true" if party.service else "false",))
+        return None
+
+    def _of_signer(self, key: str, party: Party) -> Domain:
+        if key in _SIGNERS:
+            return _SIGNERS[key] if party.signed else ABSENT
+        if key == "aws:principaltype":
+            return type_of(party)
+        if key == "aws:userid":
+            return user_id(self.frame, party)
+        person = party.signed and not party.service
+        if key.startswith("aws:principaltag/"):
+            return _FREE if person else ABSENT
+        if key in _PERSONAL:
+            return _PERSONAL[key] if person else ABSENT
+        if key in PERSONS:
+            return PERSONS[key](self.frame, party) if person else ABSENT
+        return UNKNOWN
+
+    # ---- the place
+
+    def of_place(self, key: str, place: Place, party: Party) -> Domain:
+        """Return the domain of one of PLACE_KEYS."""
+        match key:
+            case "aws:sourceip":
+                return self._address(place, party)
+            case "aws:vpcsourceip":
+                return Addresses() if place.private else ABSENT
+            case "aws:sourcevpc":
+                return _named_or_own(place.private, place.vpc, "vpc-?*", self.names.vpcs)
+            case "aws:sourcevpce":
+                return _named_or_own(place.private, place.vpc_endpoint, "vpce-?*", self.names.vpc_endpoints)
+        if place.point is None:
+            return ABSENT
+        if key == "s3:dataaccesspointarn":
+            # An ARN has six parts; the wildcards of the pattern stay within one.
+            return Texts(only=(place.point,), never=(*self._other_points(place), "*:*:*:*:*:*:*"))
+        if key == "s3:dataaccesspointaccount":
+            if place.point_account:
+                return FixedValues((place.point_account,))
+            never = (*self.names.point_accounts, *((self.own,) if self.own else ()))
+            return Texts(only=("############",), never=never)
+        if place.kind is AudienceKind.ACCESS_POINT and place.own_point:
+            return FixedValues(("Internet",))
+        return Texts(only=("Internet", "VPC"))
+
+    def _other_points(self, place: Place) -> tuple[str, ...]:
+        """Return the access points that the policies name, of which an unnamed one is none."""
+        if place.kind is AudienceKind.ACCESS_POINT or place.point in self.names.points:
+            return ()
+        own = (f"arn:*:s3:*:{self.own}:*",) if self.own and place.point_account is None else ()
+        return (*self.names.points, *own)
+
+    def _address(self, place: Place, party: Party) -> Domain:
+        if place.private:
+            return ABSENT
+        named: list[Network] = [*self.names.networks]
+        if place.network is not None:
+            return Addresses(only=(place.network,), never=self.names.inner_networks.get(place.network, ()))
+        return Addresses(never=(*named, *NOT_PUBLIC), may_be_absent=party.service is not None)
+
+
+def _named_or_own(private: bool, name: str | None, own: str, named: dict[str, None]) -> Domain:
+    if not private:
+        return ABSENT
+    return FixedValues((name,)) if name is not None else Texts(only=(own,), never=tuple(named))

@@ -1,0 +1,142 @@
+"""Collect the names in a policy: accounts, organizations, sources, networks, VPCs and access points.
+
+Each name stands for a party or a place of its own. All the others have none of these names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from auditor.model.access import AudienceKind
+from auditor.verdict.conditions import key_name
+from auditor.verdict.networks import Network, is_broad, parse_network, wider_than
+from auditor.verdict.principals import Party, is_account, is_fixed, party_of
+
+_UNIQUE_ID: Final = re.compile(r"(A[A-Z]{3}[A-Z0-9]{4,})(:.*)?")
+SOURCE_KEYS: Final = frozenset(
+    {"aws:sourcearn", "aws:sourceaccount", "aws:sourceowner", "aws:sourceorgid", "aws:sourceorgpaths"}
+)
+POINT_KEYS: Final = frozenset({"s3:dataaccesspointarn", "s3:dataaccesspointaccount", "s3:accesspointnetworkorigin"})
+
+
+@dataclass
+class Names:
+    """The names in the policies of one bucket. parties: the principals that Principal or a condition names."""
+
+    parties: dict[Party, None] = field(default_factory=dict)
+    accounts: dict[str, None] = field(default_factory=dict)
+    organizations: dict[str, None] = field(default_factory=dict)
+    sources: dict[str, None] = field(default_factory=dict)
+    unique_ids: dict[str, None] = field(default_factory=dict)
+    networks: dict[Network, None] = field(default_factory=dict)
+    vpcs: dict[str, None] = field(default_factory=dict)
+    vpc_endpoints: dict[str, None] = field(default_factory=dict)
+    points: dict[str, None] = field(default_factory=dict)
+    point_accounts: dict[str, None] = field(default_factory=dict)
+    any_point: bool = False
+    """True if a value stands for access points of several accounts."""
+    keys: set[str] = field(default_factory=set)
+    """The condition keys that occur, in small letters."""
+
+    @property
+    def arns(self) -> list[str]:
+        return [party.arn for party in self.parties if party.arn is not None]
+
+    @property
+    def services(self) -> list[Party]:
+        return [party for party in self.parties if party.service is not None]
+
+    @cached_property
+    def inner_networks(self) -> dict[Network, tuple[Network, ...]]:
+        """The named networks within each named network. Ask for them once all names are known."""
+        lengths = {network.prefixlen for network in self.networks}
+        found: dict[Network, list[Network]] = {}
+        for network in self.networks:
+            for wider in wider_than(network, lengths):
+                if wider in self.networks:
+                    found.setdefault(wider, []).append(network)
+        return {wider: tuple(inner) for wider, inner in found.items()}
+
+    def add_principals(self, parties: Iterable[Party]) -> None:
+        for party in parties:
+            self._add_party(party)
+
+    def add_test(self, key: str, values: Iterable[str]) -> None:
+        """Note the names in the values of one test."""
+        name = key_name(key)
+        self.keys.add(name)
+        for value in values:
+            self._add_value(name, value)
+
+    def _add_party(self, party: Party) -> None:
+        if party.account is not None and is_account(party.account):
+            self.accounts[party.account] = None
+        self.parties[party] = None
+
+    def _add_value(self, key: str, value: str) -> None:
+        if key == "aws:userid" and (found := _UNIQUE_ID.fullmatch(value)):
+            self.unique_ids[found[1]] = None
+        elif key in ("aws:principalaccount", "kms:calleraccount", "aws:userid"):
+            self._add_account(value)
+        elif key == "aws:principalarn":
+            self._add_arn(value)
+        elif key in ("aws:principalservicename", "aws:principalservicenameslist"):
+            if is_fixed(value):
+                self._add_party(Party(AudienceKind.SERVICE, value, service=value))
+        elif key in SOURCE_KEYS:
+            if value.strip("*"):
+                self.sources[value] = None
+        else:
+            self._add_place(key, value)
+
+    def _add_place(self, key: str, value: str) -> None:
+        fixed = is_fixed(value)
+        match key:
+            case "aws:principalorgid" | "aws:principalorgpaths":
+                organization = value.partition("/")[0]
+                if organization and is_fixed(organization):
+                    self.organizations[organization] = None
+            case "aws:sourceip":
+                self._add_network(value)
+            case "aws:sourcevpc" if fixed:
+                self.vpcs[value] = None
+            case "aws:sourcevpce" if fixed:
+                self.vpc_endpoints[value] = None
+            case "s3:dataaccesspointarn":
+                parts = value.split(":", 5)
+                self._add_point(self.points, value, parts[4] if len(parts) == 6 else "*")
+            case "s3:dataaccesspointaccount":
+                self._add_point(self.point_accounts, value, value)
+
+    def _add_point(self, named: dict[str, None], value: str, account: str) -> None:
+        if is_account(account):
+            named[value] = None
+            self._add_account(account)
+        else:
+            self.any_point = True
+
+    def _add_account(self, value: str) -> None:
+        if is_account(value):
+            self._add_party(Party(AudienceKind.ACCOUNT, value, account=value))
+
+    def _add_arn(self, value: str) -> None:
+        parts = value.split(":", 5)
+        if len(parts) < 6 or not is_account(parts[4]):
+            return
+        pattern = Party(AudienceKind.ACCOUNT, value, account=parts[4], arn_pattern=value)
+        party = party_of("AWS", value)
+        if party is None:
+            self._add_account(parts[4])
+        self._add_party(party or pattern)
+
+    def _add_network(self, value: str) -> None:
+        try:
+            network = parse_network(value)
+        except ValueError:
+            return
+        if not is_broad(network):
+            self.networks[network] = None

@@ -1,0 +1,74 @@
+"""Networks of IP addresses: their text, and those of the internet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+_CIDR: Final = re.compile(r"[0-9A-Fa-f:.]{2,45}(/[0-9]{1,3})?")
+
+
+def parse_network(text: str) -> Network:
+    """Read a network in CIDR notation, or one address. Bits behind the prefix do not count: 203.0.113.7/24 is
+    203.0.113.0/24. Raises ValueError.
+    """
+    if not _CIDR.fullmatch(text):
+        raise ValueError("the value is not a network in CIDR notation")
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError("the value is not a network in CIDR notation") from None
+
+
+def parse_address(text: str) -> Address | None:
+    """Read an address; None if the text is none."""
+    if len(text) > 45 or not _CIDR.fullmatch(text):
+        return None
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def _networks(*texts: str) -> tuple[Network, ...]:
+    return tuple(parse_network(text) for text in texts)
+
+
+EVERY_ADDRESS: Final = _networks("0.0.0.0/0", "::/0")
+NOT_PUBLIC: Final = _networks(
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "224.0.0.0/3",
+    "::/3",
+    "4000::/2",
+    "8000::/1",
+)
+"""The addresses from which no request of the internet comes. The networks for examples in documents are not among them,
+because a policy that names one means it.
+"""
+
+
+def is_broad(network: Network) -> bool:
+    """True if S3 holds a policy that allows this network public: it is broader than /8, or /32 for IPv6."""
+    return network.prefixlen < (8 if network.version == 4 else 32)
+
+
+def address_text(version: int, number: int) -> str:
+    return str(IPv4Address(number) if version == 4 else IPv6Address(number))
+
+
+def wider_than(network: Network, lengths: Iterable[int]) -> Iterator[Network]:
+    """Return the networks of shorter prefixes that contain this one. lengths: the prefix lengths that are asked for."""
+    for length in lengths:
+        if length < network.prefixlen:
+            yield network.supernet(new_prefix=length)

@@ -1,0 +1,167 @@
+"""The values of the condition keys that tell who sends a request: principals, and services with their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts
+from auditor.verdict.named import Names
+from auditor.verdict.principals import Party, is_account, is_fixed, role_of, role_of_session
+from auditor.verdict.trust import Arn
+
+
+class Frame(NamedTuple):
+    """The facts on which these values depend. own: number of the bucket owner's account; None if it is not known."""
+
+    names: Names
+    own: str | None
+    partition: str
+
+
+def type_of(party: Party) -> Domain:
+    if not party.signed:
+        return FixedValues(("Anonymous",))
+    if party.service:
+        return ABSENT
+    arn = Arn.parse(party.arn) if party.arn else None
+    kind = arn.resource.partition("/")[0] if arn else ""
+    found = {"user": "User", "role": "AssumedRole", "assumed-role": "AssumedRole"}.get(kind)
+    return FixedValues((found,)) if found else Texts(only=("Account", "User", "FederatedUser", "AssumedRole"))
+
+
+def user_id(frame: Frame, party: Party) -> Domain:
+    if not party.signed:
+        return FixedValues(("anonymous",))
+    if party.service:
+        return ABSENT
+    if party.unique_id:
+        return Texts(only=(party.unique_id, f"{party.unique_id}:*"))
+    unique_ids = () if party.free else tuple(frame.names.unique_ids)
+    named = [text for one in unique_ids for text in (one, f"{one}:*")]
+    return Texts(only=("A*", "############"), never=(*named, *_not_his(frame, party)))
+
+
+def _not_his(frame: Frame, party: Party) -> list[str]:
+    """Return the accounts to which the party does not belong: the bucket owner's, and the named ones unless his own
+    account is not known.
+    """
+    accounts = [] if party.unique_id or party.free else [*frame.names.accounts]
+    if frame.own and frame.own not in accounts:
+        accounts.append(frame.own)
+    return [account for account in accounts if account != home_of(party)]
+
+
+def home_of(party: Party) -> str | None:
+    """Return the number of the party's account, or that of an identity provider."""
+    text = party.provider or ""
+    return party.account or (_account_in(text) if text.count(":") >= 5 else None)
+
+
+def _account(frame: Frame, party: Party) -> Domain:
+    home = home_of(party)
+    if home and is_account(home):
+        return FixedValues((home,))
+    return Texts(only=("############",), never=tuple(_not_his(frame, party)))
+
+
+def _arn(frame: Frame, party: Party) -> Domain:
+    if party.arn:
+        return _of_session(frame, party.arn) or FixedValues((party.arn,))
+    home = home_of(party)
+    inner = [arn for arn in frame.names.arns if ":iam:" in arn and _account_in(arn) == home]
+    if party.arn_pattern:
+        return Texts(only=(party.arn_pattern,), never=tuple(inner))
+    start = f"arn:{frame.partition}"
+    account = home or "############"
+    kinds = ("iam::{}:root", "iam::{}:user/?*", "iam::{}:role/?*", "sts::{}:federated-user/?*")
+    never = [f"{start}:*::{one}:*" for one in _not_his(frame, party)] if not home else []
+    never.append("*:*:*:*:*:*:*")  # an ARN has six parts
+    if home:
+        patterns = [one.arn_pattern for one in frame.names.parties if one.arn_pattern]
+        never += [text for text in (*inner, *patterns) if _account_in(text) == home]
+    return Texts(only=tuple(f"{start}:{kind.format(account)}" for kind in kinds), never=tuple(never))
+
+
+def _of_session(frame: Frame, text: str) -> Domain | None:
+    """Return the ARNs of a session's role, which may have a path; None for the ARN of another principal."""
+    role = role_of_session(text)
+    if role is None:
+        return None
+    account, name = role.split("/")
+    named = [one for one in frame.names.arns if role_of(one) == role]
+    start = f"arn:{text.split(':')[1]}:iam::{account}:role/"
+    return Texts(only=(f"{start}{name}", f"{start}*/{name}", *named))
+
+
+def _account_in(arn: str) -> str:
+    return arn.split(":", 5)[4]
+
+
+def _organization(frame: Frame, party: Party) -> Domain:
+    if party.organization:
+        return FixedValues((party.organization,))
+    never = () if party.free else tuple(frame.names.organizations)
+    return Texts(only=("o-*",), never=never, may_be_absent=True)
+
+
+def _paths(frame: Frame, party: Party) -> Domain:
+    if party.organization:
+        return Texts(only=(f"{party.organization}/*",))
+    never = () if party.free else tuple(f"{one}/*" for one in frame.names.organizations)
+    return Texts(only=("o-*/*",), never=never, may_be_absent=True)
+
+
+def _source_arn(frame: Frame, party: Party) -> Domain:
+    if party.source is not None and party.source.startswith("arn:"):
+        fixed = (one for one in frame.names.sources if one.startswith("arn:") and is_fixed(one))
+        return Texts(only=(party.source,), never=tuple(one for one in fixed if one != party.source))
+    never = () if party.free else tuple(one for one in frame.names.sources if one.startswith("arn:"))
+    only: tuple[str, ...] = ("arn:*",)
+    if party.source is not None and is_account(party.source):
+        only = (f"arn:*:*:*:{party.source}:*", "arn:*:s3:::*")
+    return Texts(only=only, never=never, may_be_absent=True)
+
+
+def _source_account(frame: Frame, party: Party) -> Domain:
+    if party.source is None:
+        never = [] if party.free else [one for one in frame.names.sources if is_account(one)]
+        return Texts(only=("############",), never=(*never, *([frame.own] if frame.own else [])), may_be_absent=True)
+    if is_account(party.source):
+        return FixedValues((party.source,))
+    parts = party.source.split(":", 5)
+    if len(parts) == 6 and is_account(parts[4]):
+        return FixedValues((parts[4],))
+    return Texts(only=("############",), may_be_absent=True)
+
+
+def _source_organization(frame: Frame, party: Party) -> Domain:
+    if party.source and party.source.startswith("o-"):
+        return FixedValues((party.source.partition("/")[0],))
+    never = () if party.source or party.free else tuple(one for one in frame.names.sources if one.startswith("o-"))
+    return Texts(only=("o-*",), never=never, may_be_absent=True)
+
+
+def _source_paths(frame: Frame, party: Party) -> Domain:
+    if party.source and party.source.startswith("o-"):
+        return Texts(only=(f"{party.source.partition('/')[0]}/*",), many=True)
+    return Texts(only=("o-*/*",), may_be_absent=True, many=True)
+
+
+SOURCES: Final[dict[str, Callable[[Frame, Party], Domain]]] = {
+    "aws:sourcearn": _source_arn,
+    "aws:sourceaccount": _source_account,
+    "aws:sourceowner": _source_account,
+    "aws:sourceorgid": _source_organization,
+    "aws:sourceorgpaths": _source_paths,
+}
+"""The keys of a service's source. Other requests do not have them."""
+
+PERSONS: Final[dict[str, Callable[[Frame, Party], Domain]]] = {
+    "aws:principalarn": _arn,
+    "aws:principalaccount": _account,
+    "kms:calleraccount": _account,
+    "aws:principalorgid": _organization,
+    "aws:principalorgpaths": _paths,
+}
+"""The keys of a principal. Unsigned requests and services do not have them."""

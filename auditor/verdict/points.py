@@ -1,0 +1,134 @@
+"""The access points of a bucket, as places from which requests come, each with its own policy.
+
+They matter only if a statement asks for the access point of a request: a requester of another account whom the bucket
+policy lets in anyway needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final, NamedTuple
+
+from auditor.model.access import AudienceKind
+from auditor.model.bucket import AccessPoint, BucketFacts, Semantics
+from auditor.model.object import Unread
+from auditor.model.policy import Policy, parse
+from auditor.verdict.documents import Document, Keys
+from auditor.verdict.named import POINT_KEYS, Names
+from auditor.verdict.places import INTERNET, Doubt, Place
+from auditor.verdict.principals import is_account
+from auditor.verdict.public import is_public
+
+MOST_PAIRS: Final = 64
+"""Largest number of pairs of an access point and a named place that are tried one by one: for the bucket owner's
+access points, and for those of others.
+"""
+
+
+class PointOfBucket(NamedTuple):
+    """One access point of the bucket. document: its policy; None if it was not read, or is malformed."""
+
+    place: Place
+    document: Document | None
+
+
+def points_of(facts: BucketFacts, own: str | None, keys: Keys, names: Names) -> list[PointOfBucket]:
+    """Return the access points that statements can ask for. own: number of the bucket owner's account, if known."""
+    if names.keys.isdisjoint(POINT_KEYS):
+        return []
+    found = [PointOfBucket(place, None) for place in _named(names, own, read=isinstance(facts.access_points, tuple))]
+    points = facts.access_points
+    if isinstance(points, tuple):
+        found += [_read(point, keys, names) for point in points]
+    else:
+        text = f"arn:*:s3:*:{own or '############'}:accesspoint/*"
+        found.append(PointOfBucket(Place(point=text, point_account=own, own_point=True, doubt=Doubt.OWN_POINTS), None))
+        unnamed = [f"arn:*:s3:*:{account}:accesspoint/*" for account in names.point_accounts if own is None]
+        for text in (*names.points, *unnamed):
+            account = _account(text)
+            if account is not None and (own is None or account == own):
+                place = Place(point=text, point_account=account, own_point=True, doubt=Doubt.OWN_POINTS)
+                found.append(PointOfBucket(place, None))
+    return found
+
+
+def _named(names: Names, own: str | None, *, read: bool) -> Iterator[Place]:
+    """Return the access points of other accounts: those that the policy names, and one that a stranger makes."""
+    anywhere = "arn:*:s3:*:############:accesspoint/*"
+    for text in names.points:
+        account = _account(text)
+        if account is not None and account != own:
+            yield Place(AudienceKind.ACCESS_POINT, text, point=text, point_account=account)
+    for account in names.point_accounts:
+        if account != own:
+            text = f"arn:*:s3:*:{account}:accesspoint/*"
+            yield Place(AudienceKind.ACCESS_POINT, text, point=text, point_account=account)
+    # A value that names no account holds for an access point of any account.
+    sure = names.any_point or (read and "s3:accesspointnetworkorigin" not in names.keys)
+    doubt = None if sure else Doubt.FOREIGN_POINTS
+    yield Place(point=anywhere, own_point=True, doubt=doubt)
+
+
+def through_places(points: Sequence[PointOfBucket], places: Sequence[Place]) -> Iterator[PointOfBucket]:
+    """Return the access points once more for each named place from which requests come to them. places: the named
+    places, and a VPC of the requester's own.
+    """
+    elsewhere = [there for there in places if there != INTERNET]
+    for own in (True, False):
+        some = (one for one in points if _is_own(one) == own)
+        pairs = ((one, there) for one in some for there in elsewhere)
+        for one, there in islice(pairs, MOST_PAIRS):
+            point = one.place
+            if point.private and (there.network is not None or there.vpc not in (None, point.vpc)):
+                continue  # it takes requests from its VPC only
+            yield one._replace(
+                place=replace(
+                    point,
+                    kind=point.kind or there.kind,
+                    name=point.name or there.name,
+                    private=there.private,
+                    network=there.network,
+                    vpc=point.vpc or there.vpc,
+                    vpc_endpoint=there.vpc_endpoint,
+                    via=None if own or point.kind is None else there.text,
+                )
+            )
+
+
+def _is_own(one: PointOfBucket) -> bool:
+    """True for an access point of the bucket's own account, read or not."""
+    return one.document is not None or one.place.doubt is Doubt.OWN_POINTS
+
+
+def _account(text: str) -> str | None:
+    parts = text.split(":", 5)
+    return parts[4] if len(parts) == 6 and is_account(parts[4]) else None
+
+
+def _read(point: AccessPoint, keys: Keys, names: Names) -> PointOfBucket:
+    policy: Policy | None = None
+    if isinstance(point.policy, str):
+        try:
+            policy = parse(point.policy)
+        except ValueError:
+            policy = None
+    place = Place(
+        AudienceKind.ACCESS_POINT,
+        point.arn,
+        private=point.vpc is not None,
+        vpc=point.vpc,
+        point=point.arn,
+        point_account=point.account,
+        own_point=point.vpc is None,
+        doubt=Doubt.OWN_POINTS if policy is None else None,
+    )
+    if policy is None:
+        return PointOfBucket(place, None)
+    block = point.public_access_block
+    restricted = not isinstance(block, Unread) and block.restrict_public_buckets
+    public = point.policy_is_public if isinstance(point.policy_is_public, bool) else None
+    if restricted and (is_public(policy, semantics=Semantics.AWS) if public is None else public):
+        policy = Policy()  # only its own account gets in
+    return PointOfBucket(place, Document(policy, keys, names, start=f"{point.arn}/object/", whole_arns=True))

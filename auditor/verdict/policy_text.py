@@ -1,0 +1,128 @@
+"""Find the lines of a bucket policy's statements in its text, and the place of an error in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from json import JSONDecodeError
+from typing import Any, Final
+
+from auditor.model.policy import parse
+from auditor.verdict.wildcard import Wildcard
+
+_DECODER: Final = json.JSONDecoder()
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+
+
+class PolicyTextError(ValueError):
+    """The text is no bucket policy. Its words name the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementLines:
+    """The place of one statement in the text of a policy: its first and its last line, from 1. name: the statement's
+    name in reasons (Policy.names).
+    """
+
+    name: str
+    first: int
+    last: int
+
+
+def check_policy(text: str) -> None:
+    """Raise PolicyTextError, whose text names the line, unless the text is a bucket policy."""
+    try:
+        document = json.loads(text)
+    except JSONDecodeError as error:
+        raise PolicyTextError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise PolicyTextError("it is not JSON, or nested too deep") from error
+    try:
+        parse(text)
+    except ValueError as error:
+        raise PolicyTextError(f"{_place(text, document)}{error}") from error
+
+
+def _place(text: str, document: Any) -> str:
+    """Return the words for the place of the first statement that is wrong by itself; "" if none is."""
+    try:
+        found = list(_statements(text))
+    except (ValueError, RecursionError):
+        return ""
+    version = document.get("Version", "2008-10-17") if isinstance(document, dict) else None
+    for number, (statement, start, _) in enumerate(found, 1):
+        try:
+            parse(json.dumps({"Version": version, "Statement": [statement]}))
+        except ValueError:
+            return f"line {_line(text, start)}, statement {number}: "
+    return ""
+
+
+def statement_lines(text: str) -> list[StatementLines]:
+    """Return the lines of each statement, in order. text: a policy that check_policy() accepts, or ""."""
+    if not text:
+        return []
+    return [
+        StatementLines(name, _line(text, start), _line(text, end - 1))
+        for name, (_, start, end) in zip(parse(text).names, _statements(text), strict=True)
+    ]
+
+
+def statements_of_others(text: str, bucket: str) -> list[str]:
+    """Return the names of the statements that name no resource of this bucket. S3 refuses a policy that has one. text:
+    a policy that check_policy() accepts, or "".
+    """
+    policy = parse(text)
+    return [
+        name
+        for name, statement in zip(policy.names, policy.statements, strict=True)
+        if not statement.not_resource and not any(_of_bucket(resource, bucket) for resource in statement.resources)
+    ]
+
+
+def _of_bucket(resource: str, bucket: str) -> bool:
+    """True if the resource may be the bucket, or an object of it."""
+    path = resource.split(":", 5)[-1] if resource.startswith("arn:") else resource
+    named, _, _ = path.partition("/")
+    return Wildcard.of(named).matches(bucket)
+
+
+def _line(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def _statements(text: str) -> Iterator[tuple[Any, int, int]]:
+    """Yield each statement with the offsets of its beginning and its end. Raises ValueError."""
+    at = _skip(text, _skip(text, 0) + 1)
+    while text[at] != "}":
+        name, at = _DECODER.raw_decode(text, at)
+        at = _skip(text, _skip(text, at) + 1)
+        if name != "Statement":
+            _, at = _DECODER.raw_decode(text, at)
+        elif text[at] == "[":
+            at = _skip(text, at + 1)
+            while text[at] != "]":
+                start = at
+                value, at = _DECODER.raw_decode(text, at)
+                yield value, start, at
+                at = _comma(text, at)
+            at += 1
+        else:
+            start = at
+            value, at = _DECODER.raw_decode(text, at)
+            yield value, start, at
+        at = _comma(text, at)
+
+
+def _skip(text: str, at: int) -> int:
+    """Return the offset of the next character from `at` on that is no blank."""
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
+
+
+def _comma(text: str, at: int) -> int:
+    """Return the offset of the next value or bracket."""
+    at = _skip(text, at)
+    return _skip(text, at + 1) if text[at : at + 1] == "," else at

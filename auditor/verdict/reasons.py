@@ -1,0 +1,81 @@
+"""Say why an object is open, hidden or closed: the grants, statements and settings that made the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from auditor.model.access import Reason, ReasonCode, Verdict
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, Semantics
+from auditor.model.object import Skipped, Unread
+from auditor.verdict.compiled import CompiledBucket, level_of
+from auditor.verdict.entry import Case
+from auditor.verdict.worlds import World
+
+if TYPE_CHECKING:
+    from auditor.verdict.engine import Result
+
+MOST_REASONS: Final = 10
+"""Largest number of reasons of one object."""
+
+_ASSUMED: Final = (ReasonCode.ACL_UNREAD, ReasonCode.POLICY_UNREAD, ReasonCode.OWNER_UNKNOWN)
+"""Reasons of ways in that only an assumption opens. An object that is open without it does not name them."""
+
+
+class Explainer:
+    """Finds the reasons of verdicts that are known."""
+
+    def __init__(self, bucket: CompiledBucket) -> None:
+        self._bucket = bucket
+        self._facts = bucket.facts
+
+    def reasons(self, verdict: Verdict, results: Sequence[Result], worlds: Sequence[World], case: Case) -> list[Reason]:
+        """Return the reasons of the verdict, those that open first."""
+        found: dict[Reason, None] = {}
+        for result in results:
+            found.update(dict.fromkeys(one for one in result.opens if one.code not in _ASSUMED))
+        if verdict is Verdict.MASKED:
+            for result, world in zip(results, worlds, strict=True):
+                found.update(dict.fromkeys(self._hiding(result, world, case)))
+        elif verdict is not Verdict.EXPOSED:
+            found.update(dict.fromkeys(self._closing(worlds, case)))
+        if verdict in (Verdict.PRIVATE, Verdict.MASKED):
+            trusted = dict.fromkeys(entry for result in results for entry in result.trusted)
+            found.update(dict.fromkeys(Reason(ReasonCode.TRUSTED, entry) for entry in trusted))
+        return list(found)
+
+    def _hiding(self, result: Result, world: World, case: Case) -> Iterator[Reason]:
+        """Return the grants and statements that would open the object, and what hides it."""
+        for _, ways_in in result.potential:
+            yield from (way.reason for way in ways_in)
+        for one, ways_in in result.potential:
+            for clause in self._bucket.door.closing(one, world, case):
+                yield Reason(ReasonCode.POLICY_DENY, clause.name)
+            codes = {way.reason.code for way in ways_in}
+            if self._facts.ignores_public_acls and ReasonCode.ACL_GRANT in codes:
+                yield Reason(ReasonCode.IGNORE_PUBLIC_ACLS, level_of(self._facts, "ignore_public_acls"))
+            if self._bucket.cut is not None and ReasonCode.POLICY_ALLOW in codes:
+                yield self._bucket.cut
+            if case.key.customer:
+                yield Reason(ReasonCode.CUSTOMER_KEY)
+            if case.key.kms is not None:
+                yield self._key(case.key.kms)
+            if self._bucket.door.pays and not one.party.signed:
+                yield Reason(ReasonCode.REQUESTER_PAYS)
+
+    def _key(self, key: str) -> Reason:
+        policies = self._facts.key_policies
+        unread = not isinstance(policies, Skipped) and isinstance(policies.get(key), Unread)
+        return Reason(ReasonCode.KMS_KEY_UNREAD if unread else ReasonCode.KMS_KEY, key or None)
+
+    def _closing(self, worlds: Sequence[World], case: Case) -> Iterator[Reason]:
+        """Return what closes the object for good."""
+        if self._facts.ownership == BUCKET_OWNER_ENFORCED:
+            yield Reason(ReasonCode.ACLS_DISABLED)
+        foreign = self._facts.semantics is not Semantics.CEPH
+        foreign = foreign and not any(self._bucket.door.policy_reaches(world) for world in worlds)
+        for clause, _ in case.covered:
+            if clause.allows and foreign:
+                yield Reason(ReasonCode.NOT_BUCKET_OWNED, clause.name)
+            if clause.allows and self._bucket.requesters.has_ended(clause.dated):
+                yield Reason(ReasonCode.ENDED, clause.name)

@@ -1,0 +1,155 @@
+"""Find the statements of a policy whose Resource covers an object's key. Most policies cover every object alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from auditor.verdict.folders import FolderPattern
+from auditor.verdict.wildcard import Wildcard
+
+_EVERY_OBJECT: Final = Wildcard.of("*")
+
+
+class FolderValues(NamedTuple):
+    """The values of a policy variable with which a statement covers a key. place: the statement's index. key: the
+    variable's condition key. negated: True for NotResource, which the values keep from covering it.
+    """
+
+    place: int
+    key: str
+    values: tuple[str, ...]
+    negated: bool
+
+
+class KeyClass(NamedTuple):
+    """The statements that cover a key. Both are sets of statements: bit i stands for the statement with index i.
+
+    surely: those that cover the key. perhaps: those that cover it only for some requesters, because of a policy
+    variable, or whose Resource is not an ARN of an object that S3 knows.
+    """
+
+    surely: int
+    perhaps: int
+    values: tuple[FolderValues, ...] = ()
+    """For statements of `perhaps`: the values of a policy variable with which they cover the key."""
+
+
+class _KeyedStatement(NamedTuple):
+    """A statement that covers some keys only. covers: the patterns of Resource; if negated, those of NotResource.
+    place: the statement's index.
+    """
+
+    covers: tuple[Wildcard, ...]
+    negated: bool
+    place: int
+    folders: tuple[FolderPattern | None, ...]
+    """The covers that have one policy variable."""
+
+    def covers_key(self, path: str) -> bool | None:
+        """Return True, False, or None if the statement covers the key only perhaps. path: BUCKET/KEY."""
+        doubtful = False
+        for cover in self.covers:
+            if cover.matches(path):
+                if cover.sure:
+                    return not self.negated
+                doubtful = True
+        return None if doubtful else self.negated
+
+    def values(self, path: str) -> FolderValues | None:
+        """Return the values of a policy variable with which the statement covers the path; None if its patterns have
+        several variables, or if the values are too many.
+        """
+        keys: set[str] = set()
+        values: list[str] = []
+        for cover, folder in zip(self.covers, self.folders, strict=True):
+            if not cover.matches(path):
+                continue
+            found = folder.values(path) if folder is not None else None
+            if folder is None or found is None:
+                return None
+            keys.add(folder.key)
+            values += found
+        return (
+            FolderValues(self.place, keys.pop(), tuple(sorted(set(values))), self.negated) if len(keys) == 1 else None
+        )
+
+
+class KeyCoverage:
+    """The resources of a policy's statements, prepared for many keys. A resource of a statement is a pair (negated,
+    patterns). start: the text before the key in a resource: BUCKET/, or the ARN of an access point and /object/.
+    whole_arns: True to compare whole ARNs.
+    """
+
+    def __init__(
+        self,
+        resources: Sequence[tuple[bool, Sequence[str]]],
+        start: str,
+        *,
+        variables: bool,
+        whole_arns: bool = False,
+    ) -> None:
+        self._start = start
+        self._always = 0
+        self._keyed: list[_KeyedStatement] = []
+        for place, (negated, texts) in enumerate(resources):
+            cover = partial(Wildcard.of, variables=variables) if whole_arns else partial(cover_of, variables=variables)
+            covers = [(one, text) for text in texts if (one := cover(text)).may_match_after(start)]
+            folders = tuple(
+                FolderPattern.of(text.split(":", 5)[-1]) if variables and not whole_arns else None for _, text in covers
+            )
+            self._add(_KeyedStatement(tuple(one for one, _ in covers), negated, place, folders))
+        self._plain = KeyClass(self._always, 0)
+        self.representative: Callable[[str, str], str] = lambda key, value: value
+        """Returns the same value for values of a key that no policy tells apart."""
+
+    def class_of(self, key: str) -> KeyClass:
+        """Return the statements that cover the key."""
+        if not self._keyed:
+            return self._plain
+        path = self._start + key
+        surely, perhaps, _ = self._plain
+        values: list[FolderValues] = []
+        for keyed in self._keyed:
+            covers = keyed.covers_key(path)
+            if covers:
+                surely |= 1 << keyed.place
+            elif covers is None:
+                perhaps |= 1 << keyed.place
+                found = keyed.values(path)
+                if found is not None:
+                    values.append(found._replace(values=self._alike(found)))
+        return KeyClass(surely, perhaps, tuple(values))
+
+    def _alike(self, found: FolderValues) -> tuple[str, ...]:
+        return tuple(sorted({self.representative(found.key, value) for value in found.values}))
+
+    def _add(self, keyed: _KeyedStatement) -> None:
+        surely = any(cover.sure and cover.matches_all_after(self._start) for cover in keyed.covers)
+        if keyed.covers and not surely:
+            self._keyed.append(keyed)
+        elif surely != keyed.negated:  # the key does not matter: the statement covers every object, or none
+            self._always |= 1 << keyed.place
+
+
+def cover_of(text: str, variables: bool) -> Wildcard:
+    """Return the pattern that a Resource sets for "BUCKET/KEY". text: the Resource, "arn:PARTITION:s3:::BUCKET/KEY" or
+    "*", whose `*` matches slashes too. variables: True if `${...}` in the text is a policy variable.
+
+    The ARN of another service gives a pattern that matches nothing. A malformed ARN, and one with a variable, a region,
+    an account or a wildcard for the service, give a pattern that is not sure: its matches are only possible.
+    """
+    if text and not text.strip("*"):
+        return _EVERY_OBJECT
+    parts = text.split(":", 5)
+    head = parts[:5]
+    if len(parts) < 6 or parts[0] != "arn" or "$" in "".join(head):
+        return replace(_EVERY_OBJECT, sure=False)
+    wildcard = Wildcard.of(parts[5], variables=variables)
+    # An object's ARN has no region and no account. Ceph writes a tenant there, which the facts do not name.
+    plain = parts[2] == "s3" and not "".join(parts[3:5]).strip("*")
+    if not Wildcard.of(parts[2]).matches("s3"):
+        return Wildcard.of("")
+    return replace(wildcard, sure=wildcard.sure and plain)

@@ -1,0 +1,87 @@
+"""Search for one request: values of its keys that meet an Allow of each policy in its way, and no Deny."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Final
+
+Needs = tuple[tuple[int, int], ...]
+"""The tests of a statement, as pairs (key, tests): index of a condition key, and the set of its tests that have to be
+true, as bits. The statement holds if all of them are true.
+"""
+
+Options = Mapping[int, Sequence[int]]
+"""The achievable truth of the tests on each key, by the key's index: each option is the set of the tests that are true
+together. No option: no such request exists.
+"""
+
+MOST_STEPS: Final = 4000
+"""Largest number of steps of one search. A usual policy takes fewer than ten."""
+
+
+class TooManyStepsError(Exception):
+    """The search took more steps than it may."""
+
+
+class Search:
+    """One question: can the requester choose his keys so that all of some Allows hold, and no Deny?"""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._steps = 0
+
+    def opens(self, allows: Sequence[Sequence[Needs]], denies: Iterable[Needs]) -> bool:
+        """Return the answer. allows: for each policy in the way, the Allows of which one has to hold. Raises
+        TooManyStepsError.
+        """
+        denies = list(denies)
+        return any(self._together(combination, denies) for combination in product(*allows))
+
+    def _together(self, allows: Sequence[Needs], denies: Sequence[Needs]) -> bool:
+        self._step()
+        wanted: dict[int, int] = {}
+        for needs in allows:
+            for key, tests in needs:
+                wanted[key] = wanted.get(key, 0) | tests
+        chosen: dict[int, Sequence[int]] = {}
+        for key, tests in wanted.items():
+            chosen[key] = [option for option in self._options[key] if option & tests == tests]
+            if not chosen[key]:
+                return False
+        return self._escapes(chosen, denies)
+
+    def _escapes(self, chosen: dict[int, Sequence[int]], denies: Sequence[Needs]) -> bool:
+        """True if the requester can make each Deny false. chosen: the options that are left, for the keys of which some
+        are ruled out already.
+        """
+        self._step()
+        left: list[tuple[Needs, list[tuple[int, list[int]]]]] = []
+        for needs in denies:
+            falsified = False
+            ways: list[tuple[int, list[int]]] = []
+            for key, tests in needs:
+                options = chosen.get(key)
+                if options is None:
+                    options = self._options[key]
+                false = [option for option in options if option & tests != tests]
+                if false and len(false) == len(options):
+                    falsified = True
+                    break
+                if false:
+                    ways.append((key, false))
+            if falsified:
+                continue
+            if not ways:
+                return False
+            left.append((needs, ways))
+        if not left:
+            return True
+        _, ways = min(left, key=lambda one: len(one[1]))
+        rest = [needs for needs, _ in left]
+        return any(self._escapes({**chosen, key: false}, rest) for key, false in ways)
+
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise TooManyStepsError

@@ -1,0 +1,252 @@
+"""The truth vectors of tests on one condition key: which outcomes some value of the key's domain gives together."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, localcontext
+from itertools import pairwise, product
+from typing import Final
+
+from auditor.verdict.comparisons import EPOCH, Networks, Ordered, Patterns, Presence
+from auditor.verdict.conditions import ConditionTest
+from auditor.verdict.domains import Addresses, Domain, FixedValues, Numbers, Texts, Unknown
+from auditor.verdict.globs import Glob, TooComplexError, memberships
+from auditor.verdict.networks import Network, address_text, parse_address, parse_network
+from auditor.verdict.variables import sieve
+
+MOST_VECTORS: Final = 5_000
+"""Largest number of truth vectors of one key: truth_vectors() gives up after them, and after the following numbers."""
+MOST_CHOICES: Final = 12
+MOST_MATCHES: Final = 100_000
+MOST_OUTCOMES: Final = 100_000
+MOST_NETWORKS: Final = 5_000
+MOST_SETS: Final = 200_000
+
+Vector = tuple[bool, ...]
+Witnesses = dict[Vector, tuple[str, ...]]
+"""Truth vectors, each with the values of the key that give it; no value: the key is absent."""
+
+_LAST: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH).days * 86_400
+_WHOLE: Final = re.compile("0|[1-9][0-9]{0,30}")
+_OCTETS: Final = re.compile(r"((0|[1-9][0-9]{0,2})\.){1,3}")
+_BEGINS_ADDRESS: Final = re.compile("[0-9a-fA-F:.]*")
+
+
+def truth_vectors(tests: Sequence[ConditionTest], domain: Domain) -> frozenset[Vector]:
+    """Return the outcomes of the tests, in their order, that some value of the domain gives together. The tests are on
+    the key that has this domain, and bound. Raises TooComplexError.
+    """
+    return frozenset(witnesses(tests, domain))
+
+
+def witnesses(tests: Sequence[ConditionTest], domain: Domain) -> Witnesses:
+    """Return the truth vectors, as truth_vectors() does, each with an example of the key's values."""
+    found: Witnesses = {}
+    if isinstance(domain, FixedValues):
+        _add(found, tests, domain.values)
+        return found
+    if isinstance(domain, Unknown):
+        domain = Texts(may_be_absent=True, many=any(test.multi for test in tests))
+    if domain.may_be_absent:
+        _add(found, tests, ())
+    examples = _examples(tests, domain)
+    _limit(len(examples) * len(tests), MOST_OUTCOMES)
+    if isinstance(domain, Texts) and domain.many:
+        _add_several(found, tests, [text for text in examples if text])
+    else:
+        for text in examples:
+            _add(found, tests, (text,))
+    return found
+
+
+def _examples(tests: Sequence[ConditionTest], domain: Texts | Addresses | Numbers) -> list[str]:
+    """Return one value of the domain of each kind that the tests tell apart."""
+    match domain:
+        case Texts():
+            return _texts(tests, domain)
+        case Addresses():
+            return _addresses(tests, domain)
+        case Numbers():
+            return _numbers(tests, domain)
+
+
+def next_change(tests: Iterable[ConditionTest], now: datetime) -> datetime | None:
+    """Return the next date at which the outcome of a test of dates may change, or None. now: aware."""
+    dated = [test for test in tests if isinstance(test.comparison, Ordered) and test.comparison.dates]
+    limits = {limit for test in dated for limit in _limits(test)}
+    since = now - EPOCH
+    seconds = Decimal(since.days * 86_400 + since.seconds) + Decimal(since.microseconds) / 1_000_000
+    limit = min((limit for limit in limits if seconds <= limit <= _LAST), default=None)
+    return None if limit is None else EPOCH + timedelta(seconds=int(limit), microseconds=int(limit % 1 * 1_000_000))
+
+
+def _add(found: Witnesses, tests: Sequence[ConditionTest], values: tuple[str, ...]) -> None:
+    """Note the truth vectors of these values: more than one if an outcome is the requester's choice."""
+    for vector in _choices([test.outcome(values) for test in tests]):
+        found.setdefault(vector, values)
+    if len(found) > MOST_VECTORS:
+        raise TooComplexError
+
+
+def _choices(outcomes: Sequence[bool | None]) -> Iterator[Vector]:
+    if outcomes.count(None) > MOST_CHOICES:
+        raise TooComplexError
+    return product(*((True, False) if outcome is None else (outcome,) for outcome in outcomes))
+
+
+def _add_several(found: Witnesses, tests: Sequence[ConditionTest], texts: Sequence[str]) -> None:
+    """Note the truth vectors of each non-empty set of these texts."""
+    single = {vector: text for text in texts for vector in _choices([test.of_one(text) for test in tests])}
+    every = [test.every for test in tests]
+    sets: Witnesses = {vector: (text,) for vector, text in single.items()}
+    waiting = list(sets)
+    while waiting:
+        first = waiting.pop()
+        for second, text in single.items():
+            both = tuple(a and b if all_ else a or b for a, b, all_ in zip(first, second, every, strict=True))
+            if both not in sets:
+                sets[both] = (*sets[first], text)
+                waiting.append(both)
+        if len(sets) * len(single) > MOST_SETS:
+            raise TooComplexError
+    for vector, values in sets.items():
+        found.setdefault(vector, values)
+
+
+# ---- one value of each kind that the tests tell apart
+
+
+def _limit(size: int, most: int) -> None:
+    if size > most:
+        raise TooComplexError
+
+
+def _texts(tests: Sequence[ConditionTest], domain: Texts) -> list[str]:
+    patterned = [test for test in tests if isinstance(test.comparison, Patterns)]
+    sets = [globs for test in patterned for globs in _sets(test)]
+    kept = sieve(domain)
+    if domain.many or any(test.multi for test in tests):
+        sets.append((Glob.of([]),))  # An empty text is no value.
+    texts = list(memberships(sets, kept).values())
+    _limit(len(texts) * sum(map(len, sets)), MOST_MATCHES)
+    more = _other_kinds(tests)
+    if not more:
+        return texts
+    _limit(len(tests) * sum(len(others) for _, others in more), MOST_OUTCOMES)
+    # A text can be a number, a date or an address, too. The texts of all kinds together are enough only if they give
+    # each combination of what the kinds give alone.
+    combinations = len({tuple(test.of_one(text) for test in patterned) for text in texts})
+    for alike, others in more:
+        combinations *= len({tuple(test.of_one(text) for test in alike) for text in others})
+        texts += [text for text in others if kept.keeps(text)]
+    valued = [test for test in tests if not isinstance(test.comparison, Presence)]
+    if len({tuple(test.of_one(text) for test in valued) for text in texts}) != combinations:
+        raise TooComplexError
+    return texts
+
+
+def _sets(test: ConditionTest) -> Iterator[tuple[Glob, ...]]:
+    """Yield the sets of texts on which the outcome of a test with patterns depends."""
+    assert isinstance(test.comparison, Patterns)
+    if test.ceph and test.negated:
+        yield from ((glob,) for glob in test.comparison.sure)
+    else:
+        yield test.comparison.sure
+    for chosen in test.comparison.perhaps:
+        yield from chosen
+
+
+def _other_kinds(tests: Sequence[ConditionTest]) -> list[tuple[list[ConditionTest], list[str]]]:
+    """Return, for each other kind than text, its tests and one text for each of their combined outcomes."""
+    found: list[tuple[list[ConditionTest], list[str]]] = []
+    for dates in (False, True):
+        ordered = [test for test in tests if isinstance(test.comparison, Ordered) and test.comparison.dates == dates]
+        if ordered:
+            limits = {limit for test in ordered for limit in _limits(test)}
+            found.append((ordered, ["x", *_between(sorted(limits))]))
+    networks = [test for test in tests if isinstance(test.comparison, Networks)]
+    if networks:
+        found.append((networks, ["x", *_addresses(networks, Addresses())]))
+    return found
+
+
+def _limits(test: ConditionTest) -> tuple[Decimal, ...]:
+    return test.comparison.limits if isinstance(test.comparison, Ordered) else ()
+
+
+def _between(limits: Sequence[Decimal]) -> list[str]:
+    """Return the limits, in order, and one number between each two, below and above all."""
+    with localcontext(prec=1_000):
+        gaps = [(a + b) / 2 for a, b in pairwise(limits)]
+        outside = [limits[0] - 1, limits[-1] + 1] if limits else []
+        return [_plain(value) for value in (*limits, *gaps, *outside)]
+
+
+def _plain(value: Decimal) -> str:
+    """Write a number without exponent, with at least five digits before the point: as a date, four are a year."""
+    whole, point, fraction = f"{abs(value):f}".partition(".")
+    return f"{'-' if value < 0 else ''}{whole.zfill(5)}{point}{fraction}"
+
+
+def _addresses(tests: Sequence[ConditionTest], domain: Addresses) -> list[str]:
+    only, never = Networks.of(domain.only), Networks.of(domain.never)
+    told = [never]
+    for test in tests:
+        match test.comparison:
+            case Networks():
+                told.append(test.comparison)
+            case Patterns(sure, perhaps):
+                globs = [*sure, *(glob for kept in perhaps for found in kept for glob in found)]
+                told.append(Networks.of(tuple(network for glob in globs for network in _as_networks(glob))))
+    found: list[str] = []
+    for version, firsts, lasts in only.ranges:
+        for first, last in zip(firsts, lasts, strict=True):
+            cuts = sorted({first, *(cut for networks in told for cut in networks.cuts(version, first, last))})
+            _limit(len(cuts), MOST_NETWORKS)
+            for begin, following in zip(cuts, [*cuts[1:], last + 1], strict=True):
+                # The first address is often that of the network itself.
+                text = address_text(version, min(begin + 1, following - 1))
+                if not never.matches(text):
+                    found.append(text)
+    return found
+
+
+def _as_networks(glob: Glob) -> list[Network]:
+    """Return networks whose addresses, as texts, are all that the pattern matches; none, too, if it matches every
+    address or none. Raises TooComplexError for other patterns.
+    """
+    head = glob.head
+    if glob.literal is not None:
+        address = parse_address(head)
+        return [] if address is None else [parse_network(head)]
+    if glob.accepts_all(glob.prune(1)) or not _BEGINS_ADDRESS.fullmatch(head):
+        return []
+    if not (_OCTETS.fullmatch(head) and glob.accepts_all(1 << len(head)) and len(glob.tokens) == len(head)):
+        raise TooComplexError
+    octets = head.split(".")[:-1]
+    try:
+        return [parse_network(".".join(octets + ["0"] * (4 - len(octets))) + f"/{8 * len(octets)}")]
+    except ValueError:
+        return []
+
+
+def _numbers(tests: Sequence[ConditionTest], domain: Numbers) -> list[str]:
+    points = {domain.lowest, domain.highest}
+    dates = False
+    for test in tests:
+        match test.comparison:
+            case Ordered(limits=limits):
+                dates = dates or test.comparison.dates
+                points.update(floor + i for limit in limits for floor in [math.floor(limit)] for i in (-1, 0, 1))
+            case Patterns(sure, perhaps):
+                globs = [*sure, *(glob for kept in perhaps for found in kept for glob in found)]
+                literals = [glob.literal for glob in globs if not glob.accepts_all(glob.prune(1))]
+                if None in literals:
+                    raise TooComplexError
+                points.update(int(text) + i for text in literals if text and _WHOLE.fullmatch(text) for i in (-1, 0, 1))
+    inside = sorted(point for point in points if domain.lowest <= point <= domain.highest)
+    # A date of four digits can be a year; one of five is seconds.
+    return [f"{point:05d}" if dates else str(point) for point in inside]

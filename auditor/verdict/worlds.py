@@ -1,0 +1,86 @@
+"""The worlds of one object: the facts that are not known, completed in each way that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from auditor.model.access import Reason, Verdict
+from auditor.verdict.object_facts import AclView
+from auditor.verdict.places import Doubt
+
+MOST_WORLDS: Final = 96
+"""Largest number of worlds that are tried one by one."""
+
+
+class World(NamedTuple):
+    """One completion of the facts.
+
+    acl: the object's ACL. allows_all: True if a bucket policy that was not read allows everything to everyone.
+    own_account, own_canonical: number and canonical ID of the bucket owner; None for those that nothing names. points:
+    the doubts about access points that come true. unclear: True if parties of an account that is not
+    known are outsiders. keys: the truth of each key that the world decides. high: for the keys that `keys` lacks: True
+    if each Allow holds that depends on one, and no Deny; False for the opposite.
+    """
+
+    acl: AclView
+    allows_all: bool
+    own_account: str | None
+    own_canonical: str | None
+    points: tuple[Doubt, ...]
+    unclear: bool
+    keys: Mapping[int, int]
+    high: bool = True
+
+
+class Unknowns(NamedTuple):
+    """The facts that are not known, each with all its possible values. keys: by the key's index."""
+
+    acls: Sequence[AclView]
+    allows_all: Sequence[bool]
+    own_accounts: Sequence[str | None]
+    own_canonicals: Sequence[str | None]
+    points: Sequence[tuple[Doubt, ...]]
+    unclear: Sequence[bool]
+    keys: Mapping[int, Sequence[int]]
+
+    def worlds(self, too_complex: Iterable[int]) -> tuple[list[World], bool]:
+        """Return the worlds; True with them if they are not all, but the two between which all lie. too_complex: the
+        keys of which not all combinations are known.
+        """
+        facts = list(
+            product(self.acls, self.allows_all, self.own_accounts, self.own_canonicals, self.points, self.unclear)
+        )
+        keys = {key: options for key, options in self.keys.items() if key not in set(too_complex)}
+        size = len(facts)
+        for options in keys.values():
+            size *= len(options)
+        if size > MOST_WORLDS:
+            keys = {}
+        bounds = (True, False) if len(keys) < len(self.keys) else (True,)
+        found = [
+            World(*fact, dict(zip(keys, truth, strict=True)), high)
+            for fact in facts
+            for truth in product(*keys.values())
+            for high in bounds
+        ]
+        return found, len(bounds) > 1
+
+    def causes(self, worlds: Sequence[World], verdicts: Sequence[Verdict], names: Mapping[Any, Reason]) -> list[Reason]:
+        """Return the unknown facts that the verdict depends on. names: the reason of each, by field or key."""
+        found: list[Reason] = []
+        for name, reason in names.items():
+            others: dict[Any, set[Verdict]] = {}
+            for world, verdict in zip(worlds, verdicts, strict=True):
+                others.setdefault(_without(world, name), set()).add(verdict)
+            if any(len(different) > 1 for different in others.values()):
+                found.append(reason)
+        return list(dict.fromkeys(found))
+
+
+def _without(world: World, name: str | int) -> tuple[Any, ...]:
+    """Return all of a world but one fact."""
+    keys = tuple(item for item in world.keys.items() if item[0] != name)
+    rest = tuple(value for field, value in zip(World._fields, world, strict=True) if field not in (name, "keys"))
+    return (rest, keys)

@@ -1,0 +1,52 @@
+"""The status of the bucket policy by our own reading, where the server's says nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from auditor.audit.begin import with_own_reading
+from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.object import Skipped, Unread
+
+NAMED: Final = {"AWS": "arn:aws:iam:::user/backup"}
+LACKS: Final = Skipped("the server does not say if a policy is public")
+
+
+def policy(principal: Any, condition: Any = None) -> str:
+    statement = {"Effect": "Allow", "Principal": principal, "Action": "s3:GetObject", "Resource": "arn:aws:s3:::b/*"}
+    return json.dumps({"Statement": [statement | ({"Condition": condition} if condition else {})]})
+
+
+def status(semantics: Semantics, said: Any, text: Any) -> object:
+    given = BucketFacts(bucket="b", semantics=semantics, policy_is_public=said, policy=text)
+    return with_own_reading(given).policy_is_public
+
+
+@pytest.mark.parametrize(
+    ("text", "public"),
+    [
+        (policy(NAMED), False),
+        (policy("*"), True),
+        (policy("*", {"StringLike": {"aws:Referer": "https://x/*"}}), True),
+        (policy("*", {"IpAddress": {"aws:SourceIp": "203.0.113.0/24"}}), False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("semantics", "said"), [(Semantics.CEPH, True), (Semantics.CEPH, False), (Semantics.OTHER, LACKS)]
+)
+def test_our_reading_is_the_status(semantics: Semantics, said: Any, text: str, public: bool) -> None:
+    assert status(semantics, said, text) is public
+
+
+@pytest.mark.parametrize("said", [True, False, Unread("GetBucketPolicyStatus", "AccessDenied")])
+@pytest.mark.parametrize("semantics", [Semantics.AWS, Semantics.OTHER])
+def test_the_server_s_word_counts_where_it_has_one(semantics: Semantics, said: Any) -> None:
+    assert status(semantics, said, policy("*")) == said
+
+
+def test_a_policy_that_was_not_read_has_no_status_of_ours() -> None:
+    assert status(Semantics.OTHER, LACKS, Unread("GetBucketPolicy", "AccessDenied")) == LACKS

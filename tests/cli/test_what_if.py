@@ -1,0 +1,249 @@
+"""`auditor what-if` over real run folders: exit codes, formats, and a sentence for each wrong use."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.audit.what_if import WhatIfQuestion
+from auditor.cli.main import main
+from auditor.errors import RunStopped
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
+from auditor.runs.reading import open_run
+from auditor.verdict.change import BucketChange
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import STRANGER, StubBucket
+
+POLICY = """{
+  "Version": "2012-10-17",
+  "Statement": [
+    {
+      "Sid": "Website",
+      "Effect": "Allow",
+      "Principal": "*",
+      "Action": "s3:GetObject",
+      "Resource": "arn:aws:s3:::audited/www/*"
+    }
+  ]
+}
+"""
+
+Ask = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ask(stub: StubServer, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Audit the stub's bucket, forget its requests, and ask the run: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.json").write_text(POLICY)
+    runs: list[str] = []
+
+    def call(*flags: str, audit: tuple[str, ...] = ()) -> tuple[int, str, str]:
+        if not runs:
+            main(["audit", "s3://audited", "--format", "json", "--endpoint-url", stub.url, *audit])
+            runs.append(json.loads(capfd.readouterr().out)["out"])
+        stub.forget()
+        code = main(["what-if", runs[0], *flags])
+        captured = capfd.readouterr()
+        assert stub.requests == []
+        return code, captured.out, captured.err
+
+    return call
+
+
+def answer(ask: Ask, code: int, *flags: str) -> dict[str, Any]:
+    found, out, err = ask(*flags, "--format", "json")
+    assert (found, err) == (code, "")
+    return dict(json.loads(out))
+
+
+def moves(document: dict[str, Any]) -> dict[tuple[str, str], list[str]]:
+    return {
+        (move["before"], move["after"]): [sample["key"] for sample in move["samples"]] for move in document["moves"]
+    }
+
+
+def test_a_policy_that_opens_objects(ask: Ask, stub: StubServer) -> None:
+    for key in ("docs/a", "www/a", "www/b"):
+        stub.put("audited", key)
+    found = answer(ask, 3, "--policy", "policy.json", "--keys", "keys.jsonl")
+    assert moves(found) == {("private", "exposed"): ["www/a", "www/b"]}
+    assert (found["objects"], found["changed"], found["new_exposure"]) == (3, 2, 2)
+    assert (found["complete"], found["change"]) == (True, ["the bucket policy is policy.json"])
+    lines = [json.loads(line) for line in Path("keys.jsonl").read_text().splitlines()]
+    assert [(line["key"], line["after"]["verdict"], line["new_exposure"]) for line in lines] == [
+        ("www/a", "exposed", True),
+        ("www/b", "exposed", True),
+    ]
+    code, out, _ = ask("--policy", "policy.json")
+    assert (code, "from private to exposed: 2 objects" in out) == (3, True)
+
+
+def test_sarif_at_the_lines_of_the_policy(ask: Ask, stub: StubServer) -> None:
+    stub.put("audited", "www/a")
+    code, out, _ = ask("--policy", str(Path("policy.json").resolve()), "--format", "sarif")
+    ((result,),) = [run["results"] for run in json.loads(out)["runs"]]
+    location = result["locations"][0]["physicalLocation"]
+    assert (code, result["ruleId"], location["artifactLocation"]) == (3, "new-exposure", {"uri": "policy.json"})
+    assert location["region"] == {"startLine": 4, "endLine": 10}
+    assert result["message"]["text"] == "statement Website opens www/a"
+
+
+def test_no_policy_and_the_block_close(ask: Ask, stub: StubServer, bucket: StubBucket) -> None:
+    bucket.policy, bucket.policy_is_public = POLICY, True
+    stub.put("audited", "www/a")
+    stub.put("audited", "b", acl="public-read")
+    assert moves(answer(ask, 0, "--no-policy")) == {("exposed", "private"): ["www/a"]}
+    assert moves(answer(ask, 0, "--block-public-access")) == {("exposed", "masked"): ["b", "www/a"]}
+    assert moves(answer(ask, 0, "--block-public-access", "--no-policy"))[("exposed", "private")] == ["www/a"]
+
+
+def test_acls_off_bring_foreign_objects_under_the_policy(ask: Ask, stub: StubServer, bucket: StubBucket) -> None:
+    bucket.policy, bucket.policy_is_public = POLICY, True
+    stub.put("audited", "foreign", owner=STRANGER)
+    stub.put("audited", "b", acl="public-read")
+    found = answer(ask, 0, "--acls-off")
+    assert moves(found) == {("shared", "private"): ["foreign"], ("exposed", "private"): ["b"]}
+
+
+def test_acls_that_were_never_read(ask: Ask, stub: StubServer, bucket: StubBucket) -> None:
+    bucket.ownership = BUCKET_OWNER_ENFORCED
+    stub.put("audited", "a")
+    stub.put("audited", "b")
+    found = answer(ask, 4, "--acls-on")
+    assert found["not_predictable"]["objects"] == 2
+    code, out, _ = ask("--acls-on")
+    assert (code, "2 objects not predictable" in out) == (4, True)
+
+
+def test_grants_behind_a_block_may_come_back(ask: Ask, stub: StubServer, bucket: StubBucket) -> None:
+    bucket.public_access_block = PublicAccessBlock(True, True, True, True)
+    stub.put("audited", "a", acl="public-read")
+    assert answer(ask, 4, "--no-block-public-access")["not_predictable"]["objects"] == 1
+
+
+def test_trust(ask: Ask, stub: StubServer) -> None:
+    stub.put("audited", "foreign", owner=STRANGER)
+    found = answer(ask, 0, "--trust", f"{STRANGER},444455556666", "--trust", "o-a1b2c3d4e5")
+    assert found["change"] == [f"trusted too: 444455556666, {STRANGER}, o-a1b2c3d4e5"]
+    assert found["narrower"] == 1
+
+
+def test_each_version(ask: Ask, stub: StubServer, bucket: StubBucket) -> None:
+    bucket.versioning = "Enabled"
+    stub.put("audited", "www/a", acl="public-read")
+    stub.put("audited", "www/a")
+    ask("--no-policy", audit=("--versions",))
+    found = answer(ask, 3, "--acls-off", "--policy", "policy.json")
+    (opened,) = [move for move in found["moves"] if move["after"] == "exposed"]
+    assert (opened["before"], opened["objects"]) == ("private", 1)
+
+
+def test_vanished_objects_do_not_count(ask: Ask, stub: StubServer) -> None:
+    stub.put("audited", "a")
+    ask("--no-policy")
+    assert answer(ask, 0, "--no-policy")["objects"] == 1
+
+
+@pytest.mark.parametrize("key", ODD_KEYS.values())
+def test_odd_keys(ask: Ask, stub: StubServer, key: str) -> None:
+    stub.put("audited", key, acl="public-read")
+    code, out, _ = ask("--acls-off", "--keys", "keys.jsonl")
+    assert code == 0
+    assert all(line.isprintable() for line in out.split("\n"))
+    (line,) = Path("keys.jsonl").read_bytes().splitlines()
+    assert json.loads(line)["key"] == key
+
+
+def said(ask: Ask, code: int, *flags: str) -> str:
+    """The one sentence with which a command ends."""
+    found, out, err = ask(*flags)
+    assert (found, out, err.count("\n")) == (code, "", 1), err
+    return err.removeprefix("auditor: ").rstrip("\n")
+
+
+def test_wrong_usage(ask: Ask) -> None:
+    Path("broken.json").write_text('{\n "Statement": [,]}')
+    Path("wrong.json").write_text('{"Statement": [\n{"Effect": "Allow"}]}')
+    Path("binary.json").write_bytes(b"\xff{}")
+    Path("huge.json").write_bytes(b" " * 2_000_000)
+    assert said(ask, 2).startswith("no change is named: give a policy")
+    assert said(ask, 2, "--policy", "none.json").startswith("the policy file none.json cannot be read (No such file")
+    assert said(ask, 2, "--policy", "broken.json").startswith(
+        "the policy file broken.json is no bucket policy: line 2, column 16"
+    )
+    assert "is no bucket policy: line 2, statement 1: " in said(ask, 2, "--policy", "wrong.json")
+    assert "is not UTF-8" in said(ask, 2, "--policy", "binary.json")
+    assert "is larger than 1,000,000 bytes" in said(ask, 2, "--policy", "huge.json")
+    assert "add --policy FILE" in said(ask, 2, "--acls-off", "--format", "sarif")
+    assert "--trust has '*'" in said(ask, 2, "--trust", "*")
+    assert "the file of keys none/keys cannot be written" in said(ask, 1, "--acls-off", "--keys", "none/keys")
+
+
+def test_a_policy_of_another_bucket(ask: Ask, stub: StubServer) -> None:
+    """Without this, a policy that is judged by the run of the wrong bucket would seem to open nothing."""
+    stub.put("audited", "www/a")
+    other = POLICY.replace("audited", "another")
+    Path("other.json").write_text(other)
+    assert "names no resource of the bucket audited" in said(ask, 2, "--policy", "other.json")
+    both = json.loads(POLICY)
+    both["Statement"].append({**both["Statement"][0], "Sid": "Other", "Resource": "arn:aws:s3:::another/*"})
+    Path("both.json").write_text(json.dumps(both))
+    assert answer(ask, 3, "--policy", "both.json")["remarks"][0] == (
+        "S3 refuses the policy: its statement Other is of another bucket"
+    )
+
+
+def test_a_run_of_an_earlier_release(ask: Ask, stub: StubServer) -> None:
+    stub.put("audited", "a")
+    ask("--acls-off")
+    (file,) = Path("auditor-runs").rglob("bucket.json")
+    file.unlink()
+    assert "has no bucket.json, because an earlier version wrote it" in said(ask, 2, "--acls-off")
+
+
+def test_a_run_that_another_version_judged(ask: Ask, stub: StubServer) -> None:
+    stub.put("audited", "a", acl="public-read")
+    ask("--acls-off")
+    (part,) = Path("auditor-runs").rglob("objects/*.jsonl.gz")
+    part.write_bytes(gzip.compress(gzip.decompress(part.read_bytes()).replace(b'"exposed"', b'"shared"')))
+    found = answer(ask, 0, "--acls-off")
+    assert moves(found) == {("exposed", "private"): ["a"]}
+    assert found["remarks"][0].startswith("1 object had another verdict in the run")
+
+
+def test_stopped_in_the_middle(ask: Ask, stub: StubServer) -> None:
+    for number in range(1100):
+        stub.put("audited", f"{number:04}")
+    ask("--no-policy", audit=("--only", "O02"))
+    (summary,) = Path("auditor-runs").rglob("summary.json")
+    with open_run(summary.parent) as run:
+        question = WhatIfQuestion(run, BucketChange(policy=""), stopped=lambda: True)
+        with pytest.raises(RunStopped, match="was not asked to its end"):
+            question.answer()
+        seen = question.snapshot()
+        assert (seen.objects, seen.expected) == (1024, 1100)
+
+
+def test_a_damaged_time_of_the_run(ask: Ask, stub: StubServer) -> None:
+    stub.put("audited", "a")
+    ask("--acls-off")
+    (file,) = Path("auditor-runs").rglob("bucket.json")
+    value = json.loads(file.read_text())
+    file.write_text(json.dumps({**value, "now": "yesterday"}))
+    assert "the time in bucket.json" in said(ask, 1, "--acls-off")
+
+
+def test_a_run_that_is_not_complete(ask: Ask, stub: StubServer) -> None:
+    for number in range(1500):
+        stub.put("audited", f"{number:04}")
+    found, out, _ = ask("--no-policy", "--format", "json", audit=("--max-calls", "100", "--only", "O02"))
+    document = json.loads(out)
+    assert (found, document["complete"]) == (4, False)
+    assert "the run is not complete" in document["remarks"][0]

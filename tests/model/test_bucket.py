@@ -1,0 +1,61 @@
+"""The facts of a bucket that follow from those that were read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor.model.bucket import NOT_OURS, BucketFacts, Encryption, Semantics
+from auditor.model.object import Skipped, Unread
+from auditor.model.policy import Policy
+from tests.support.samples.bucket import OWNER, facts
+
+DENIED = Unread("ListBuckets", "AccessDenied")
+
+
+@pytest.mark.parametrize(
+    ("changes", "account"),
+    [
+        ({}, "111122223333"),
+        ({"own_id": "b1" * 32}, NOT_OURS),
+        ({"own_id": DENIED}, DENIED),
+        ({"owner": DENIED}, DENIED),
+        ({"account": DENIED}, DENIED),
+        ({"account": Skipped("there is none")}, Skipped("there is none")),
+    ],
+)
+def test_account_of_the_owner_is_known_only_if_it_is_the_callers(changes: dict[str, Any], account: object) -> None:
+    assert facts(**changes).owner_account == account
+
+
+def test_account_of_a_bucket_that_was_not_asked_about() -> None:
+    assert isinstance(BucketFacts(bucket="b", own_id=OWNER).owner_account, Skipped)
+
+
+def test_policy_is_parsed_once() -> None:
+    text = '{"Statement": []}'
+    assert facts(policy=text).parsed_policy is facts(policy=text).parsed_policy
+    assert facts(policy="").parsed_policy == Policy()
+
+
+@pytest.mark.parametrize("policy", [Unread("GetBucketPolicy", "AccessDenied"), Skipped("not given")])
+def test_policy_that_was_not_read_has_no_statements(policy: Unread | Skipped) -> None:
+    assert facts(policy=policy).parsed_policy == policy
+
+
+def test_malformed_policy_counts_as_unread() -> None:
+    assert facts(policy="{").parsed_policy == Unread("GetBucketPolicy", "Malformed")
+
+
+def test_default_encryption_that_another_server_does_not_tell_does_not_exist() -> None:
+    assert facts(encryption=DENIED).default_encryption == DENIED
+    assert isinstance(facts(encryption=DENIED, semantics=Semantics.CEPH).default_encryption, Skipped)
+    assert facts(semantics=Semantics.OTHER).default_encryption == Encryption("AES256")
+
+
+def test_word_of_another_server_on_the_policy_does_not_count() -> None:
+    assert facts(policy_is_public=True).policy_status is True
+    assert facts(policy_is_public=DENIED).policy_status == DENIED
+    assert facts(policy_is_public=True, semantics=Semantics.CEPH).policy_status is False
+    assert facts(policy_is_public=DENIED, semantics=Semantics.OTHER).policy_status is False

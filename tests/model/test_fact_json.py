@@ -1,0 +1,106 @@
+"""Every fact of the bucket comes back from JSON as it was, whether it was read or not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock, Semantics
+from auditor.model.fact_json import fact_from_json, fact_to_json
+from auditor.model.json_text import JsonError
+from auditor.model.object import Ask, Skipped, Unread
+from tests.support.samples.bucket import facts
+
+TEXT: Final = st.text(st.characters(exclude_categories=()), max_size=8)
+MISSING: Final = {
+    Unread: st.builds(Unread, TEXT, TEXT),
+    Skipped: st.builds(Skipped, TEXT),
+}
+
+
+def values(kind: Any) -> st.SearchStrategy[Any]:
+    """Any value of this type, built by the types of its fields."""
+    if kind in MISSING:
+        return MISSING[kind]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return st.one_of(*map(values, arguments))
+    if origin is tuple:
+        return st.lists(values(arguments[0]), max_size=2).map(tuple)
+    if origin is not None:
+        return st.dictionaries(TEXT | st.sampled_from(["unread", "skipped"]), values(arguments[1]), max_size=2)
+    if kind in (str, bool, int):
+        return TEXT if kind is str else st.from_type(kind)
+    if kind is type(None):
+        return st.none()
+    if kind is Semantics:
+        return st.sampled_from(Semantics)
+    hints = get_type_hints(kind)
+    return st.builds(kind, **{one.name: values(hints[one.name]) for one in fields(kind) if one.init})
+
+
+def there_and_back(kind: Any, value: Any) -> Any:
+    return fact_from_json(kind, json.loads(json.dumps(fact_to_json(value))))
+
+
+@given(values(BucketFacts))
+def test_any_facts(found: BucketFacts) -> None:
+    assert there_and_back(BucketFacts, found) == found
+
+
+@given(values(Ask))
+def test_any_question(ask: Ask) -> None:
+    assert there_and_back(Ask, ask) == ask
+
+
+def test_a_key_with_the_name_of_a_missing_fact() -> None:
+    found = facts(key_policies={"skipped": "{}", "unread": Unread("GetKeyPolicy", "AccessDenied")})
+    assert there_and_back(BucketFacts, found) == found
+
+
+def test_access_points() -> None:
+    point = AccessPoint(arn="arn:aws:s3:eu-west-1:1:accesspoint/a", account="1" * 12, policy=Unread("P", "C"))
+    found = facts(access_points=(point,), policy=Unread("GetBucketPolicy", "AccessDenied"))
+    assert there_and_back(BucketFacts, found) == found
+
+
+def test_a_fact_that_an_earlier_file_lacks_has_its_default() -> None:
+    value = fact_to_json(facts())
+    del value["semantics"], value["key_policies"]
+    assert fact_from_json(BucketFacts, value) == facts()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"policy": None},
+        {"policy": 7},
+        {"policy": {"unread": {"action": "GetBucketPolicy"}}},
+        {"policy": {"unread": {"action": "A", "code": "C"}, "skipped": "both"}},
+        {"policy": {"skipped": 7}},
+        {"semantics": "minio"},
+        {"public_access_block": {"block_public_acls": "yes"}},
+        {"public_access_block": {"blocks": True}},
+        {"acl": {"owner": "a"}},
+        {"key_policies": {"a": "b"}},
+        {"key_policies": [["a"]]},
+        {"access_points": {}},
+        {"another": "fact"},
+    ],
+)
+def test_other_values_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(JsonError):
+        fact_from_json(BucketFacts, {**fact_to_json(facts()), **change})
+
+
+def test_a_bucket_without_its_name_is_refused() -> None:
+    with pytest.raises(JsonError):
+        fact_from_json(BucketFacts, {"owner": "a"})
+    with pytest.raises(JsonError):
+        fact_from_json(PublicAccessBlock, [])

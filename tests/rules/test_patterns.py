@@ -1,0 +1,85 @@
+"""Patterns of a configuration match as Python's own do, refuse what they do not know, and never take long."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from auditor.rules.patterns import MOST_CHARACTERS, Pattern
+
+VALUES = ("", "a", "b", "ab", "aab", "abab", "7", "77-years", "a-b", "]", "^", "A_9", " ", "\n", "é", "(", "a" * 9)
+
+
+SYNTAX = (
+    *("", "a", "a|b", "a|", "(ab)+", "(a|b)*b", "a?b", "a{2}b", "a{1,}b", "a{0,2}", "a{3,5}", ".", ".*", "a{0}", "}"),
+    *("[ab]+", "[^ab]", "[a-c]{2,4}", "[]]", "[^]]", "[a-]+", "[-a]+", r"[\]a]", r"[\d_]+", r"[\w-]+", "[^]a]+"),
+    *(r"\d+-years", r"\w+", r"\s", r"\D", r"\W", r"\S", r"\("),
+    *("(a*)*", "(a*)*b", "((a|b)(a|b))*", "(|a)b", "()", "(()|a)+b"),
+)
+
+
+@pytest.mark.parametrize("text", SYNTAX)
+def test_same_as_pythons_own(text: str) -> None:
+    theirs = re.compile(text, re.DOTALL | re.ASCII)
+    assert [Pattern.parse(text).matches(value) for value in VALUES] == [
+        theirs.fullmatch(value) is not None for value in VALUES
+    ]
+
+
+def test_many_random_patterns_are_the_same_as_pythons_own() -> None:
+    draw = random.Random(15)
+
+    def part(depth: int) -> str:
+        kind = draw.randrange(6) if depth else draw.randrange(3)
+        if kind < 3:
+            atom = "ab."[kind]
+        else:
+            atom = ("({}|{})", "({})({})", "{}a{}")[kind - 3].format(part(depth - 1), part(depth - 1))
+        return f"({atom}){draw.choice(('', '', '?', '*', '+', '{2}', '{1,3}', '{0,}'))}"
+
+    for _ in range(400):
+        text = part(2)
+        value = "".join(draw.choice("ab") for _ in range(draw.randrange(9)))
+        assert Pattern.parse(text).matches(value) == (re.fullmatch(text, value) is not None), (text, value)
+
+
+@pytest.mark.parametrize("text", ["(a+)+b", "(a|a)*b", "(a|aa)+b", "(.*a){20}b", "(a?){30}a{30}b"])
+def test_value_that_makes_others_slow(text: str) -> None:
+    assert not Pattern.parse(text).matches("a" * 2048)
+    assert Pattern.parse(text).matches("a" * 60 + "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a" * (MOST_CHARACTERS + 1), "at most 1000 characters"),
+        ("(a{999}){999}", "at most 500 parts"),
+        ("((((){999}){999}){999}){999}", "at most 500 parts"),
+        ("(" * 51 + ")" * 51, "at most 50 groups"),
+        ("(a", "ends within a group"),
+        ("[a", "ends within a set"),
+        ("[]", "ends within a set"),
+        ("a\\", "ends within an escape"),
+        ("a)", "closing parenthesis"),
+        ("*a", "repeats nothing"),
+        ("a**", "repeats a repetition"),
+        ("a+?", "repeats a repetition"),
+        ("(?i)a", "only plain groups"),
+        ("(?=a)", "only plain groups"),
+        (r"(a)\1", "only the escapes"),
+        (r"\bword", "only the escapes"),
+        (r"[\D]", r"no \\D"),
+        ("^a$", "whole value"),
+        ("[b-a]", "lower character"),
+        (r"[a-\d]", "lower character"),
+        ("a{", "repetition is"),
+        ("a{1x}", "repetition is"),
+        ("a{2,1}", "lower number"),
+    ],
+)
+def test_pattern_that_is_refused_in_one_sentence(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says) as refused:
+        Pattern.parse(text)
+    assert str(refused.value).isprintable()

@@ -1,0 +1,71 @@
+"""bucket.json comes back as it was written, and says of each part by which facts it was judged."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from auditor.model.json_text import JsonError
+from auditor.model.object import Ask, Skipped, Unread
+from auditor.runs.bucket_file import BucketFile, ReadFacts
+from auditor.runs.seal import Link
+from tests.support.samples.bucket import facts
+from tests.support.samples.reports import RUN, target
+
+OPEN = facts(policy=Unread("GetBucketPolicy", "AccessDenied"))
+ASK = Ask(head=Skipped("no selected rule needs it"))
+
+
+def sample(**changes: Any) -> BucketFile:
+    values: dict[str, Any] = {
+        "run": RUN,
+        "target": target(prefix="p/"),
+        "now": "2026-01-02T03:04:05Z",
+        "ledger": False,
+        "selected": ("O01", "M01"),
+        "configuration": {"trusted": ["444455556666"], "rules": {"M01": {"required": ["team"]}}},
+        "read": (ReadFacts(0, facts(), ASK),),
+    }
+    return BucketFile(**values | changes)
+
+
+def test_there_and_back() -> None:
+    for file in (sample(), sample(judged_from=Link(RUN, "f" * 64)), sample().resumed(OPEN, ASK, 3)):
+        assert BucketFile.from_json(file.to_json()) == file
+        assert BucketFile.from_json(file.to_json()).to_json() == file.to_json()
+
+
+def test_a_process_that_reads_the_same_facts_adds_nothing() -> None:
+    assert sample().resumed(facts(), ASK, 3) == sample()
+    assert sample().changed_facts() == []
+
+
+def test_each_part_has_the_facts_of_its_process() -> None:
+    file = sample().resumed(OPEN, ASK, 3).resumed(facts(), ASK, 5)
+    judged_by = [file.at(part) for part in range(7)]
+    assert [one.facts if one else None for one in judged_by] == [facts()] * 3 + [OPEN] * 2 + [facts()] * 2
+    assert file.facts == facts()
+    assert file.changed_facts() == ["policy"]
+
+
+def test_a_process_that_wrote_no_part_leaves_no_facts() -> None:
+    file = sample().resumed(OPEN, ASK, 0)
+    assert file.read == (ReadFacts(0, OPEN, ASK),)
+    assert sample().resumed(OPEN, ASK, 3).resumed(facts(), ASK, 3).at(3) == ReadFacts(3, facts(), ASK)
+
+
+def test_parts_of_an_earlier_release_have_no_facts() -> None:
+    file = sample(read=(ReadFacts(4, facts(), ASK),))
+    assert file.at(3) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"v": 2}, {"read": []}, {"read": [{"first_part": 0}]}, {"configuration": 7}, {"odd": 1}, {"target": None}],
+)
+def test_other_files_are_refused(change: dict[str, Any]) -> None:
+    value = {**json.loads(sample().to_json()), **change}
+    with pytest.raises(JsonError):
+        BucketFile.from_json(json.dumps(value).encode())

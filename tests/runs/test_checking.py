@@ -1,0 +1,282 @@
+"""Whatever is done to a run folder after the run, the check names it in a sentence; a whole run has no fault."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from auditor.audit.offline import check_run
+from auditor.runs.checkpoint import load_checkpoint
+from auditor.runs.folder import RunFolder
+from auditor.runs.paths import run_path
+from auditor.runs.seal import Seal
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
+from tests.support.killed_run import PART, judgements, put_all
+from tests.support.samples.reports import RUN, sample_summary, target
+
+NIGHTS: Final = tuple(f"2026010{day}T030405Z-0a1b2c" for day in (1, 2, 3))
+OBJECTS: Final = "objects/part-00000-{:05}.jsonl.gz"
+
+
+def write_run(root: Path, run_id: str = RUN, previous: str | None = None, until: int | None = None) -> Path:
+    """A run of 23 objects in five parts; of fewer, which has not ended, if `until` says so."""
+    store, tally = LocalStore(root), Tally()
+    folder = RunFolder(
+        store,
+        "audited",
+        run_id,
+        target=target(),
+        tally=tally,
+        part_lines=PART,
+        fresh=True,
+        describe=lambda part: b'{"facts": 1}\n',
+        previous=previous,
+    )
+    with folder:
+        folder.prepare()
+        put_all(folder, tally, judgements()[:until])
+        summary = sample_summary(tally, run=run_id, complete=until is None)
+        folder.finish(summary, "page", update_latest=True)
+    return root / run_path("audited", run_id)
+
+
+def faults(folder: Path) -> list[str]:
+    found = check_run(folder)
+    assert found.exit_code == (1 if found.faults else 4 if found.lacks else 0)
+    return list(found.faults)
+
+
+def lines_of(file: Path) -> list[bytes]:
+    return gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_run(tmp_path)
+
+
+def test_a_whole_run(run: Path) -> None:
+    found = check_run(run)
+    assert (found.faults, found.lacks, found.exit_code) == ((), (), 0)
+    objects, parts = len(judgements()), list(run.glob("*/part-*"))
+    assert found.parts == len(parts)
+    assert found.lines == sum(len(lines_of(part)) for part in parts) > objects
+    assert found.sha256 == hashlib.sha256((run / "parts.json").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("at", [0, 10, -9, -1])
+@pytest.mark.parametrize("kind", ["objects", "findings", "undecided"])
+def test_a_flipped_byte(run: Path, kind: str, at: int) -> None:
+    part = sorted((run / kind).glob("part-*"))[1]
+    data = bytearray(part.read_bytes())
+    data[at] ^= 1
+    part.write_bytes(data)
+    assert faults(run) == [f"{kind}/{part.name} was altered: its SHA-256 is not the one in parts.json"]
+
+
+def test_a_part_that_is_cut(run: Path) -> None:
+    part = run / OBJECTS.format(2)
+    part.write_bytes(part.read_bytes()[:-7])
+    assert faults(run) == [f"{OBJECTS.format(2)} was altered: it is 7 bytes shorter than the run wrote it"]
+
+
+@pytest.mark.parametrize("kind", ["objects", "findings", "undecided"])
+def test_a_part_that_is_removed(run: Path, kind: str) -> None:
+    part = sorted((run / kind).glob("part-*"))[-1]
+    part.unlink()
+    assert faults(run) == [f"{kind}/{part.name} is gone"]
+
+
+def test_two_parts_that_are_swapped(run: Path) -> None:
+    one, two = run / OBJECTS.format(1), run / OBJECTS.format(3)
+    first, second = one.read_bytes(), two.read_bytes()
+    one.write_bytes(second)
+    two.write_bytes(first)
+    assert faults(run) == [
+        f"{OBJECTS.format(1)} has the bytes of {OBJECTS.format(3)}: parts were swapped",
+        f"{OBJECTS.format(3)} has the bytes of {OBJECTS.format(1)}: parts were swapped",
+    ]
+
+
+def test_a_part_that_is_added(run: Path) -> None:
+    (run / OBJECTS.format(9)).write_bytes(gzip.compress(b'{"key":"x"}\n'))
+    assert faults(run) == [f"{OBJECTS.format(9)} is not named in parts.json: it was added"]
+
+
+@pytest.mark.parametrize("name", ["summary.json", "bucket.json", "report.html", "state.json"])
+def test_another_file_that_is_edited_or_removed(run: Path, name: str) -> None:
+    file = run / name
+    file.write_bytes(file.read_bytes().replace(b"1", b"2") + b" ")
+    assert f"{name} was altered: its SHA-256 is not the one in parts.json" in faults(run)
+    file.unlink()
+    assert f"{name} is gone" in faults(run)
+
+
+def edit_seal(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change parts.json, and keep it a seal."""
+    value = json.loads((run / "parts.json").read_text())
+    change(value)
+    (run / "parts.json").write_bytes(Seal.from_json(json.dumps(value).encode()).to_json())
+
+
+def reseal(run: Path, name: str, data: bytes) -> None:
+    """Replace a file of the run, and its entry in parts.json, as a forger would."""
+    (run / name).write_bytes(data)
+    digest = hashlib.sha256(data).hexdigest()
+
+    def change(value: dict[str, Any]) -> None:
+        for part in value["parts"]:
+            if part["path"] == name:
+                part.update(sha256=digest, bytes=len(data))
+        if name in value["files"]:
+            value["files"][name] = digest
+
+    edit_seal(run, change)
+
+
+def test_lines_out_of_order_that_are_sealed_anew(run: Path) -> None:
+    name = OBJECTS.format(1)
+    first, second, *rest = lines_of(run / name)
+    reseal(run, name, gzip.compress(b"".join([second, first, *rest])))
+    assert faults(run) == [
+        f"{name} has keys out of order",
+        f"{name} has another first or last key than parts.json says",
+    ]
+
+
+def test_a_line_that_is_left_out_and_sealed_anew(run: Path) -> None:
+    name = OBJECTS.format(1)
+    lines = lines_of(run / name)
+    reseal(run, name, gzip.compress(b"".join([lines[0], *lines[2:]])))
+    assert faults(run) == [f"{name} has 4 lines, and parts.json says 5"]
+
+
+def test_a_whole_part_that_is_left_out_and_sealed_anew(run: Path) -> None:
+    name = OBJECTS.format(2)
+    (run / name).unlink()
+    edit_seal(run, lambda value: value["parts"].remove(next(one for one in value["parts"] if one["path"] == name)))
+    assert faults(run) == ["objects/ has 18 lines, and the summary counts 23"]
+
+
+def test_a_part_that_the_checkpoint_leaves_out(run: Path) -> None:
+    state = json.loads((run / "state.json").read_text())
+    reseal(run, "state.json", json.dumps({**state, "void": [1]}).encode())
+    assert faults(run)[0].endswith("is left out by state.json, although it is sealed")
+
+
+def test_a_damaged_part_that_is_sealed_anew(run: Path) -> None:
+    name = OBJECTS.format(1)
+    reseal(run, name, gzip.compress(b"no line\n"))
+    assert any(f"{name} cannot be read" in fault for fault in faults(run))
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"v": 1}'])
+def test_a_damaged_seal(run: Path, data: bytes) -> None:
+    (run / "parts.json").write_bytes(data)
+    assert any("parts.json is damaged" in fault for fault in faults(run))
+
+
+def test_a_seal_that_is_gone(run: Path) -> None:
+    (run / "parts.json").unlink()
+    assert faults(run) == ["parts.json is gone: a complete run has one"]
+
+
+def test_the_seal_of_another_run(tmp_path: Path) -> None:
+    one, two = (write_run(tmp_path / str(number), run_id) for number, run_id in enumerate(NIGHTS[:2]))
+    (two / "parts.json").write_bytes((one / "parts.json").read_bytes())
+    assert f"parts.json is that of another run, {NIGHTS[0]}" in faults(two)
+
+
+def test_a_run_of_an_earlier_release_is_not_proved(run: Path) -> None:
+    for name in ("parts.json", "bucket.json"):
+        (run / name).unlink()
+    found = check_run(run)
+    assert (found.faults, found.exit_code) == ((), 4)
+    assert "an earlier version of the auditor wrote the run" in found.lacks[0]
+
+
+def test_a_run_that_has_not_ended(tmp_path: Path) -> None:
+    run = write_run(tmp_path, until=13)
+    assert faults(run) == []
+    assert check_run(run).exit_code == 0  # nothing changed since
+    store = LocalStore(tmp_path)
+    state = load_checkpoint(store, "audited", RUN)
+    assert state is not None
+    tally = Tally.from_dict(state.tally)
+    folder = RunFolder(store, "audited", RUN, target=target(), tally=tally, state=state, part_lines=PART)
+    with folder:
+        folder.prepare()
+        put_all(folder, tally, judgements()[13:20])
+        folder.save()
+    found = check_run(run)
+    assert (found.faults, found.exit_code) == ((), 4)
+    assert "the run went on after its seal was written" in found.lacks[0]
+    (run / "parts.json").unlink()
+    assert "the run has not ended" in check_run(run).lacks[0]
+
+
+def test_a_run_that_was_handed_on(tmp_path: Path) -> None:
+    tally = Tally()
+    folder = RunFolder(
+        LocalStore(tmp_path), "audited", RUN, target=target(), tally=tally, part_lines=PART, describe=lambda part: b"{}"
+    )
+    with folder:
+        folder.prepare()
+        put_all(folder, tally, judgements()[:13])
+        folder.hand_on()
+    found = check_run(tmp_path / run_path("audited", RUN))
+    assert (found.faults, found.exit_code) == ((), 4)
+    assert "was handed on" in found.lacks[0]
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> list[Path]:
+    """Three runs of one target, each of which names the one before."""
+    before = (None, *NIGHTS)
+    return [write_run(tmp_path, night, previous) for night, previous in zip(NIGHTS, before, strict=False)]
+
+
+def test_the_chain_leads_to_the_first_run(nights: list[Path]) -> None:
+    assert [check_run(night).chain for night in nights] == [(), NIGHTS[:1], (NIGHTS[1], NIGHTS[0])]
+    assert [check_run(night).exit_code for night in nights] == [0, 0, 0]
+
+
+def test_a_run_of_the_chain_that_is_sealed_anew(nights: list[Path]) -> None:
+    reseal(nights[1], "bucket.json", b"{}")
+    assert faults(nights[2]) == [f"the seal of the earlier run {NIGHTS[1]} was altered after run {NIGHTS[2]} named it"]
+    assert faults(nights[1]) == [f"parts.json was altered: the later run {NIGHTS[2]} names another SHA-256 of it"]
+
+
+def test_the_first_run_of_the_chain_that_is_sealed_anew(nights: list[Path]) -> None:
+    reseal(nights[0], "bucket.json", b"{}")
+    assert faults(nights[0]) == [f"parts.json was altered: the later run {NIGHTS[1]} names another SHA-256 of it"]
+    assert faults(nights[2]) == [f"the seal of the earlier run {NIGHTS[0]} was altered after run {NIGHTS[1]} named it"]
+
+
+def test_old_runs_of_the_chain_may_be_deleted(nights: list[Path]) -> None:
+    for file in sorted(nights[0].rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    assert faults(nights[2]) == []
+    assert check_run(nights[2]).chain == (NIGHTS[1],)
+    (nights[1] / "parts.json").unlink()
+    assert faults(nights[2]) == [f"the earlier run {NIGHTS[1]} has lost its parts.json"]
+
+
+def link_to(run_id: str, value: dict[str, Any]) -> None:
+    value["previous"] = {"run": run_id, "sha256": "f"}
+
+
+def test_hostile_names_in_the_seal_are_no_paths(run: Path) -> None:
+    edit_seal(run, lambda value: value["parts"].append({**value["parts"][0], "path": "../\x1b[2J"}))
+    assert "parts.json names no part's file" in faults(run)
+    for name in ("../../x", "20260230T030405Z-0a1b2c", RUN, "20270102T030405Z-0a1b2c"):
+        edit_seal(run, partial(link_to, name))
+        assert "parts.json names a previous run that is no earlier run" in faults(run)

@@ -1,0 +1,183 @@
+"""The seal of a run names each file as it lies in the folder, however often the run was ended and gone on with."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.model.json_text import JsonError
+from auditor.reports.lines import encode_line
+from auditor.runs.checkpoint import load_checkpoint
+from auditor.runs.folder import RunFolder
+from auditor.runs.parts import KINDS
+from auditor.runs.seal import FILES, Link, Seal, SealedPart, first_key_of, key_of
+from auditor.runs.stores.base import Store
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
+from tests.support.killed_run import PART, judgements, put_all
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.paths import ROOT
+from tests.support.samples.reports import RUN, sample_summary, target
+
+FOLDER = f"bucket=audited/run={RUN}"
+EARLIER = "20260101T030405Z-0a1b2c"
+
+
+def opened(store: Store, **changes: Any) -> RunFolder:
+    """The folder of a process that begins the run, or goes on with it."""
+    state = load_checkpoint(store, "audited", RUN)
+    tally = Tally.from_dict(state.tally) if state else Tally()
+    values = {"target": target(), "tally": tally, "state": state, "part_lines": PART, "describe": lambda part: b"{}\n"}
+    folder = RunFolder(store, "audited", RUN, **{**values, "described": store.get(f"{FOLDER}/bucket.json"), **changes})
+    folder.prepare()
+    return folder
+
+
+def write(folder: RunFolder, until: int | None = None) -> None:
+    tally = folder._pending._tally
+    put_all(folder, tally, judgements()[tally.coverage["listed"] : until])
+
+
+def seal_of(root: Path) -> Seal:
+    return Seal.from_json((root / FOLDER / "parts.json").read_bytes())
+
+
+def actual(root: Path) -> list[SealedPart]:
+    """The entries that the files in the folder should have, read independently."""
+    found = []
+    for kind in KINDS:
+        for file in sorted((root / FOLDER / kind).glob("part-*")):
+            data = file.read_bytes()
+            lines = [json.loads(line) for line in gzip.decompress(data).splitlines()]
+            found.append(
+                SealedPart(
+                    path=f"{kind}/{file.name}",
+                    first=lines[0]["key"],
+                    last=lines[-1]["key"],
+                    lines=len(lines),
+                    bytes=len(data),
+                    sha256=hashlib.sha256(data).hexdigest(),
+                )
+            )
+    return sorted(found, key=lambda part: part.path)
+
+
+def check_seal(root: Path) -> None:
+    seal = seal_of(root)
+    assert list(seal.parts) == actual(root)
+    assert seal.run == RUN
+    folder = root / FOLDER
+    assert seal.files == {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
+
+
+def test_a_run_in_one_process(tmp_path: Path) -> None:
+    with opened(LocalStore(tmp_path), fresh=True) as folder:
+        write(folder)
+        folder.finish(sample_summary(), "page")
+    check_seal(tmp_path)
+    assert len(seal_of(tmp_path).parts) > 10
+    assert seal_of(tmp_path).previous is None
+
+
+def test_a_run_that_is_handed_on_reads_no_part_again(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    for until in (7, 13):
+        with opened(store) as folder:
+            write(folder, until)
+            folder.hand_on()
+    assert "summary.json" not in seal_of(tmp_path).files
+    with opened(store) as folder:
+        write(folder)
+        gone = tmp_path / FOLDER / "objects" / "part-00000-00000.jsonl.gz"
+        data = gone.read_bytes()
+        gone.write_bytes(b"")  # the last process does not look at it
+        folder.finish(sample_summary(), "page")
+    gone.write_bytes(data)
+    check_seal(tmp_path)
+
+
+def test_a_process_that_did_not_live_to_seal(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with opened(store) as folder:
+        write(folder, 7)
+        folder.hand_on()
+    with opened(store) as folder:
+        write(folder, 14)  # ends without a word
+    with opened(store) as folder:
+        write(folder)
+        folder.finish(sample_summary(), "page")
+    check_seal(tmp_path)
+
+
+@pytest.mark.parametrize("step", range(1, 24, 2))
+def test_a_killed_process(tmp_path: Path, step: int) -> None:
+    subprocess.run([sys.executable, "-m", "tests.support.killed_run", str(tmp_path), str(step)], cwd=ROOT, check=False)
+    with opened(LocalStore(tmp_path)) as folder:
+        write(folder)
+        folder.finish(sample_summary(), "page")
+    check_seal(tmp_path)
+
+
+def test_bucket_json_is_written_when_it_changes_and_kept_else(tmp_path: Path) -> None:
+    store, asked = LocalStore(tmp_path), list[int]()
+
+    def describe(part: int) -> bytes:
+        asked.append(part)
+        return b"one\n" if len(asked) < 3 else b"two\n"
+
+    file = tmp_path / FOLDER / "bucket.json"
+    for until, expected in ((7, b"one\n"), (13, b"one\n"), (18, b"two\n")):
+        before = file.stat().st_mtime_ns if file.exists() else 0
+        with opened(store, describe=describe) as folder:
+            write(folder, until)
+            folder.save()
+        assert file.read_bytes() == expected
+        assert (file.stat().st_mtime_ns == before) is (until == 13)
+    assert asked[0] == 0
+    assert asked == sorted(set(asked))
+
+
+def test_the_chain_names_the_previous_run_and_its_seal(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.put(f"bucket=audited/run={EARLIER}/parts.json", b"the earlier seal")
+    for previous, digest in (
+        (EARLIER, hashlib.sha256(b"the earlier seal").hexdigest()),
+        ("20251231T030405Z-0a1b2c", None),
+    ):
+        with opened(store, previous=previous, fresh=True, state=None) as folder:
+            folder.finish(sample_summary(), "page")
+        assert seal_of(tmp_path).previous == Link(previous, digest)
+
+
+@pytest.mark.parametrize(
+    "key", ["k", 'a"b', "\\", "\u202e", "\U0001f600", "a\ud800", "\x00\n", None, *ODD_KEYS.values()], ids=ascii
+)
+def test_the_key_of_a_line(key: str | None) -> None:
+    line = encode_line({"key": key, "version_id": None})
+    assert first_key_of(line) == key_of(line) == key
+    assert first_key_of(encode_line({"fingerprint": "f", "key": key})) == key
+
+
+@pytest.mark.parametrize("line", [b'{"key":"', b'{"key":"\xff"}', b'{"key":"\\x"}', b'{"key":7}', b"[]"])
+def test_a_line_without_a_key(line: bytes) -> None:
+    with pytest.raises(JsonError):
+        first_key_of(line)
+
+
+def test_there_and_back() -> None:
+    part = SealedPart(path="objects/part-00000-00000.jsonl.gz", first="a\ud800", last="é", lines=2, bytes=3, sha256="f")
+    for seal in (Seal(run=RUN), Seal(run=RUN, parts=(part, part), files={"a": "b"}, previous=Link(EARLIER, None))):
+        assert Seal.from_json(seal.to_json()) == seal
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"v": 2}', b'{"v": 1}', b'{"v": 1, "run": "r", "parts": [{}]}'])
+def test_other_files_are_refused(data: bytes) -> None:
+    with pytest.raises(JsonError):
+        Seal.from_json(data)

@@ -1,0 +1,249 @@
+"""The access points of a bucket: read where the bucket policy delegates to them, never called absent if not read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from auditor.errors import CallFailed
+from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock
+from auditor.model.object import Skipped, Unread
+from auditor.s3.access_points import MOST, NOT_DELEGATED, POLICY_UNREAD, delegates
+from auditor.s3.bucket import NO_ACCESS_POINTS
+from auditor.s3.engines import parse_settings
+from tests.s3.test_bucket_at_aws import ACCOUNT, ANOTHERS, Answers, failed, read
+from tests.support.asked_by import asked_by as asked_by
+from tests.support.asked_by import reader_for
+from tests.support.fakes.caller import FakeTime, make_caller
+from tests.support.servers.clients import client
+
+NUMBER: Final = "123456789012"
+"""moto's account. The canonical ID of its buckets' owner is another, so that only ExpectedBucketOwner proves it."""
+BLOCK: Final = {
+    "BlockPublicAcls": True,
+    "IgnorePublicAcls": True,
+    "BlockPublicPolicy": True,
+    "RestrictPublicBuckets": True,
+}
+
+
+def policy(key: str = "s3:DataAccessPointAccount", effect: str = "Allow") -> str:
+    statement = {
+        "Effect": effect,
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": "*",
+        "Condition": {"StringEquals": {key: ACCOUNT}},
+    }
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def arn(name: str) -> str:
+    return f"arn:aws:s3:us-east-1:{ACCOUNT}:accesspoint/{name}"
+
+
+def listed(name: str, vpc: str | None = None) -> dict[str, Any]:
+    entry: dict[str, Any] = {"Name": name, "AccessPointArn": arn(name), "NetworkOrigin": "VPC" if vpc else "Internet"}
+    return entry | ({"VpcConfiguration": {"VpcId": vpc}} if vpc else {})
+
+
+DELEGATED: Final[Mapping[str, Any]] = {
+    "GetBucketPolicy": {"Policy": policy()},
+    "ListAccessPoints": {"AccessPointList": [listed("web"), listed("inside", "vpc-1")]},
+    "GetAccessPoint": {"PublicAccessBlockConfiguration": BLOCK},
+    "GetAccessPointPolicy": {"Policy": policy()},
+    "GetAccessPointPolicyStatus": {"PolicyStatus": {"IsPublic": True}},
+}
+ALL_ON: Final = PublicAccessBlock(True, True, True, True)
+
+
+def delegated(**changes: Any) -> Answers:
+    return Answers(**{**DELEGATED, **changes})
+
+
+async def points(**changes: Any) -> tuple[AccessPoint, ...]:
+    found = (await read(delegated(**changes))).access_points
+    assert isinstance(found, tuple)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("key", "delegated"),
+    [
+        ("s3:DataAccessPointArn", True),
+        ("s3:DataAccessPointAccount", True),
+        ("S3:dataaccesspointarn", True),
+        ("s3:AccessPointNetworkOrigin", True),
+        ("aws:SourceArn", False),
+        ("s3:prefix", False),
+    ],
+)
+def test_a_policy_delegates_by_the_keys_of_access_points(key: str, delegated: bool) -> None:
+    assert delegates(policy(key)) == delegates(policy(key, "Deny")) == delegated
+    assert not delegates("")
+
+
+async def test_access_points_with_their_policies() -> None:
+    answers = Answers(**DELEGATED)
+    facts = await read(answers)
+    web = AccessPoint(
+        arn=arn("web"),
+        account=ACCOUNT,
+        public_access_block=ALL_ON,
+        policy=policy(),
+        policy_is_public=True,
+    )
+    inside = AccessPoint(
+        arn=arn("inside"),
+        account=ACCOUNT,
+        vpc="vpc-1",
+        public_access_block=ALL_ON,
+        policy=policy(),
+        policy_is_public=True,
+    )
+    assert facts.access_points == (inside, web)
+    assert {*answers.accounts} == {ACCOUNT}
+
+
+async def test_access_point_without_a_policy() -> None:
+    none = failed("x", "NoSuchAccessPointPolicy", 404)
+    for point in await points(GetAccessPointPolicy=none, GetAccessPointPolicyStatus=none):
+        assert (point.policy, point.policy_is_public) == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("action", "answer", "field", "code"),
+    [
+        ("GetAccessPoint", failed("GetAccessPoint", "AccessDenied"), "public_access_block", "AccessDenied"),
+        ("GetAccessPoint", {}, "public_access_block", "Malformed"),
+        ("GetAccessPoint", {"PublicAccessBlockConfiguration": {}}, "public_access_block", "Malformed"),
+        ("GetAccessPointPolicy", failed("GetAccessPointPolicy", "AccessDenied"), "policy", "AccessDenied"),
+        ("GetAccessPointPolicy", {"Policy": "{"}, "policy", "Malformed"),
+        ("GetAccessPointPolicy", {}, "policy", "Malformed"),
+        ("GetAccessPointPolicyStatus", failed("GetAccessPointPolicyStatus", "AccessDenied"), "policy_is_public",
+         "AccessDenied"),
+        ("GetAccessPointPolicyStatus", {"PolicyStatus": {}}, "policy_is_public", "Malformed"),
+    ],
+)  # fmt: skip
+async def test_a_part_that_cannot_be_read_is_unread_alone(action: str, answer: Any, field: str, code: str) -> None:
+    for point in await points(**{action: answer}):
+        parts = {name: getattr(point, name) for name in ("public_access_block", "policy", "policy_is_public")}
+        assert parts.pop(field) == Unread(action, code)
+        assert not [part for part in parts.values() if isinstance(part, Unread)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"GetBucketPolicy": {"Policy": policy("aws:SourceArn")}}, NOT_DELEGATED),
+        ({"GetBucketPolicy": failed("x", "NoSuchBucketPolicy", 404)}, NOT_DELEGATED),
+        ({"GetBucketPolicy": failed("GetBucketPolicy", "AccessDenied")}, POLICY_UNREAD),
+        (ANOTHERS, Unread("ListAccessPoints", "ForeignAccount")),
+        ({"ListBuckets": failed("ListBuckets", "AccessDenied")}, Unread("ListBuckets", "AccessDenied")),
+        (
+            {"GetCallerIdentity": failed("GetCallerIdentity", "AccessDenied")},
+            Unread("GetCallerIdentity", "AccessDenied"),
+        ),
+    ],
+)
+async def test_no_call_is_made_where_nothing_delegates_or_the_account_may_be_another(
+    changes: Mapping[str, Any], found: object
+) -> None:
+    answers = delegated(**changes, Account={})
+    facts = await read(answers)
+    assert facts.access_points == found
+    assert len(answers.accounts) == (0 if isinstance(found, Unread) else 1)  # the account's public access block
+
+
+async def test_behind_a_custom_endpoint_they_are_skipped_with_the_fix() -> None:
+    facts = await read(Answers(**DELEGATED), endpoint_url="https://s3.example")
+    assert facts.access_points == Skipped(NO_ACCESS_POINTS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (failed("ListAccessPoints", "AccessDenied"), "AccessDenied"),
+        ({}, "Malformed"),
+        ({"AccessPointList": [{"Name": "../x", "AccessPointArn": "a", "NetworkOrigin": "Internet"}]}, "Malformed"),
+        ({"AccessPointList": [{"Name": "web", "NetworkOrigin": "Internet"}]}, "Malformed"),
+        ({"AccessPointList": [{"Name": "web", "AccessPointArn": "a"}]}, "Malformed"),
+        ({"AccessPointList": [{"Name": "web", "AccessPointArn": "a", "NetworkOrigin": "VPC"}]}, "Malformed"),
+        ({"AccessPointList": [listed("web")], "NextToken": "again"}, "Malformed"),
+        ({"AccessPointList": [listed(f"ap-{n}") for n in range(MOST + 1)]}, "TooMany"),
+        ({"AccessPointList": [listed(f"ap-{n}") for n in range(MOST)], "NextToken": "t"}, "TooMany"),
+    ],
+)
+async def test_a_listing_that_does_not_name_them_all_is_unread(answer: Any, code: str) -> None:
+    facts = await read(delegated(ListAccessPoints=answer))
+    assert facts.access_points == Unread("ListAccessPoints", code)
+
+
+async def test_the_listing_goes_on_to_its_last_page() -> None:
+    asked: list[dict[str, str]] = []
+
+    def page(arguments: dict[str, str]) -> Mapping[str, Any]:
+        asked.append(arguments)
+        number = len(asked)
+        return {"AccessPointList": [listed(f"ap-{number}")]} | ({"NextToken": f"t{number}"} if number < 3 else {})
+
+    found = await points(ListAccessPoints=page)
+    assert [point.arn for point in found] == [arn("ap-1"), arn("ap-2"), arn("ap-3")]
+    assert asked == [{"Bucket": "b"}, {"Bucket": "b", "NextToken": "t1"}, {"Bucket": "b", "NextToken": "t2"}]
+
+
+def test_the_replies_are_those_of_the_sdk() -> None:
+    entry = (
+        "<Name>in</Name><NetworkOrigin>VPC</NetworkOrigin><VpcConfiguration><VpcId>vpc-1</VpcId></VpcConfiguration>"
+        "<AccessPointArn>a</AccessPointArn>"
+    )
+    body = f"<ListAccessPointsResult><AccessPointList><AccessPoint>{entry}</AccessPoint></AccessPointList>"
+    body += "<NextToken>t</NextToken></ListAccessPointsResult>"
+    listing = parse_settings.setting("ListAccessPoints", body.encode())
+    assert listing == {
+        "AccessPointList": [
+            {"Name": "in", "NetworkOrigin": "VPC", "VpcConfiguration": {"VpcId": "vpc-1"}, "AccessPointArn": "a"}
+        ],
+        "NextToken": "t",
+    }
+    empty = b"<ListAccessPointsResult><AccessPointList/></ListAccessPointsResult>"
+    assert parse_settings.setting("ListAccessPoints", empty) == {"AccessPointList": []}
+    block = b"<PublicAccessBlockConfiguration><BlockPublicAcls>true</BlockPublicAcls></PublicAccessBlockConfiguration>"
+    point = parse_settings.setting("GetAccessPoint", b"<GetAccessPointResult>%s</GetAccessPointResult>" % block)
+    assert point == {"PublicAccessBlockConfiguration": {"BlockPublicAcls": True}}
+    status = b"<R><PolicyStatus><IsPublic>true</IsPublic></PolicyStatus></R>"
+    assert parse_settings.setting("GetAccessPointPolicyStatus", status) == {"PolicyStatus": {"IsPublic": True}}
+    with pytest.raises(CallFailed, match="AccessDenied"):
+        parse_settings.setting("GetAccessPoint", b"<Error><Code>AccessDenied</Code></Error>")
+
+
+async def test_a_real_server_s_access_points(moto_url: str, monkeypatch: pytest.MonkeyPatch, asked_by: str) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3_CONTROL", moto_url)
+    name, number = f"points-{asked_by}", NUMBER
+    s3, control = client("s3", moto_url), client("s3control", moto_url)
+    s3.create_bucket(Bucket=name)
+    s3.put_bucket_policy(Bucket=name, Policy=policy())
+    control.create_access_point(AccountId=number, Name=f"{asked_by}-web", Bucket=name)
+    control.create_access_point(
+        AccountId=number, Name=f"{asked_by}-inside", Bucket=name, VpcConfiguration={"VpcId": "vpc-1"}
+    )
+    control.put_access_point_policy(AccountId=number, Name=f"{asked_by}-web", Policy=policy())
+    facts = await _read_from(moto_url, name)
+    assert isinstance(facts.access_points, tuple)
+    inside, web = facts.access_points
+    assert (inside.vpc, inside.policy, inside.policy_is_public) == ("vpc-1", "", False)
+    assert (web.vpc, web.policy, web.policy_is_public) == (None, policy(), True)
+    assert web.arn == f"arn:aws:s3:us-east-1:{number}:accesspoint/{asked_by}-web"
+    assert web.public_access_block == ALL_ON
+    s3.put_bucket_policy(Bucket=name, Policy=policy("aws:SourceArn"))
+    assert (await _read_from(moto_url, name)).access_points == NOT_DELEGATED
+
+
+async def _read_from(url: str, bucket: str) -> BucketFacts:
+    given = {"bucket": bucket, "endpoint_url": url, "region": "us-east-1", "expected_owner": NUMBER}
+    async with reader_for(make_caller(FakeTime()), **given) as reader:
+        facts: BucketFacts = await reader.read("us-east-1")
+    return facts

@@ -1,0 +1,238 @@
+"""Read the case files of the verdict: the facts of a bucket and an object, and the access that they must come to.
+
+A file is TOML. Each header names the situation, such as `[["idiom 4"]]`, and has any number of cases. A case has a
+title, the expected `verdict`, the `audience` texts and the `reasons`. All other fields are facts; a fact that the case
+leaves out is that of a private object in a bucket of its own: ACLs in use, no policy, no public access block.
+docs/verdict.md shows the first case of each idiom, and those that are `shown`.
+
+Words stand for long values. `owner` owns the bucket, `anonymous` is S3's owner of unsigned uploads, `stranger` and
+`friend` are two more canonical IDs; a grant is written "stranger READ". A statement of a policy has its own field
+names; by default it allows everybody s3:GetObject on each object of the bucket. `unread` in place of a fact is a fact
+that could not be read.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from auditor.model.access import ReasonCode, Verdict
+from auditor.model.bucket import AccessPoint, BucketFacts, Encryption, PublicAccessBlock, Semantics
+from auditor.model.object import (
+    ALL_USERS,
+    ANONYMOUS_OWNER,
+    AUTHENTICATED_USERS,
+    LOG_DELIVERY,
+    Acl,
+    Grant,
+    Head,
+    ObjectRef,
+    Skipped,
+    Unread,
+)
+
+FOLDER: Final = Path(__file__).parent / "cases"
+OWN_ACCOUNT: Final = "111122223333"
+WORDS: Final = {
+    "owner": "a" * 64,
+    "stranger": "b" * 64,
+    "friend": "c" * 64,
+    "identity": "d" * 96,  # the length of the canonical ID of an origin access identity
+    "anonymous": ANONYMOUS_OWNER,
+    "AllUsers": ALL_USERS,
+    "AuthenticatedUsers": AUTHENTICATED_USERS,
+    "LogDelivery": LOG_DELIVERY,
+}
+FACTS: Final = frozenset(
+    {
+        "semantics",
+        "bucket_owner",
+        "own_id",
+        "ownership",
+        "block",
+        "account_block",
+        "public",
+        "statements",
+        "policy",
+        "payer",
+        "trusted",
+    }
+    | {"access_points", "key_policies", "acl", "head", "key", "owner", "latest"}
+)
+SAID: Final = frozenset({"title", "verdict", "audience", "reasons", "shown"})
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """verdicts: the verdict, or each that is right. audience: None if the case does not say. reasons: codes, or whole
+    texts, that must be among the object's reasons.
+    """
+
+    of: str
+    title: str
+    bucket: BucketFacts
+    trusted: frozenset[str]
+    versions: bool
+    ref: ObjectRef
+    acl: Acl | Unread | Skipped
+    head: Head | Unread | Skipped
+    verdicts: frozenset[Verdict]
+    audience: frozenset[str] | None
+    reasons: tuple[str, ...]
+
+
+def read_cases() -> list[Case]:
+    """Every case of the folder. Raises ValueError for a field, a verdict or a reason that does not exist."""
+    files = (tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml")))
+    return [_case(of, written) for file in files for of, cases in file.items() for written in cases]
+
+
+def _case(of: str, written: Mapping[str, Any]) -> Case:
+    if unknown := set(written) - FACTS - SAID:
+        raise ValueError(f"{of}, {written.get('title')}: no field is called {sorted(unknown)}")
+    verdicts = written["verdict"] if isinstance(written["verdict"], list) else [written["verdict"]]
+    audience = written.get("audience")
+    reasons = tuple(written.get("reasons", ()))
+    for reason in reasons:
+        ReasonCode(reason.partition(": ")[0])
+    return Case(
+        of,
+        written["title"],
+        bucket_facts(written),
+        frozenset(map(word, written.get("trusted", ()))),
+        not written.get("latest", True),
+        _ref(written),
+        _acl(written.get("acl", [])),
+        _head(written.get("head", {})),
+        frozenset(map(Verdict, verdicts)),
+        None if audience is None else frozenset(_words(text) for text in audience),
+        tuple(_words(reason) for reason in reasons),
+    )
+
+
+def bucket_facts(written: Mapping[str, Any]) -> BucketFacts:
+    """The facts of the bucket, as a run reads them on AWS."""
+    return BucketFacts(
+        bucket="bucket",
+        region="eu-central-1",
+        owner=word(written.get("bucket_owner", "owner")),
+        own_id=_or_unread(word(written.get("own_id", written.get("bucket_owner", "owner"))), "ListBuckets"),
+        account=OWN_ACCOUNT,
+        ownership=written.get("ownership", "ObjectWriter"),
+        public_access_block=_block(written.get("block", [])),
+        account_public_access_block=_block(written.get("account_block", [])),
+        acl=_acl([]),
+        policy_is_public=_or_unread(written.get("public", False), "GetBucketPolicyStatus"),
+        policy=_policy(written),
+        versioning="Enabled",
+        encryption=Encryption("AES256"),
+        request_payer=written.get("payer", "BucketOwner"),
+        semantics=Semantics(written.get("semantics", "aws")),
+        access_points=_access_points(written.get("access_points", [])),
+        key_policies={name: _key_policy(policy) for name, policy in written.get("key_policies", {}).items()},
+    )
+
+
+def document(statements: Sequence[Mapping[str, Any]]) -> str:
+    """The policy of `statements` as JSON text, each with the defaults of a case."""
+    return json.dumps({"Version": "2012-10-17", "Statement": [_statement(written) for written in statements]})
+
+
+def _statement(written: Mapping[str, Any]) -> dict[str, Any]:
+    whole = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket/*"}
+    for name in written:
+        whole.pop(name.removeprefix("Not"), None)
+    return whole | {name: _canonical(value) if name.endswith("Principal") else value for name, value in written.items()}
+
+
+def _canonical(principal: Any) -> Any:
+    """A principal with the words of its canonical IDs replaced."""
+    if isinstance(principal, dict) and isinstance(principal.get("CanonicalUser"), str):
+        return principal | {"CanonicalUser": word(principal["CanonicalUser"])}
+    return principal
+
+
+def word(text: str) -> str:
+    return WORDS.get(text, text)
+
+
+def _words(text: str) -> str:
+    """`text` with each word in it replaced."""
+    return " ".join(word(part) for part in text.split(" "))
+
+
+def _policy(written: Mapping[str, Any]) -> str | Unread:
+    if "policy" in written:
+        return Unread("GetBucketPolicy", "AccessDenied") if written["policy"] == "unread" else str(written["policy"])
+    return document(written["statements"]) if "statements" in written else ""
+
+
+def _key_policy(written: Any) -> str | Unread:
+    return Unread("GetKeyPolicy", "AccessDenied") if written == "unread" else document(written)
+
+
+def _or_unread(written: Any, action: str) -> Any:
+    return Unread(action, "AccessDenied") if written == "unread" else written
+
+
+def _block(on: Any) -> Any:
+    return _or_unread(on, "GetPublicAccessBlock") if on == "unread" else PublicAccessBlock(**dict.fromkeys(on, True))
+
+
+def _access_points(written: Any) -> tuple[AccessPoint, ...] | Unread | Skipped:
+    if written == "skipped":
+        return Skipped("no statement delegates to access points")
+    if written == "unread":
+        return Unread("ListAccessPoints", "AccessDenied")
+    return tuple(_access_point(point) for point in written)
+
+
+def _access_point(written: Mapping[str, Any]) -> AccessPoint:
+    arn = f"arn:aws:s3:eu-central-1:{OWN_ACCOUNT}:accesspoint/{written['name']}"
+    statements = [{"Resource": f"{arn}/object/*", **statement} for statement in written.get("statements", [])]
+    return AccessPoint(
+        arn=arn,
+        account=OWN_ACCOUNT,
+        vpc=written.get("vpc"),
+        public_access_block=_block(written.get("block", [])),
+        policy=document(statements) if statements else "",
+        policy_is_public=written.get("public", False),
+    )
+
+
+def _ref(written: Mapping[str, Any]) -> ObjectRef:
+    latest = written.get("latest", True)
+    owner = written.get("owner", "owner")
+    return ObjectRef(
+        written.get("key", "dir/key"),
+        etag="e",
+        size=1,
+        last_modified="2026-01-02T03:04:05Z",
+        version_id=None if latest else "v1",
+        owner=word(owner) or None,
+        is_latest=latest,
+    )
+
+
+def _acl(written: Any) -> Acl | Unread | Skipped:
+    """The ACL: a list of grants, after the owner's own; a table if the owner is another; or "unread" or "skipped"."""
+    if written == "unread":
+        return Unread("GetObjectAcl", "AccessDenied")
+    if written == "skipped":
+        return Skipped("no selected rule needs it")
+    owner, grants = ("owner", written) if isinstance(written, list) else (written["owner"], written.get("grants", []))
+    pairs = (grant.split() for grant in [f"{owner} FULL_CONTROL", *grants])
+    return Acl(word(owner), tuple(Grant(word(grantee), permission) for grantee, permission in pairs))
+
+
+def _head(written: Any) -> Head | Unread | Skipped:
+    if isinstance(written, str):
+        return Unread("HeadObject", written)
+    plain: dict[str, Any] = {"etag": "e", "content_length": 1}
+    if "sse_customer_algorithm" not in written:
+        plain["server_side_encryption"] = "AES256"
+    return Head(**plain | written)

@@ -1,0 +1,102 @@
+"""Trust of one request, the audience that it stands for, and the widest of many audiences."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from auditor.model.access import Audience, AudienceKind
+from tests.verdict.oracle.identities import Who
+from tests.verdict.oracle.places import Where
+
+STRANGE_PLACES: Final = ("internet", "own-vpc")
+
+
+def trusted(entries: Iterable[str], who: Who | None, where: Where | None) -> bool:
+    return any(
+        (who is not None and _is_who(entry, who)) or (where is not None and _is_where(entry, where))
+        for entry in entries
+    )
+
+
+def _is_who(entry: str, who: Who) -> bool:
+    identity = who.identity
+    account = entry.split(":")[4] if entry.endswith(":root") else entry
+    if entry.startswith("E") and any(arn.endswith(f":distribution/{entry}") for arn in who.source):
+        return True
+    return account in (
+        identity.account,
+        identity.arn,
+        identity.canonical,
+        identity.service,
+        who.organization,
+        *who.source,
+    )
+
+
+def _is_where(entry: str, where: Where) -> bool:
+    if entry.startswith(("vpc-", "vpce-")):
+        return (entry,) in (where.keys.get("aws:sourcevpc"), where.keys.get("aws:sourcevpce"))
+    try:
+        network = ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return False
+    return where.address is not None and ipaddress.ip_address(where.address) in network
+
+
+def audience_of(kind: str, name: str | None, place: str, place_name: str | None, header: str | None) -> Audience:
+    """Return the audience of a requester at a place. place: its kind, "" for any. header: the one that it needs."""
+    if not place:
+        return Audience(AudienceKind(kind), name, header)
+    if kind == "anyone":
+        return Audience(AudienceKind(place), place_name, header)
+    return Audience(AudienceKind(kind), name, f"{place} {place_name}")
+
+
+def widest_of_strangers(found: set[Audience]) -> set[Audience]:
+    for kind in (AudienceKind.ANYONE, AudienceKind.ANY_ACCOUNT, AudienceKind.IDENTITY_PROVIDER):
+        if some := {audience for audience in found if audience.kind is kind}:
+            least = min(some, key=lambda audience: (len(audience.through or ""), audience.text))
+            return {least}
+    return set()
+
+
+def widest(found: set[Audience]) -> set[Audience]:
+    return {one for one in found if not any(one != other and _contains(other, one) for other in found)}
+
+
+def _contains(wider: Audience, other: Audience) -> bool:
+    """True if each requester of `other` is one of `wider`."""
+    if wider.through is not None:
+        same = replace(wider, through=None) == replace(other, through=None)
+        inner = other.through is not None and _is_inside(wider.through, other.through)
+        if same and inner:
+            return True
+        same = wider.through == other.through
+        return same and _contains(replace(wider, through=None), replace(other, through=None))
+    if other.through is not None:
+        bare = replace(other, through=None)
+        if wider == bare or _contains(wider, bare):
+            return True
+        place = None if other.through.startswith("header ") else Audience.parse(other.through)
+        return place is not None and (wider == place or _contains(wider, place))
+    if wider.kind is AudienceKind.ANY_ACCOUNT:
+        return other.kind in (AudienceKind.ACCOUNT, AudienceKind.ORGANIZATION, AudienceKind.CANONICAL_ID)
+    if wider.kind is AudienceKind.NETWORK and other.kind is AudienceKind.NETWORK:
+        one, two = ipaddress.ip_network(wider.name or ""), ipaddress.ip_network(other.name or "")
+        return one.version == two.version and two.subnet_of(one)  # type: ignore[arg-type]
+    if wider.kind is AudienceKind.ACCOUNT and other.kind is AudienceKind.ACCOUNT:
+        return wider.name != other.name and f":{wider.name}:" in (other.name or "")
+    if wider.kind is AudienceKind.SOURCE and other.kind is AudienceKind.SOURCE:
+        return f":{wider.name}:" in (other.name or "")
+    if wider.kind is not AudienceKind.SERVICE:
+        return False
+    return other.kind is AudienceKind.SOURCE or (wider.name == "*" and other.kind is AudienceKind.SERVICE)
+
+
+def _is_inside(wider: str, other: str) -> bool:
+    """True if a named network is inside another."""
+    both = wider.startswith("network ") and other.startswith("network ")
+    return both and wider != other and _contains(Audience.parse(wider), Audience.parse(other))

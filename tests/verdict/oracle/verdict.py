@@ -1,0 +1,381 @@
+"""Derive the verdict and the audience of an object from the answers to concrete requests, in each possible world."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from auditor.model.access import Verdict
+from tests.verdict.oracle.audiences import STRANGE_PLACES, audience_of, trusted, widest, widest_of_strangers
+from tests.verdict.oracle.candidates import numbers, texts
+from tests.verdict.oracle.conditions import Values, like, marked, variables
+from tests.verdict.oracle.identities import PUBLIC_PROVIDERS, Keys, Who, identities
+from tests.verdict.oracle.places import Where, places
+from tests.verdict.oracle.service import BY_KEY, BY_VERSION, Point, Request, World, allowed
+from tests.verdict.oracle.statements import Memory, Test
+from tests.verdict.oracle.worlds import CHOSEN, CHOSEN_IF_SIGNED, Case, Completed, worlds
+
+_NOBODY = "nobody"
+_SPELLED = {"aws:referer": "aws:Referer", "aws:useragent": "aws:UserAgent"}
+
+
+Label = tuple[str, str | None, str, str | None]
+"""Kind and name of a requester, then kind and name of its place; an empty kind for any place."""
+Labels = dict[Label, str | None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The oracle's answer. audience: the texts of the widest audiences of all worlds."""
+
+    verdict: Verdict
+    audience: frozenset[str]
+
+
+def judge(case: Case) -> Answer:
+    """Return the verdict of the object in all worlds in which the facts may hold. The audience is that of any world; of
+    strangers only those that get in in each, if there are such.
+    """
+    found = [_Asking(case, completed).answer() for completed in worlds(case)]
+    verdicts = {verdict for verdict, _ in found}
+    if len(verdicts) > 1:
+        masked = verdicts == {Verdict.MASKED, Verdict.PRIVATE}
+        return Answer(Verdict.MASKED if masked else Verdict.UNKNOWN, frozenset())
+    verdict = verdicts.pop()
+    if verdict not in (Verdict.EXPOSED, Verdict.SHARED):
+        return Answer(verdict, frozenset())
+    every = dict.fromkeys(label for _, labels in found for label in labels)
+    if verdict is Verdict.EXPOSED:
+        every = dict.fromkeys(label for label in every if all(label in labels for _, labels in found)) or every
+    audience = set()
+    for label in every:
+        headers = [labels[label] for _, labels in found if label in labels]
+        audience.add(audience_of(*label, next((header for header in headers if header), None)))
+    audience = widest_of_strangers(audience) if verdict is Verdict.EXPOSED else widest(audience)
+    return Answer(verdict, frozenset(one.text for one in audience))
+
+
+class _Asking:
+    """Asks one world for everybody's requests."""
+
+    def __init__(self, case: Case, completed: Completed) -> None:
+        self._world, self._names = completed.world, completed.names
+        self._unique_ids = completed.unique_ids
+        self._bare = completed.world.unhidden
+        self._entries = case.trusted
+        self._memory = Memory(completed.world.truth)  # type: ignore[arg-type]
+        self._tests = [test for tests in self._names.tests.values() for test in tests]
+        self._variables = {key for test in self._tests for key in test.keys[1:]}
+        self._variables |= _variables_of_resources(completed.world)
+        pieces = completed.world.resource.split("/")
+        self._numbers = [text for text in pieces if len(text) == 12 and text.isdigit()]
+        noncurrent = case.versions and not case.ref.is_latest
+        self._actions = () if noncurrent else BY_KEY
+
+    def answer(self) -> tuple[Verdict, Labels]:
+        """Return the verdict, and the header that each requester needs who gets in."""
+        whos = list(self._distinct_whos())
+        wheres = list(self._distinct_wheres())
+        exposing: Labels = {}
+        for who, keys in self._strangers(whos, wheres):
+            _note(exposing, (who.kind, who.name, "", None), self._through(keys))
+        if exposing:
+            return Verdict.EXPOSED, exposing
+        shared: Labels = {}
+        within: dict[Label, Who] = {}
+        hidden = False
+        for who, where in itertools.product(whos, wheres):
+            if not self._asks_from(who, where):
+                continue
+            label = (who.kind, who.name, *(("", None) if where.kind in STRANGE_PLACES else (where.kind, where.name)))
+            if label in shared and shared[label] is None:
+                continue
+            for request, header, opened in self._named(who, where):
+                if opened:
+                    used, way = self._at_point(request, label, header)
+                    within.setdefault(used, who)
+                    _note(shared, used, way)
+                hidden = hidden or not opened
+        shared = {label: header for label, header in shared.items() if not _is_of_another(label, within[label], shared)}
+        if any(kind == "identity-provider" and name not in PUBLIC_PROVIDERS for kind, name, _, _ in shared):
+            return Verdict.UNKNOWN, {}  # to whom the provider gives an identity
+        if shared:
+            return Verdict.SHARED, shared
+        return (Verdict.MASKED if hidden else Verdict.PRIVATE), {}
+
+    def _asks_from(self, who: Who, where: Where) -> bool:
+        """True if a requester sends requests from a place, and neither of the two is trusted."""
+        return not (trusted(self._entries, who, where) or (who.identity.service and where.kind != "internet"))
+
+    def _named(self, who: Who, where: Where) -> Iterator[tuple[Request, str | None, bool]]:
+        """Return each request that is allowed, or only hidden, with the header that it needs, and True if allowed."""
+        for request in self._requests(who, where):
+            header = self._through(request.keys)
+            if self._allows(self._world, request):
+                yield request, header, True
+                if header is None and self._others_point(request) is None:
+                    return
+            elif self._allows(self._bare, request, denies=False):
+                yield request, header, False
+
+    # ---- requests
+
+    def _strangers(self, whos: list[Who], wheres: list[Where]) -> Iterator[tuple[Who, Keys]]:
+        for who in whos:
+            if not who.stranger:
+                continue
+            for where in wheres:
+                if where.kind in STRANGE_PLACES and not trusted(self._entries, who, where):
+                    for request in self._requests(who, where):
+                        if self._exposes(request):
+                            yield who, request.keys
+
+    def _exposes(self, request: Request) -> bool:
+        if not self._world.only_named or request.point is not None:
+            return self._allows(self._world, request)
+        rules = tuple(rule for rule in self._world.rules if not (rule.allows and rule.tests))
+        return self._allows(replace(self._world, rules=rules), request)
+
+    def _allows(self, world: World, request: Request, *, denies: bool = True) -> bool:
+        by_key = {**request.keys, "s3:versionid": None}
+        if allowed(world, self._memory, replace(request, keys=by_key), self._actions, denies=denies):
+            return True
+        versions = [("v1",)] if "s3:versionid" not in self._names.tests else self._text_values("s3:versionid")
+        return any(
+            allowed(
+                world,
+                self._memory,
+                replace(request, keys={**request.keys, "s3:versionid": version}),
+                BY_VERSION,
+                denies=denies,
+            )
+            for version in versions
+        )
+
+    def _requests(self, who: Who, where: Where) -> Iterator[Request]:
+        for point in self._points(who):
+            blocks = [self._transport(), *(self._chosen(key, who) for key in self._names.tests if self._is_chosen(key))]
+            for choices in itertools.product(*blocks):
+                keys: dict[str, Values] = {**self._world.keys, **where.keys, **who.keys, **_of_point(point)}
+                for choice in choices:
+                    keys.update(choice)
+                listed = any(point is one for one in self._world.points)
+                stranger = who.stranger or who.identity.provider is not None
+                yield Request(who.identity, stranger, keys, point if listed else None)
+
+    def _points(self, who: Who) -> list[Point | None]:
+        """Return the access points that the requester may use: none, the bucket's, those of its own account."""
+        asks = any(key.startswith(("s3:dataaccesspoint", "s3:accesspoint")) for key in self._names.tests)
+        number = who.keys.get("aws:principalaccount")
+        if not asks or number is None:
+            return [None]
+        accounts = {number[0]}
+        if not who.stranger:
+            accounts |= {account for account in self._names.accounts if account != self._world.account}
+        arns = [f"arn:aws:s3:{self._world.region}:{account}:accesspoint/zz" for account in sorted(accounts)]
+        for text in self._names.values("s3:dataaccesspointarn"):
+            pieces = text.replace("*", "q").replace("?", "q").split(":")
+            if len(pieces) > 5:
+                region = self._world.region if pieces[3] == "q" else pieces[3]
+                named = [pieces[4]] if pieces[4] in accounts else sorted(accounts) if not pieces[4].isdigit() else []
+                arns += [":".join([*pieces[:3], region, account, *pieces[5:]]) for account in named]
+        return [None, *self._world.points, *(Point(arn, arn.split(":")[4]) for arn in dict.fromkeys(arns))]
+
+    def _is_chosen(self, key: str) -> bool:
+        return key in (
+            "aws:principaltype",
+            *CHOSEN,
+            *CHOSEN_IF_SIGNED,
+            "aws:multifactorauthpresent",
+            "s3:authtype",
+            "s3:signatureage",
+        ) or key.startswith("aws:principaltag/")
+
+    def _chosen(self, key: str, who: Who) -> list[Keys]:
+        """Return the choices of one key that a requester makes in each request."""
+        signed = who.identity.signed and who.identity.service is None
+        if key in CHOSEN:
+            return [{key: value} for value in self._text_values(key, absent=True)]
+        if not (signed or (who.identity.service and key in ("s3:authtype", "s3:signatureage"))):
+            return [{}]
+        if key == "s3:authtype":
+            return self._only([{key: (name,)} for name in ("REST-HEADER", "REST-QUERY-STRING", "POST")])
+        if key == "s3:signatureage":
+            return self._only(
+                [{key: (number,)} for number in numbers(self._names.values(key)) if not number.startswith("-")]
+            )
+        if key in who.keys:
+            return [{}]
+        if key == "aws:multifactorauthpresent":
+            return self._only([{key: None}, {key: ("true",)}, {key: ("false",)}])
+        if key == "aws:userid":
+            may_have_one = who.kind in ("account", "canonical-id", "group") and self._unique_ids
+            taken = ("anonymous", *(() if may_have_one else self._names.unique_ids))
+            texts = (value[0] for value in self._text_values(key) if value)
+            return [{key: (text,)} for text in texts if text.partition(":")[0] not in taken]
+        if key == "aws:principaltype":
+            return self._only([{key: (name,)} for name in ("AssumedRole", "User", "Account", "FederatedUser")])
+        return [{key: value} for value in self._text_values(key, absent=True)]
+
+    def _transport(self) -> list[Keys]:
+        return self._only(
+            [
+                {"aws:securetransport": ("true",), "s3:tlsversion": ("1.3",)},
+                {"aws:securetransport": ("true",), "s3:tlsversion": ("1.2",)},
+                {"aws:securetransport": ("false",), "s3:tlsversion": None},
+            ]
+        )
+
+    def _text_values(self, key: str, *, absent: bool = False) -> list[Values]:
+        """Return texts for a chosen key: one for each combination of answers to the conditions that ask for it."""
+        found: list[Values] = [None] if absent else []
+        wanted = list(self._names.values(key))
+        for test in self._tests:
+            if test.key == key:
+                wanted += [text for name in test.keys[1:] for text in self._world.keys.get(name) or ()]
+        if key in self._variables:
+            for text in self._world.resource.partition("/")[2].split("/"):
+                wanted.append(text)
+            for test in self._tests:
+                if key in test.keys[1:]:
+                    wanted += self._names.values(test.key)
+        found += [(text,) for text in texts(wanted)]
+        return [choice[key] for choice in self._only([{key: value} for value in found])]
+
+    # ---- fewer requests, with the same answers
+
+    def _only(self, choices: list[Keys]) -> list[Keys]:
+        """Return one of the choices for each combination of answers to the conditions."""
+        found: dict[object, Keys] = {}
+        for choice in choices:
+            found.setdefault(self._answers(choice), choice)
+        return list(found.values())
+
+    def _answers(self, keys: Keys) -> object:
+        tests = [test for test in self._tests if test.key in keys and _plain(test)]
+        shown = tuple((key, keys[key]) for key in sorted(keys) if key in self._variables or self._varies(key))
+        return tuple(self._memory.holds(test, keys) for test in tests), shown
+
+    def _varies(self, key: str) -> bool:
+        return any(test.key == key and len(test.keys) > 1 for test in self._tests)
+
+    def _distinct_whos(self) -> Iterator[Who]:
+        found: set[object] = set()
+        every = (
+            *self._world.rules,
+            *(rule for point in self._world.points for rule in point.rules),
+            *(self._world.key_rules or ()),
+        )
+        asks_points = any(key.startswith("s3:dataaccesspoint") for key in self._names.tests)
+        for who in identities(
+            self._names, self._world.account, self._world.bucket_owner, self._numbers, self._unique_ids
+        ):
+            named_by = tuple(rule.names(who.identity) for rule in every)
+            insider = trusted(self._entries, who, None)
+            by_account = asks_points or self._world.key_rules is not None
+            account = (who.identity.account, who.keys.get("aws:principalaccount")) if by_account else None
+            answers = (who.kind, who.name, named_by, insider, account, who.identity.canonical, self._answers(who.keys))
+            if answers not in found:
+                found.add(answers)
+                yield who
+
+    def _distinct_wheres(self) -> Iterator[Where]:
+        found: set[object] = set()
+        vpcs = {point.vpc for point in self._world.points}
+        for where in places(self._names, tuple(vpc for vpc in vpcs if vpc)):
+            vpc = where.keys.get("aws:sourcevpc")
+            insider = trusted(self._entries, None, where)
+            answers = (
+                where.kind,
+                where.name,
+                insider,
+                vpc if vpc and vpc[0] in vpcs else None,
+                self._answers(where.keys),
+            )
+            if answers not in found:
+                found.add(answers)
+                yield where
+
+    def _through(self, keys: Keys) -> str | None:
+        """Return the way on which a stranger gets in: the bucket's access point, or the headers that it needs."""
+        arn = keys.get("s3:dataaccesspointarn")
+        own = arn is not None and any(point.arn in arn for point in self._world.points)
+        return f"access-point {arn[0]}" if own and arn else self._headers(keys)
+
+    def _at_point(self, request: Request, label: Label, header: str | None) -> tuple[Label, str | None]:
+        """Return the label of a request, and the way on which it comes. It is the label of the access point where it is
+        only known that the point lets it in.
+        """
+        if request.point is not None and request.stranger:
+            return ("access-point", request.point.arn, "", None), None
+        others = self._others_point(request)
+        if others is None:
+            return label, header
+        if label[0] == "account" and f":{label[1]}:" in others:
+            return ("access-point", others, *label[2:]), None
+        return label, f"access-point {others}"
+
+    def _others_point(self, request: Request) -> str | None:
+        """Return the name of another account's access point through which a named requester comes: as the policy names
+        it, or by its account.
+        """
+        arn, account = (request.keys.get(f"s3:dataaccesspoint{part}") for part in ("arn", "account"))
+        if arn is None or account is None or request.stranger or account[0] == self._world.account:
+            return None
+        values = self._names.values("s3:dataaccesspointarn")
+        named = [text for text in values if like(marked(text), arn[0])]
+        return named[0] if named else f"arn:*:s3:*:{account[0]}:accesspoint/*"
+
+    def _headers(self, keys: Keys) -> str | None:
+        """Return the headers of a request that a requester chooses, None if it needs none."""
+        names = [_SPELLED[key] for key in CHOSEN if keys.get(key) is not None]
+        return f"header {' and '.join(names)}" if names else None
+
+
+def _note(labels: Labels, label: Label, header: str | None) -> None:
+    """Note that a requester gets in; of several headers that would do the first in order of length counts."""
+    if label not in labels or (
+        labels[label] is not None and (header is None or len(header) < len(labels[label] or ""))
+    ):
+        labels[label] = header
+
+
+def _is_of_another(label: Label, who: Who, labels: Labels) -> bool:
+    """True if a requester gets in only as a principal of an account, or of an organization, that gets in anyway: with
+    no header that the requester can do without.
+    """
+    place = label[2:]
+    if (
+        who.organization is not None
+        and label[0] != "organization"
+        and labels.get(("organization", who.organization, *place), _NOBODY) in (None, labels[label])
+    ):
+        return True
+    if label[2] and labels[label] is not None and (*label[:2], "", None) in labels:
+        return True
+    return any(
+        name is not None
+        and label[1] != name
+        and labels.get(("account", name, *place), _NOBODY) in (None, labels[label])
+        for name in (who.identity.account, who.identity.arn)
+    )
+
+
+def _plain(test: Test) -> bool:
+    return test.known and len(test.keys) == 1
+
+
+def _variables_of_resources(world: World) -> set[str]:
+    return {key for rule in world.rules for text in rule.resources for key in variables(text)}
+
+
+def _of_point(point: Point | None) -> Keys:
+    if point is None:
+        return {}
+    origin = "Internet" if point.vpc is None else "VPC"
+    return {
+        "s3:dataaccesspointarn": (point.arn,),
+        "s3:dataaccesspointaccount": (point.account,),
+        "s3:accesspointnetworkorigin": (origin,),
+    }

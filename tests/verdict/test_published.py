@@ -1,0 +1,103 @@
+"""The example bucket policies of AWS's guides: each statement must open to the audience that its page names.
+
+The files in published/ hold the policies as facts, retyped: the bucket is ours, account numbers and names are changed,
+and what a page says twice is there once. `opens` is the audience of a statement: texts of audiences; none if no object
+opens; "shared" if the page does not name the audience; "unknown" if it depends on a fact that no audit reads. A Deny is
+judged on an object with a public ACL: its audience is the one that it leaves.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.bucket import BucketFacts
+from auditor.model.object import ALL_USERS, Acl, Grant, ObjectRef, Skipped
+from auditor.verdict.judge import VerdictJudge
+from tests.verdict.case_files import WORDS, bucket_facts
+
+FOLDER: Final = Path(__file__).parent / "published"
+OWN_GRANT: Final = Grant(WORDS["owner"], "FULL_CONTROL")
+PRIVATE: Final = Acl(WORDS["owner"], (OWN_GRANT,))
+PUBLIC: Final = Acl(WORDS["owner"], (OWN_GRANT, Grant(ALL_USERS, "READ")))
+WIDEST: Final = frozenset({"anyone", "any-account"})
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """name: the page and the number of the statement. opens: as in the file."""
+
+    name: str
+    bucket: BucketFacts
+    key: str
+    denies: bool
+    opens: list[str] | str
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict that an object with this statement alone must have."""
+        if isinstance(self.opens, str):
+            return Verdict(self.opens)
+        if not self.opens:
+            return Verdict.MASKED if self.denies else Verdict.PRIVATE
+        return Verdict.EXPOSED if {text.partition(" ")[0] for text in self.opens} & WIDEST else Verdict.SHARED
+
+
+def read_statements() -> Iterator[Statement]:
+    for path in sorted(FOLDER.glob("*.toml")):
+        for policy in tomllib.loads(path.read_text(encoding="utf-8"))["policy"]:
+            for number, written in enumerate(policy["statements"], 1):
+                yield _statement(policy, number, dict(written))
+
+
+def _statement(policy: Mapping[str, Any], number: int, written: dict[str, Any]) -> Statement:
+    opens = written.pop("opens")
+    facts = {"statements": [written], "public": "unread", "access_points": policy.get("access_points", [])}
+    return Statement(
+        f"{policy['page']}, {number}",
+        bucket_facts(facts),
+        policy.get("key", "dir/key"),
+        written.get("Effect") == "Deny",
+        opens,
+    )
+
+
+STATEMENTS: Final = list(read_statements())
+EACH = pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.name)
+
+
+def access(statement: Statement) -> ObjectAccess:
+    ref = ObjectRef(statement.key, etag="e", size=1, last_modified="2026-01-02T03:04:05Z", owner=WORDS["owner"])
+    judge = VerdictJudge(statement.bucket, frozenset())
+    return judge.access(ref, PUBLIC if statement.denies else PRIVATE, Skipped("no selected rule needs it"))
+
+
+@EACH
+def test_a_statement_opens_to_the_audience_that_its_page_names(statement: Statement) -> None:
+    found = access(statement)
+    assert found.verdict is statement.verdict
+    if isinstance(statement.opens, list):
+        assert {audience.text for audience in found.audience} == set(statement.opens)
+
+
+def test_few_statements_leave_the_verdict_unknown() -> None:
+    unknown = [statement.name for statement in STATEMENTS if access(statement).verdict is Verdict.UNKNOWN]
+    assert len(unknown) <= len(STATEMENTS) / 20, unknown
+
+
+def test_no_statement_that_opens_to_others_is_called_private_or_masked() -> None:
+    open_to_others = (statement for statement in STATEMENTS if statement.opens)
+    hidden = {Verdict.PRIVATE, Verdict.MASKED}
+    assert [statement.name for statement in open_to_others if access(statement).verdict in hidden] == []
+
+
+def test_there_are_enough_policies() -> None:
+    pages = {statement.name.rpartition(", ")[0] for statement in STATEMENTS}
+    assert len(pages) >= 100
+    assert len(STATEMENTS) >= 150

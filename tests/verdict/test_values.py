@@ -1,0 +1,447 @@
+"""Truth vectors of the tests on one key, against brute force over many values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from itertools import combinations, permutations, product
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from auditor.verdict.conditions import ConditionTest, compile_test
+from auditor.verdict.domains import (
+    ABSENT,
+    TRUE_OR_FALSE,
+    UNKNOWN,
+    Addresses,
+    Domain,
+    FixedValues,
+    Numbers,
+    Texts,
+    public_addresses,
+)
+from auditor.verdict.globs import TooComplexError
+from auditor.verdict.networks import Network, is_broad, parse_network
+from auditor.verdict.values import next_change, truth_vectors, witnesses
+
+YES, NO = (True,), (False,)
+FOREIGN_ARN = Texts(only=("arn:aws:iam::############:*",), never=("arn:aws:iam::111122223333:*",))
+
+
+def compiled(operator: str, *values: str) -> ConditionTest:
+    return compile_test(operator, "aws:key", values, variables=True)
+
+
+def networks(*texts: str) -> tuple[Network, ...]:
+    return tuple(parse_network(text) for text in texts)
+
+
+# ---- known answers
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "domain", "expected"),
+    [
+        ("StringEquals", ["x"], ABSENT, {NO}),
+        ("StringNotEquals", ["x"], ABSENT, {YES}),
+        ("StringEquals", ["x"], FixedValues(("x",)), {YES}),
+        ("StringEquals", ["x"], Texts(), {YES, NO}),
+        ("StringEquals", ["x"], UNKNOWN, {YES, NO}),
+        ("StringLike", ["*"], Texts(), {YES}),
+        ("StringLike", ["*"], Texts(may_be_absent=True), {YES, NO}),
+        ("Null", ["true"], Texts(), {NO}),
+        ("Null", ["true"], Texts(may_be_absent=True), {YES, NO}),
+        ("Null", ["true"], Addresses(may_be_absent=True), {YES, NO}),
+        ("Null", ["false"], Numbers(highest=1, may_be_absent=True), {YES, NO}),
+        ("Bool", ["true"], TRUE_OR_FALSE, {YES, NO}),
+        ("Bool", ["true", "false"], TRUE_OR_FALSE, {YES}),
+        # Idioms of policies: any role of that name is somebody's, but none of this account is a stranger's.
+        ("ArnLike", ["arn:aws:iam::*:role/x"], FOREIGN_ARN, {YES, NO}),
+        ("ArnLike", ["arn:aws:iam::111122223333:role/*"], FOREIGN_ARN, {NO}),
+        ("StringNotLike", ["arn:aws:*"], FOREIGN_ARN, {NO}),
+        ("StringLike", ["arn:aws:iam::11112222????:*"], FOREIGN_ARN, {YES, NO}),
+        ("StringLike", ["arn:aws:iam::abcd*"], FOREIGN_ARN, {NO}),
+        ("StringEquals", ["o-1"], Texts(only=("o-*",), never=("o-1",)), {NO}),
+        ("StringLike", ["vpce-*"], Texts(only=("vpce-*",), never=("vpce-1",)), {YES}),
+        ("StringEquals", ["vpce-1"], Texts(only=("vpce-*",), never=("vpce-1",)), {NO}),
+        ("IpAddress", ["0.0.0.0/0"], public_addresses(), {YES, NO}),
+        ("IpAddress", ["0.0.0.0/0", "::/0"], public_addresses(), {YES}),
+        ("IpAddress", ["0.0.0.0/1", "128.0.0.0/1", "::/0"], public_addresses(), {YES}),
+        ("IpAddress", ["10.0.0.0/8", "192.168.0.0/16", "fc00::/7", "127.0.0.1"], public_addresses(), {NO}),
+        ("IpAddress", ["203.0.113.0/24"], public_addresses(), {YES, NO}),
+        ("IpAddress", ["203.0.113.0/24"], public_addresses(never=networks("203.0.113.0/24")), {NO}),
+        ("NotIpAddress", ["203.0.113.0/24"], Addresses(only=networks("203.0.113.0/25")), {NO}),
+        ("StringLike", ["203.0.113.*"], Addresses(only=networks("203.0.113.0/24")), {YES}),
+        ("StringLike", ["203.*"], public_addresses(), {YES, NO}),
+        ("StringLike", ["10.*", "*.*.*.*/24", "zz*"], FixedValues(("10.1.1.1",)), {YES}),
+        ("StringEquals", ["203.0.113.0/24"], public_addresses(), {NO}),
+        ("StringEquals", ["203.0.113.9"], Addresses(only=networks("203.0.113.0/24")), {YES, NO}),
+        ("StringLike", ["300.1.*"], public_addresses(), {NO}),
+        ("StringLike", ["*"], public_addresses(), {YES}),
+        ("StringLike", ["no address*"], public_addresses(), {NO}),
+        ("ArnLike", ["arn:aws:s3:::*"], public_addresses(), {NO}),
+        ("NumericEquals", ["5"], public_addresses(), {NO}),
+        ("NumericLessThan", ["600000"], Numbers(highest=604_800_000), {YES, NO}),
+        ("NumericLessThan", ["0"], Numbers(highest=604_800_000), {NO}),
+        ("NumericLessThanEquals", ["604800000"], Numbers(highest=604_800_000), {YES}),
+        ("NumericEquals", ["1.5"], Numbers(highest=10), {NO}),
+        ("NumericEquals", ["5"], Numbers(highest=10), {YES, NO}),
+        ("NumericEquals", ["5"], Numbers(lowest=5, highest=5), {YES}),
+        ("NumericGreaterThan", ["9.5"], Numbers(highest=10), {YES, NO}),
+        ("StringEquals", ["7"], Numbers(highest=10), {YES, NO}),
+        ("StringEquals", ["11", "07", "x"], Numbers(highest=10), {NO}),
+        ("StringLike", ["*"], Numbers(highest=10), {YES}),
+        ("DateGreaterThan", ["2020-01-01"], Numbers(highest=1_763_000_000), {YES, NO}),
+        ("DateGreaterThan", ["2030-01-01"], Numbers(highest=1_763_000_000), {NO}),
+        ("IpAddress", ["10.0.0.0/8"], Numbers(highest=10), {NO}),
+        ("DateLessThan", ["2025-01-01T00:00:00Z"], FixedValues(("2026-11-23T00:00:00Z",)), {NO}),
+        ("NumericLessThan", ["5"], UNKNOWN, {YES, NO}),
+        ("DateLessThan", ["2025-01-01"], UNKNOWN, {YES, NO}),
+        ("IpAddress", ["10.0.0.0/8"], UNKNOWN, {YES, NO}),
+        ("ForAllValues:StringLike", ["a*"], Texts(only=("a*",), many=True), {YES}),
+        ("ForAnyValue:StringLike", ["a*"], Texts(only=("a*",), may_be_absent=True, many=True), {YES, NO}),
+    ],
+)
+def test_vectors_of_one_test(operator: str, values: list[str], domain: Domain, expected: set[tuple[bool, ...]]) -> None:
+    assert truth_vectors([compiled(operator, *values)], domain) == expected
+
+
+def test_without_tests_there_is_one_empty_vector() -> None:
+    for domain in (ABSENT, FixedValues(("x",)), Texts(), UNKNOWN, Addresses(), Numbers(highest=3), Texts(many=True)):
+        assert truth_vectors([], domain) == {()}
+
+
+def test_domain_without_a_value_has_no_vector() -> None:
+    tests = [compiled("StringEquals", "x")]
+    assert truth_vectors(tests, Texts(only=())) == frozenset()
+    assert truth_vectors(tests, Texts(never=("*",))) == frozenset()
+    assert truth_vectors(tests, Addresses(never=networks("::/0", "0.0.0.0/0"))) == frozenset()
+    assert truth_vectors(tests, Texts(never=("*",), may_be_absent=True)) == {NO}
+
+
+def test_correlated_tests_on_one_key() -> None:
+    tests = [compiled("StringLike", "a*b"), compiled("StringNotEquals", "ab"), compiled("StringLike", "?*a*?")]
+    assert witnesses(tests, Texts(may_be_absent=True)) == {
+        (False, True, False): (),
+        (True, False, False): ("ab",),
+        (True, True, False): ("abb",),
+        (False, True, True): ("aax",),
+        (True, True, True): ("aab",),
+    }
+
+
+def test_several_values_at_once() -> None:
+    tests = [
+        compiled("ForAllValues:StringLike", "a*"),
+        compiled("ForAnyValue:StringLike", "b*"),
+        compiled("ForAnyValue:StringEquals", "ab"),
+        compiled("Null", "true"),
+    ]
+    found = witnesses(tests, Texts(may_be_absent=True, many=True))
+    assert found[True, False, False, True] == ()
+    assert found[False, True, True, False] in (("b", "ab"), ("ab", "b"))
+    assert set(found) == {
+        (True, False, False, True),
+        (True, False, False, False),
+        (True, False, True, False),
+        (False, False, False, False),
+        (False, False, True, False),
+        (False, True, False, False),
+        (False, True, True, False),
+    }
+
+
+def test_choice_of_a_policy_variable_gives_both_outcomes() -> None:
+    test = compiled("StringEquals", "${aws:referer}").bind({"aws:referer": Texts(only=("a*",))})
+    tests = [test, compiled("StringLike", "a*")]
+    assert truth_vectors(tests, Texts()) == {(True, True), (False, True), (False, False)}
+    assert truth_vectors(tests, FixedValues(("ab",))) == {(True, True), (False, True)}
+    several = [compiled("ForAnyValue:StringEquals", "${aws:x}").bind({"aws:x": Texts()}), tests[1]]
+    assert truth_vectors(several, Texts(many=True)) == set(product((True, False), repeat=2))
+
+
+def test_number_that_is_also_a_text() -> None:
+    tests = [compiled("NumericLessThan", "10"), compiled("StringLike", "a*")]
+    with pytest.raises(TooComplexError):
+        truth_vectors(tests, Texts())
+    assert truth_vectors([tests[0], compiled("StringLike", "*")], Texts()) == {(True, True), (False, True)}
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "domain"),
+    [
+        ("StringLike", "203.0.*.1", public_addresses()),
+        ("StringLike", "2*", public_addresses()),
+        ("StringLike", "203.0.11?.1", public_addresses()),
+        ("StringLike", "2001:db8:*", public_addresses()),
+        ("StringLike", "?", public_addresses()),
+        ("StringLike", "1*", Numbers(highest=10)),
+        ("NumericLessThan", "5", Texts(only=("1*",))),
+        ("NumericLessThan", "5", Texts(only=("x*",))),
+    ],
+)
+def test_pattern_of_numbers_or_addresses_is_too_complex(operator: str, value: str, domain: Domain) -> None:
+    with pytest.raises(TooComplexError):
+        truth_vectors([compiled(operator, value)], domain)
+
+
+@pytest.mark.parametrize(
+    ("text", "broad"),
+    [("0.0.0.0/0", True), ("8.0.0.0/7", True), ("10.0.0.0/8", False), ("2000::/31", True), ("2001:db8::/32", False)],
+)
+def test_network_that_s3_holds_public(text: str, broad: bool) -> None:
+    assert is_broad(parse_network(text)) is broad
+
+
+@pytest.mark.parametrize(
+    ("tests", "expected"),
+    [
+        ([("DateLessThan", ["2027-01-01T00:00:00.5Z"])], "2027-01-01T00:00:00.500000+00:00"),
+        ([("DateLessThan", ["2027-01-01"]), ("DateGreaterThan", ["2026-12-24"])], "2026-12-24T00:00:00+00:00"),
+        ([("DateLessThan", ["2020-01-01", "2028-02"]), ("StringLike", ["2027-01-01"])], "2028-02-01T00:00:00+00:00"),
+        ([("DateLessThanEquals", ["2026-11-23T12:00:00Z"])], "2026-11-23T12:00:00+00:00"),
+        ([("DateLessThan", ["2026-11-23T11:59:59Z", "999999999999999999"]), ("NumericLessThan", ["1900000000"])], None),
+        ([], None),
+    ],
+)
+def test_next_date_at_which_an_outcome_may_change(tests: list[tuple[str, list[str]]], expected: str | None) -> None:
+    now = datetime(2026, 11, 23, 12, tzinfo=UTC)
+    found = next_change([compiled(operator, *values) for operator, values in tests], now)
+    assert (found and found.isoformat()) == expected
+
+
+# ---- brute force
+
+SHAPE = st.text(alphabet="ab*?", max_size=4)
+TEXT_OPERATORS = ["StringEquals", "StringNotEquals", "StringLike", "StringNotLike", "StringEqualsIgnoreCase", "Bool"]
+QUANTIFIERS = ["", "", "ForAllValues:", "ForAnyValue:"]
+SUFFIXES = ["", "", "IfExists"]
+
+
+@st.composite
+def text_tests(draw: st.DrawFn) -> ConditionTest:
+    operator = draw(st.sampled_from(TEXT_OPERATORS))
+    values = ["true"] if operator == "Bool" else draw(st.lists(SHAPE, max_size=3))
+    name = draw(st.sampled_from(QUANTIFIERS)) + operator + draw(st.sampled_from(SUFFIXES))
+    return compiled(name, *values)
+
+
+PRESENCE = st.sampled_from([compiled("Null", "true"), compiled("Null", "false"), compiled("Null", "true", "false")])
+TESTS = st.lists(text_tests() | PRESENCE, max_size=4)
+TEXTS = st.builds(
+    Texts,
+    only=st.lists(SHAPE, min_size=1, max_size=2).map(tuple) | st.just(("*",)),
+    never=st.lists(SHAPE, max_size=2).map(tuple),
+    may_be_absent=st.booleans(),
+)
+SHORT = ["".join(chars) for length in range(6) for chars in product("abx", repeat=length)] + ["true", "B", "BA", "Aab"]
+
+
+def vector(tests: Sequence[ConditionTest], values: tuple[str, ...]) -> tuple[bool | None, ...]:
+    return tuple(test.outcome(values) for test in tests)
+
+
+def keeps(domain: Texts, text: str) -> bool:
+    likes = [compiled("StringLike", *patterns) for patterns in (domain.only, domain.never)]
+    return vector(likes, (text,)) == (True, False)
+
+
+@given(TESTS, TEXTS)
+@example([compiled("ForAllValues:StringEquals", "a")], Texts())
+@example([compiled("ForAnyValue:StringNotEquals", "a")], Texts(never=("?*",)))
+def test_text_that_the_requester_chooses(tests: list[ConditionTest], domain: Texts) -> None:
+    found = witnesses(tests, domain)
+    for expected, values in found.items():
+        assert vector(tests, values) == expected
+        assert keeps(domain, values[0]) if values else domain.may_be_absent
+    by_force = {vector(tests, (text,)) for text in SHORT if keeps(domain, text)}
+    if domain.may_be_absent:
+        by_force.add(vector(tests, ()))
+    assert by_force <= set(found)
+
+
+@given(TESTS, TEXTS)
+def test_several_texts_that_the_requester_chooses(tests: list[ConditionTest], domain: Texts) -> None:
+    domain = Texts(only=domain.only, never=domain.never, may_be_absent=domain.may_be_absent, many=True)
+    found = witnesses(tests, domain)
+    for expected, values in found.items():
+        assert vector(tests, values) == expected
+        assert all(keeps(domain, value) for value in values) if values else domain.may_be_absent
+    kept = [text for text in SHORT if text and len(text) <= 2 and keeps(domain, text)]
+    by_force = {vector(tests, chosen) for size in (1, 2) for chosen in combinations(kept, size)}
+    assert by_force <= set(found)
+
+
+CIDR = st.builds(
+    lambda octet, bits: f"203.0.113.{octet}/{bits}", st.integers(0, 255), st.integers(24, 32)
+) | st.sampled_from(["0.0.0.0/0", "::/0", "203.0.113.77", "2001:db8::/32", "2001:db8::5", "200.0.0.0/5"])
+IP_TESTS = st.lists(
+    st.builds(
+        lambda operator, values: compiled(operator, *values),
+        st.sampled_from(["IpAddress", "NotIpAddress", "IpAddressIfExists", "ForAnyValue:IpAddress"]),
+        st.lists(CIDR, max_size=4),
+    )
+    | st.builds(compiled, st.just("StringLike"), st.sampled_from(["203.0.113.*", "203.*", "203.0.113.77", "*", "z"])),
+    max_size=4,
+)
+ADDRESSES = st.builds(
+    Addresses,
+    only=st.lists(CIDR.map(parse_network), max_size=2).map(tuple),
+    never=st.lists(CIDR.map(parse_network), max_size=2).map(tuple),
+    may_be_absent=st.booleans(),
+)
+SOME_ADDRESSES = [f"203.0.113.{octet}" for octet in range(256)] + [
+    "203.0.112.9",
+    "8.8.8.8",
+    "2001:db8::5",
+    "2001:db8::6",
+    "2600::1",
+]
+
+
+@given(IP_TESTS, ADDRESSES)
+@example([compiled("IpAddress", "203.0.113.0/24")], Addresses())
+def test_address_that_the_requester_chooses(tests: list[ConditionTest], domain: Addresses) -> None:
+    def inside(text: str) -> bool:
+        address = ip_address(text)
+        return any(address in n for n in domain.only) and not any(address in n for n in domain.never)
+
+    found = witnesses(tests, domain)
+    for expected, values in found.items():
+        assert vector(tests, values) == expected
+        assert inside(values[0]) if values else domain.may_be_absent
+    by_force = {vector(tests, (text,)) for text in SOME_ADDRESSES if inside(text)}
+    assert by_force <= set(found)
+
+
+NUMBER_TESTS = st.lists(
+    st.builds(
+        lambda relation, values: compiled(f"Numeric{relation}", *values),
+        st.sampled_from(["Equals", "NotEquals", "LessThan", "LessThanEquals", "GreaterThan", "GreaterThanEquals"]),
+        st.lists(st.sampled_from(["0", "3", "3.5", "-1", "7", "7.0", "1e1", "11", "20.25"]), max_size=3),
+    )
+    | st.builds(compiled, st.just("StringNotEquals"), st.sampled_from(["3", "11", "x", "03"])),
+    max_size=4,
+)
+
+
+@given(NUMBER_TESTS, st.integers(0, 12), st.integers(0, 30))
+def test_number_that_the_requester_chooses(tests: list[ConditionTest], lowest: int, highest: int) -> None:
+    by_force = {vector(tests, (str(number),)) for number in range(lowest, highest + 1)}
+    assert truth_vectors(tests, Numbers(lowest=lowest, highest=highest)) == by_force
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda relation, values: compiled(f"Numeric{relation}", *values),
+            st.sampled_from(["Equals", "NotEquals", "LessThan", "GreaterThanEquals"]),
+            st.lists(st.sampled_from(["0", "3", "3.5", "-1"]), max_size=3),
+        ),
+        max_size=3,
+    )
+)
+def test_number_in_a_text_of_which_nothing_is_known(tests: list[ConditionTest]) -> None:
+    texts = ["x", "-2", "-1", "-0.5", "0", "2", "3", "3.2", "3.5", "4", "99"]
+    assert truth_vectors(tests, UNKNOWN) == {vector(tests, ()), *(vector(tests, (text,)) for text in texts)}
+
+
+# ---- hostile policies
+
+HOSTILE = (
+    st.text(max_size=30)
+    | st.text(alphabet="0123456789eE+-.:/TZ*?${}'# ", max_size=45)
+    | st.text(alphabet="*?ab", max_size=40)
+)
+OPERATORS = [
+    *TEXT_OPERATORS,
+    *("ArnLike", "ArnNotEquals", "BinaryEquals", "IpAddress", "NotIpAddress", "Null"),
+    *("NumericEquals", "NumericLessThan", "DateEquals", "DateGreaterThanEquals"),
+]
+DOMAINS = [
+    ABSENT,
+    FixedValues(("x",)),
+    FixedValues(("203.0.113.9", "5")),
+    Texts(),
+    FOREIGN_ARN,
+    Texts(many=True, may_be_absent=True),
+    UNKNOWN,
+    public_addresses(),
+    Numbers(highest=1_763_000_000),
+]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(QUANTIFIERS), st.sampled_from(OPERATORS), st.lists(HOSTILE, min_size=1, max_size=3)),
+        max_size=5,
+    ),
+    st.sampled_from(DOMAINS),
+)
+@example([("", "NumericLessThan", ["1" * 39 + "e9"]), ("", "NumericLessThan", ["1e-99"])], UNKNOWN)
+@example([("", "DateEquals", ["9" * 20]), ("", "DateEquals", ["-1.5"])], UNKNOWN)
+@example([("", "StringEqualsIgnoreCase", ["ßİǅ", "\ud800"])], Texts())
+def test_hostile_tests_end_in_vectors_or_in_the_one_error(
+    listed: list[tuple[str, str, list[str]]], domain: Domain
+) -> None:
+    tests = []
+    for quantifier, operator, values in listed:
+        with suppress(ValueError):
+            tests.append(compiled(quantifier + operator, *values).bind({"x": Texts()}))
+    with suppress(TooComplexError):
+        for expected, witness in witnesses(tests, domain).items():
+            outcomes = vector(tests, witness)
+            assert all(outcome in (None, wanted) for outcome, wanted in zip(outcomes, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("listed", "domain"),
+    [
+        ([f"*a{'?' * 40}b"], Texts()),
+        ([f"*{letter}{'?' * 9}b*" for letter in "abcdefghij"], Texts()),
+        ([f"*{''.join(letters)}*" for letters in permutations("abcde", 3)], Texts()),
+        (["ab" * 30_000], Texts()),
+    ],
+)
+def test_too_many_combinations_are_given_up(listed: list[str], domain: Domain) -> None:
+    with pytest.raises(TooComplexError):
+        truth_vectors([compiled("StringLike", text) for text in listed], domain)
+
+
+def test_too_many_tests_are_given_up() -> None:
+    with pytest.raises(TooComplexError):
+        truth_vectors(
+            [compiled("IpAddress", f"9.{i}.{j}.0/24") for i in range(2) for j in range(250)], public_addresses()
+        )
+    with pytest.raises(TooComplexError):
+        truth_vectors([compiled("DateLessThan", f"{year}-01-01") for year in range(1600, 2000)], UNKNOWN)
+    with pytest.raises(TooComplexError):
+        truth_vectors([compiled("ForAnyValue:StringEquals", str(i)) for i in range(20)], Texts(many=True))
+    with pytest.raises(TooComplexError):
+        truth_vectors(
+            [compiled("IpAddress", *(f"9.{i}.{j}.0/25" for i in range(25) for j in range(250)))], public_addresses()
+        )
+
+
+def test_networks_side_by_side_count_as_one() -> None:
+    listed = [f"9.{i}.{j}.0/24" for i in range(25) for j in range(256)]
+    assert truth_vectors([compiled("IpAddress", *listed)], public_addresses()) == {YES, NO}
+
+
+def test_equal_tests_are_equal_keys() -> None:
+    tests = {compiled("StringLike", "a*", "b"), compiled("StringLike", "a*", "b"), compiled("IpAddress", "10.0.0.0/8")}
+    assert len(tests) == 2
+
+
+def test_long_lists_of_values_are_not_too_complex() -> None:
+    accounts = [f"{i * 7_919_000_123 % 10**12:012d}" for i in range(1_000)]
+    domain = Texts(only=("############",), never=tuple(accounts[:500]))
+    assert truth_vectors([compiled("StringEquals", *accounts)], domain) == {YES, NO}
+    assert truth_vectors([compiled("StringEquals", *accounts[:500])], domain) == {NO}
+    roles = [f"arn:aws:iam::{account}:role/*-{account}" for account in accounts[:100]]
+    assert truth_vectors([compiled("ArnNotLike", *roles)], FOREIGN_ARN) == {YES, NO}
+    assert truth_vectors([compiled("StringLike", "*".join("abcdefghij" * 10))], Texts()) == {YES, NO}
