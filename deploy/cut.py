@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from deploy.errors import BuildError
 from deploy.native import is_native, slim
@@ -44,8 +46,22 @@ def installed_files(folder: Path, services: Collection[str], architecture: str) 
             content = path.read_bytes()
             if path.name == "METADATA":
                 content = content.partition(b"\n\n")[0] + b"\n"  # the description, a page of prose, is left out
+            elif path.name == "service-2.json.gz":
+                content = without_documentation(content)
             files[name] = slim(name, content, architecture) if is_native(name) else content
     return files
+
+
+def without_documentation(content: bytes) -> bytes:
+    """Return a service's API model, gzipped JSON, with empty texts for readers: they are most of its bytes."""
+    model = json.loads(gzip.decompress(content), object_hook=_without_text)
+    return gzip.compress(json.dumps(model, separators=(",", ":")).encode(), mtime=0)
+
+
+def _without_text(value: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(value.get("documentation"), str):  # a member of a shape may have this name: its value is an object
+        value["documentation"] = ""  # botocore reads the texts of a client's own parameters, and fails without them
+    return value
 
 
 def is_needed(path: PurePosixPath, services: Collection[str]) -> bool:

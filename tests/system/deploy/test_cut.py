@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import gzip
+import json
 import os
 import struct
 import sys
@@ -14,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from auditor.aws.session import SERVICES
-from deploy.cut import installed_files, is_needed
+from deploy.cut import installed_files, is_needed, without_documentation
 from deploy.native import slim
 from deploy.options import ROOT, this_architecture
 from deploy.sources import source_files
@@ -106,6 +108,21 @@ def test_what_a_function_reads_or_a_licence_asks_for_stays(name: str) -> None:
 )
 def test_what_no_function_reads_goes(name: str) -> None:
     assert not is_needed(PurePosixPath(name), {"s3"})
+
+
+def test_a_service_model_loses_the_texts_for_readers_and_no_member() -> None:
+    model = {
+        "operations": {"Get": {"name": "Get", "documentation": "<p>Long.</p>"}},
+        "shapes": {"One": {"members": {"documentation": {"shape": "Text", "documentation": "<p>Its text.</p>"}}}},
+        "documentation": "<p>All of it.</p>",
+    }
+    slimmed = without_documentation(gzip.compress(json.dumps(model).encode()))
+    assert json.loads(gzip.decompress(slimmed)) == {
+        "operations": {"Get": {"name": "Get", "documentation": ""}},
+        "shapes": {"One": {"members": {"documentation": {"shape": "Text", "documentation": ""}}}},
+        "documentation": "",
+    }
+    assert without_documentation(slimmed) == slimmed
 
 
 def opened(source: str) -> Iterator[str]:
