@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import struct
 import zipfile
@@ -33,7 +34,8 @@ class Packages:
 
     def __call__(self, folder: Path, options: Options) -> None:
         self.calls += 1
-        files = {f"botocore/data/{name}/2020-01-01/service-2.json.gz": name.encode() for name in (*SERVICES, "ec2")}
+        model = gzip.compress(b'{"documentation": "what the service does"}', mtime=0)
+        files = {f"botocore/data/{name}/2020-01-01/service-2.json.gz": model for name in (*SERVICES, "ec2")}
         files |= {"sdk/__init__.py": b"x = 1\n", "sdk/fast.so": library(options.architecture)}
         for name, content in (files | self._more).items():
             path = folder / name
