@@ -98,7 +98,7 @@ class ReasonCode(StrEnum):
     IGNORE_PUBLIC_ACLS = "ignore-public-acls"
     """The switch IgnorePublicAcls is on. Cause: "bucket" or "account"."""
     RESTRICT_PUBLIC_BUCKETS = "restrict-public-buckets"
-    """The switch RestrictPublicBuckets is on, and the policy is public. Cause: "bucket" or "account"."""
+    """RestrictPublicBuckets is on, and the policy is public. Cause: "bucket", "account" or "access point ARN"."""
     KMS_KEY = "kms-key"
     """The object's KMS key keeps requests out. Cause: the key's ARN or ID."""
     CUSTOMER_KEY = "customer-key"

@@ -14,7 +14,7 @@ from auditor.verdict.documents import Document, Keys
 from auditor.verdict.entry import Door, Gate
 from auditor.verdict.identities import Situation
 from auditor.verdict.named import Names
-from auditor.verdict.points import points_of, through_places
+from auditor.verdict.points import points_of, through_places, too_many_pairs
 from auditor.verdict.principals import is_account
 from auditor.verdict.public import is_public
 from auditor.verdict.requesters import Requesters, places_of
@@ -57,7 +57,8 @@ class CompiledBucket:
 
     document: the bucket policy. keys: the condition keys of all policies, by index. own_id, own_account: canonical ID
     and number of the bucket owner's account; None if not known. unread: True if the policy was not read, or is
-    malformed. cut: the reason if RestrictPublicBuckets acts.
+    malformed. cut: the reason if RestrictPublicBuckets acts. points_are_cut: True if not each requester is tried at
+    each access point.
     """
 
     def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None) -> None:
@@ -73,13 +74,16 @@ class CompiledBucket:
         self.cut = _cut(facts, policy)
         points = points_of(facts, self.own_account, keys, self.names)
         key_gates = self._key_policies(keys)
-        points += list(through_places(points, list(places_of(self.names, facts.semantics))))
-        gates = {one.place: Gate(one.document) for one in points if one.document is not None}
+        places = list(places_of(self.names, facts.semantics))
+        pairs_are_cut = too_many_pairs(points, places)
+        points += list(through_places(points, places))
+        gates = {one.place: Gate(one.document, cut=one.cut) for one in points if one.document is not None}
         self.gates = [*gates.values(), *key_gates.values()]
         situation = Situation.of(facts, self.names, self.own_account, now)
         self.document.coverage.representative = Representatives(keys, self.names, self.own_account).of
         self.place_of = keys.place_of
         self.requesters = Requesters(self.keys, situation, trust, [one.place for one in points])
+        self.points_are_cut = bool(points) and (pairs_are_cut or self.requesters.are_cut)
         absent, headers, only_in = self.requesters.absent()
         self.door = Door(
             facts,

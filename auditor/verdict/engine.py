@@ -13,6 +13,7 @@ from auditor.model.object import PUBLIC_GROUPS
 from auditor.verdict.audience import MOST_AUDIENCES, Inside, audience_of, bounded_to, contains, named
 from auditor.verdict.compiled import CompiledBucket
 from auditor.verdict.entry import Case, WayIn
+from auditor.verdict.named import POINT_KEYS
 from auditor.verdict.object_facts import AclView, EncryptionFacts
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, PUBLIC_PROVIDERS
 from auditor.verdict.reasons import MOST_REASONS, Explainer
@@ -86,11 +87,17 @@ class AccessEngine:
                 reasons = [names["high"]]
             audience, _ = bounded_to(_certain(results), MOST_AUDIENCES)
             return ObjectAccess(verdict, audience, tuple(reasons[:MOST_REASONS]))
+        if verdict is not Verdict.EXPOSED and self._bucket.points_are_cut and self._asks_for_points(case):
+            return ObjectAccess(Verdict.UNKNOWN, (), (too_complex_of(case),))
         reasons = self._explainer.reasons(verdict, results, worlds, case)[:MOST_REASONS]
         audience, is_cut = bounded_to(_audience(verdict, results), MOST_AUDIENCES)
         if is_cut:
             reasons.append(too_complex_of(case))
         return ObjectAccess(verdict, audience, tuple(reasons))
+
+    def _asks_for_points(self, case: Case) -> bool:
+        """True if a statement on the object asks for the access point of a request."""
+        return any(self._bucket.keys[key].name in POINT_KEYS for _, needs in case.covered for key, _ in needs)
 
     def _requesters(self, acls: Sequence[AclView]) -> list[Requester]:
         """Return the requesters that the policies name, and the owners and grantees of the ACLs."""

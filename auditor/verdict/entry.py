@@ -26,11 +26,13 @@ EVERY_OBJECT: Final = KeyClass(-1, 0)
 
 class Gate(NamedTuple):
     """A second policy that a request has to pass: of an access point, or of a KMS key. way: the way through it, as a
-    set; None if the ways are those of the object.
+    set; None if the ways are those of the object. cut: True if RestrictPublicBuckets of the access point keeps others
+    than its own account out.
     """
 
     document: Document
     way: int | None = None
+    cut: bool = False
 
 
 class WayIn(NamedTuple):
@@ -69,6 +71,7 @@ class Door:
         self._aws = facts.semantics is not Semantics.CEPH
         self._cut = cut
         self._gates = gates
+        self.cut_points = frozenset(place for place, gate in gates.items() if gate.cut)
         self._key_gates = key_gates
         self._absent = absent
         self.headers = headers
@@ -190,6 +193,8 @@ class Door:
         """Return the Allows and the Denies of a gate for the requester."""
         passing: list[Needs] = []
         refusing: list[Needs] = []
+        if gate.cut and asked.hides:
+            return passing, refusing
         for clause, all_needs in gate.document.clauses_of(EVERY_OBJECT if gate.way else gate.document.class_of("?")):
             if not clause.ways & (gate.way or way) or not self._concerns(clause, asked):
                 continue

@@ -21,17 +21,20 @@ from auditor.verdict.places import INTERNET, Doubt, Place
 from auditor.verdict.principals import is_account
 from auditor.verdict.public import is_public
 
-MOST_PAIRS: Final = 64
+MOST_PAIRS: Final = 256
 """Largest number of pairs of an access point and a named place that are tried one by one: for the bucket owner's
-access points, and for those of others.
+access points, and for those of others. What depends on an access point is unknown beyond it.
 """
 
 
 class PointOfBucket(NamedTuple):
-    """One access point of the bucket. document: its policy; None if it was not read, or is malformed."""
+    """One access point of the bucket. document: its policy; None if it was not read, or is malformed. cut: True if its
+    own RestrictPublicBuckets keeps others than its account out.
+    """
 
     place: Place
     document: Document | None
+    cut: bool = False
 
 
 def points_of(facts: BucketFacts, own: str | None, keys: Keys, names: Names) -> list[PointOfBucket]:
@@ -71,9 +74,15 @@ def _named(names: Names, own: str | None, *, read: bool) -> Iterator[Place]:
     yield Place(point=anywhere, own_point=True, doubt=doubt)
 
 
+def too_many_pairs(points: Sequence[PointOfBucket], places: Sequence[Place]) -> bool:
+    """True if through_places() leaves some pairs out."""
+    own = sum(map(_is_own, points))
+    return max(own, len(points) - own) * (len(places) - 1) > MOST_PAIRS
+
+
 def through_places(points: Sequence[PointOfBucket], places: Sequence[Place]) -> Iterator[PointOfBucket]:
-    """Return the access points once more for each named place from which requests come to them. places: the named
-    places, and a VPC of the requester's own.
+    """Return the access points once more for each named place from which requests come to them, at most MOST_PAIRS.
+    places: the named places, a VPC of the requester's own, and the internet.
     """
     elsewhere = [there for there in places if there != INTERNET]
     for own in (True, False):
@@ -129,6 +138,5 @@ def _read(point: AccessPoint, keys: Keys, names: Names) -> PointOfBucket:
     block = point.public_access_block
     restricted = not isinstance(block, Unread) and block.restrict_public_buckets
     public = point.policy_is_public if isinstance(point.policy_is_public, bool) else None
-    if restricted and (is_public(policy, semantics=Semantics.AWS) if public is None else public):
-        policy = Policy()  # only its own account gets in
-    return PointOfBucket(place, Document(policy, keys, names, start=f"{point.arn}/object/", whole_arns=True))
+    cut = restricted and (is_public(policy, semantics=Semantics.AWS) if public is None else public)
+    return PointOfBucket(place, Document(policy, keys, names, start=f"{point.arn}/object/", whole_arns=True), cut)

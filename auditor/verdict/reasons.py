@@ -56,6 +56,8 @@ class Explainer:
                 yield Reason(ReasonCode.IGNORE_PUBLIC_ACLS, level_of(self._facts, "ignore_public_acls"))
             if self._bucket.cut is not None and ReasonCode.POLICY_ALLOW in codes:
                 yield self._bucket.cut
+            if one.place in self._bucket.door.cut_points:
+                yield Reason(ReasonCode.RESTRICT_PUBLIC_BUCKETS, f"access point {one.place.point}")
             if case.key.customer:
                 yield Reason(ReasonCode.CUSTOMER_KEY)
             if case.key.kms is not None:

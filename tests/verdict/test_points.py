@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -112,3 +114,55 @@ def test_a_listed_access_point_shares_whether_or_not_its_account_owns_the_bucket
     facts = {"own_id": FRIEND, "access_points": (_point(policy=""),)}
     assert _access({"StringEquals": _THROUGH_OURS}, source, **facts).verdict is Verdict.SHARED
     assert _access({"StringEquals": _THROUGH_OURS}, **facts).verdict is Verdict.UNKNOWN
+
+
+def _closed(name: str) -> AccessPoint:
+    block = PublicAccessBlock(restrict_public_buckets=True)
+    return replace(_point(), arn=_ARN[:-1] + name, public_access_block=block)
+
+
+@pytest.mark.parametrize("said", [True, DENIED])
+def test_an_access_point_that_restricts_its_public_policy_hides_the_object(said: bool | Unread) -> None:
+    found = _access({"StringEquals": _THROUGH_OURS}, access_points=(replace(_closed("q"), policy_is_public=said),))
+    assert found.verdict is Verdict.MASKED
+    assert [one.text for one in found.reasons] == ["policy-allow: #1", f"restrict-public-buckets: access point {_ARN}"]
+
+
+def test_a_restricted_access_point_does_not_hide_another() -> None:
+    found = _access({"StringEquals": _THROUGH_OURS}, access_points=(_closed("p"), _point()))
+    assert found.verdict is Verdict.EXPOSED
+
+
+@pytest.mark.parametrize(("points", "verdict"), [(8, Verdict.SHARED), (60, Verdict.UNKNOWN)])
+def test_too_many_access_points_and_networks_leave_open_who_gets_in(points: int, verdict: Verdict) -> None:
+    """The last access point alone lets requests in, and from the last network only."""
+    networks = [f"203.0.{number}.0/24" for number in range(20)]
+    conditions = [{"IpAddress": {"aws:SourceIp": one}, "StringEquals": _THROUGH_OURS} for one in networks]
+    shut = [replace(_point(policy=""), arn=f"{_ARN}{number}") for number in range(points - 1)]
+    found = _access(*conditions, access_points=(*shut, _point()))
+    assert found.verdict is verdict
+    if verdict is Verdict.UNKNOWN:
+        assert [one.text for one in found.reasons] == ["too-complex: #1"]
+
+
+def test_too_many_access_points_do_not_hide_that_one_exposes() -> None:
+    conditions = [{"IpAddress": {"aws:SourceIp": f"203.0.{number}.0/24"}} for number in range(20)]
+    through = [{**one, "StringEquals": _THROUGH_OURS} for one in conditions]
+    shut = [replace(_point(policy=""), arn=f"{_ARN}{number}") for number in range(60)]
+    found = _access(*through, {"StringEquals": _THROUGH_OURS}, access_points=(*shut, _point()))
+    assert found.verdict is Verdict.EXPOSED
+
+
+def test_too_many_accounts_and_networks_leave_open_who_gets_in_through_an_access_point() -> None:
+    accounts = [f"4444555{number:05d}" for number in range(300)]
+    networks = [f"203.0.{number}.0/24" for number in range(20)]
+    by_name = {"Effect": "Allow", "Principal": {"AWS": accounts[0]}, "Action": "s3:*", "Resource": "*"}
+    policy = json.dumps({"Statement": by_name})
+    allow = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket/*"}
+    condition = {"IpAddress": {"aws:SourceIp": networks}, "StringEquals": _THROUGH_OURS}
+    statement = {**allow, "Principal": {"AWS": accounts}, "Condition": condition}
+    case = Recipe(
+        statements=[statement], facts={"access_points": (replace(_point(policy=policy), policy_is_public=False),)}
+    ).case()
+    found = VerdictJudge(case.facts, case.trusted).access(case.ref, case.acl, case.head)
+    assert found.verdict is Verdict.UNKNOWN
