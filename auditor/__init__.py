@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from auditor.hashing.run import HashRunSummary
     from auditor.model.access import Verdict
     from auditor.model.bucket import BucketFacts, PublicAccessBlock
+    from auditor.model.changes import ChangeKind
     from auditor.model.finding import Finding, Judgement, Severity
     from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
     from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
     from auditor.model.summary import Summary
     from auditor.progress import Snapshot
-    from auditor.reports.diff import ChangeKind, RunChange, diff
+    from auditor.reports.diff import RunChange, diff
     from auditor.reports.explain import Explanation
     from auditor.rules import RULES
     from auditor.rules.judge import judge
@@ -42,7 +43,7 @@ _HOMES: Final = {
     "AuditorError": "errors",
     "BucketFacts": "model.bucket",
     "RunChange": "reports.diff",
-    "ChangeKind": "reports.diff",
+    "ChangeKind": "model.changes",
     "Evidence": "model.object",
     "Explanation": "reports.explain",
     "Finding": "model.finding",

@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import repeat
 from typing import Any, Final, TypeVar
 
 from auditor.audit.judged_by import JudgedBy, configuration_of
+from auditor.audit.standing import StoredStandings
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
@@ -73,6 +75,7 @@ class JudgeAgain:
         self._target = self._file.target
         self._keeps_values = self._file.configuration.get("keep_metadata") is True
         self._now = _time(self._file, run)
+        self._standings = StoredStandings(self._file.now)
         self._order = {rule.id: number for number, rule in enumerate(by.rules)}
         self._tally = Tally()
         self._unstored: Counter[str] = Counter()
@@ -225,15 +228,17 @@ class JudgeAgain:
         findings = [*judge.bucket(), *gone]
         self._tally.trust(judge.trust.used)
         self._tally.add_findings(findings)
-        folder.write_findings(map(encode_finding, findings))
-        self.shown.add_findings(map(finding_line, findings))
+        standings, nobody = self._standings.findings(findings, stored), repeat(None)
+        folder.write_findings(map(encode_finding, findings, nobody, standings))
+        self.shown.add_findings(map(finding_line, findings, nobody, standings))
 
     def _write(
         self, folder: RunFolder, judge: Judge, line: ObjectLine, stored: list[FindingLine], routed: list[ObjectVersion]
     ) -> None:
         evidence = line.evidence
         judgement = self._with_stored(judge.object(evidence), stored)
-        tally, ref, verdict = self._tally, evidence.ref, judgement.verdict
+        recorded = self._standings.object(judgement, line, stored)
+        tally, ref, verdict, findings = self._tally, evidence.ref, judgement.verdict, judgement.findings
         if (noted := (judge, judge.trust.number_used)) != self._noted:
             self._noted = noted
             tally.trust(judge.trust.used)
@@ -243,13 +248,13 @@ class JudgeAgain:
             unread = [(fact.action, fact.code) for fact in evidence.unread]
             if accepts_object(self._by.settings.accept_undecided, ref.key, unread):
                 tally.accept()
-        if judgement.findings or undecided is not None or verdict is Verdict.EXPOSED:
-            self.shown.add(judgement, [finding_line(finding, verdict) for finding in judgement.findings], undecided)
+        if findings or undecided is not None or verdict is Verdict.EXPOSED:
+            self.shown.add(judgement, list(map(finding_line, findings, repeat(verdict), recorded.findings)), undecided)
         full = folder.write(
             ref.key,
             ref.version_id,
-            encode_object(judgement, line.hashed, self._keeps_values),
-            [encode_finding(finding, verdict) for finding in judgement.findings],
+            encode_object(judgement, line.hashed, self._keeps_values, recorded.standing),
+            list(map(encode_finding, findings, repeat(verdict), recorded.findings)),
             None if undecided is None else encode_line(plain(undecided)),
             routed_line(_listed(routed[0])) if routed else None,
         )

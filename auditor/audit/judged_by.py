@@ -16,7 +16,7 @@ from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.rules.selection import select
 from auditor.runs.bucket_file import BucketFile, ReadFacts
-from auditor.runs.paths import parse_run_id
+from auditor.runs.paths import began_at
 
 _SELECTING: Final = ("only", "ignore", "level")
 JUDGING: Final = ("only", "ignore", "level", "trusted", "keep_metadata")
@@ -30,7 +30,7 @@ def begun_file(
     return BucketFile(
         run=run_id,
         target=target,
-        now=parse_run_id(run_id).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        now=began_at(run_id),
         ledger=ledger,
         selected=tuple(rule.id for rule in rules),
         configuration=configuration_of(settings),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
+from auditor.audit.standing import Standings
 from auditor.config.settings import Settings
 from auditor.model.access import Verdict
 from auditor.model.json_text import plain
@@ -39,6 +41,7 @@ class Recorder:
     def __init__(
         self,
         judge: Judge,
+        standings: Standings,
         folder: RunFolder,
         tally: Tally,
         fixity: HashStatusFinder | None,
@@ -50,6 +53,7 @@ class Recorder:
         self.tally = tally
         self.shown = Highlights()
         self._judge = judge
+        self._standings = standings
         self._folder = folder
         self._fixity = fixity
         self._dispatcher = dispatcher
@@ -65,8 +69,10 @@ class Recorder:
         findings = self._judge.bucket()
         self.tally.add_findings(findings)
         self._note_trusted()
-        self._folder.write_findings(map(encode_finding, findings))
-        self.shown.add_findings(map(finding_line, findings))
+        standings = self._standings.bucket(findings)
+        nobody = repeat(None)
+        self._folder.write_findings(map(encode_finding, findings, nobody, standings))
+        self.shown.add_findings(map(finding_line, findings, nobody, standings))
 
     async def record(self, batch: list[Gathered]) -> None:
         """Look up, judge, count and write a batch of objects that were read.
@@ -94,6 +100,7 @@ class Recorder:
             evidence = replace(evidence, digests=looked.digests)
             self._count(evidence.ref, looked)
         judgement = self._judge.object(evidence)
+        recorded = self._standings.object(judgement)
         self.tally.add(judgement)
         if self._judge.trust.number_used > self._trusted:
             self._note_trusted()
@@ -102,14 +109,14 @@ class Recorder:
             unread = [(fact.action, fact.code) for fact in evidence.unread]
             if accepts_object(self._settings.accept_undecided, evidence.ref.key, unread):
                 self.tally.accept()
-        ref, verdict = evidence.ref, judgement.verdict
-        if judgement.findings or undecided is not None or verdict is Verdict.EXPOSED:
-            self.shown.add(judgement, [finding_line(finding, verdict) for finding in judgement.findings], undecided)
+        ref, verdict, findings = evidence.ref, judgement.verdict, judgement.findings
+        if findings or undecided is not None or verdict is Verdict.EXPOSED:
+            self.shown.add(judgement, list(map(finding_line, findings, repeat(verdict), recorded.findings)), undecided)
         return self._folder.write(
             ref.key,
             ref.version_id,
-            encode_object(judgement, hashed, self._settings.keep_metadata),
-            [encode_finding(finding, verdict) for finding in judgement.findings],
+            encode_object(judgement, hashed, self._settings.keep_metadata, recorded.standing),
+            list(map(encode_finding, findings, repeat(verdict), recorded.findings)) if findings else (),
             None if undecided is None else encode_line(plain(undecided)),
             routed_line(ref) if looked is not None and looked.routed else None,
         )

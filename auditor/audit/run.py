@@ -21,6 +21,7 @@ from auditor.audit.begin import RunSoFar, ask_bucket, check_budget, listed_by, l
 from auditor.audit.judged_by import begun_file
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import selection_of
+from auditor.audit.standing import Standings
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.errors import RunStopped
@@ -41,7 +42,7 @@ from auditor.rules.selection import select
 from auditor.runs.bucket_file import ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import PART_LINES, RunFolder
-from auditor.runs.paths import new_run_id, parse_run_id
+from auditor.runs.paths import began_at, new_run_id, parse_run_id
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
@@ -215,7 +216,10 @@ class Audit:
             self._caller.permits.assume_open(engine.open_connections)
             dispatcher = self._dispatcher()
             fixity = self._fixity(engine, stack)
-            recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
+            standings = Standings(began_at(self.run_id))
+            recorder = Recorder(
+                judge, standings, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io
+            )
             if self._began is not None:
                 self._began(self.run_id)
             if state is None or not state.begun:

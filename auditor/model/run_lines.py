@@ -73,6 +73,12 @@ class ObjectLine:
     """Each audience that gets in, in the form of Audience.text."""
     reasons: tuple[str, ...] = ()
     """The reasons of the verdict, in the form of Reason.text."""
+    since: str | None = None
+    """The start of the first run in the unbroken row of complete runs in which the object was at least this open; None
+    if it is private. Lines of earlier releases lack it, and the next one.
+    """
+    exception: str | None = None
+    """ID of the exception that covers the verdict."""
 
     @property
     def evidence(self) -> Evidence:
@@ -94,7 +100,8 @@ class ObjectLine:
 @record()
 class FindingLine:
     """One JSON line of the `findings` files in a run folder: one finding. key, verdict: the object's; both are None for
-    a finding on the bucket.
+    a finding on the bucket. since: the start of the first run in the unbroken row of complete runs that have the
+    finding. exception: ID of the exception that covers it.
     """
 
     fingerprint: str
@@ -106,6 +113,8 @@ class FindingLine:
     permission: str | None
     message: str
     verdict: Verdict | None = None
+    since: str | None = None
+    exception: str | None = None
 
 
 @record()

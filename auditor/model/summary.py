@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from auditor.model.access import Verdict
+from auditor.model.changes import Changes
 from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.json_text import JsonError, plain, typed
 from auditor.model.target import Target
@@ -129,6 +130,8 @@ class Summary:
     unread: tuple[UnreadCount, ...] = ()
     """Numbers of objects that lack a fact, by API operation and error code, the largest number first."""
     accepted: AcceptedHoles = AcceptedHoles()
+    changes: Changes = field(default_factory=Changes)
+    """The changes since the last complete run of the target."""
     hashing: HashingSummary | None
     """Counts of the objects' digests; None if the run has no ledger."""
     calls: CallCounts

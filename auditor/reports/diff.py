@@ -6,30 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from heapq import merge
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from auditor.model.access import Verdict
+from auditor.model.changes import ChangeKind
 from auditor.model.object import Outcome
 from auditor.model.run_lines import FindingLine, ObjectLine
 
 T = TypeVar("T")
-
-
-class ChangeKind(StrEnum):
-    """The kind of a change: of a finding (new, resolved, unread, gone) or of a verdict (worsened, improved)."""
-
-    NEW = "new"
-    RESOLVED = "resolved"
-    """The new run looked at the object (or the bucket) and does not have the finding."""
-    UNREAD = "unread"
-    """The new run could not read a fact of the object: the finding may still hold."""
-    GONE = "gone"
-    """The new run did not list the object, or found it deleted."""
-    WORSENED = "worsened"
-    IMPROVED = "improved"
 
 
 @dataclass(frozen=True, slots=True)

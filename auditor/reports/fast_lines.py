@@ -17,6 +17,7 @@ from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
 from auditor.model.json_text import plain
 from auditor.model.object import Acl, Head, Outcome, Skipped, Unread
+from auditor.model.standing import Standing
 from auditor.reports.lines import (
     HEAD_NAMES,
     access_members,
@@ -25,6 +26,7 @@ from auditor.reports.lines import (
     finding_line,
     missing_fact,
     object_line,
+    standing_members,
 )
 
 OWN: Final = frozenset(
@@ -59,11 +61,13 @@ _SHARED: Final = attrgetter(*_SHARED_NAMES)
 _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> bytes:
+def encode_object(
+    judgement: Judgement, hashed: bool | None, keep_metadata: bool = False, standing: Standing | None = None
+) -> bytes:
     """Return the line of an object for the `objects` files of a run folder: JSON bytes with a newline.
 
     hashed: True if the ledger has the object's digests; None if there is no ledger. keep_metadata: True to write the
-    values of user metadata too, not only the names.
+    values of user metadata too, not only the names. standing: the history of the verdict, unless it is private.
     """
     evidence = judgement.evidence
     ref, head, owner = evidence.ref, evidence.head, evidence.owner
@@ -74,28 +78,28 @@ def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool
         f'"last_modified":{_quote(ref.last_modified)},'
         f"{_access(ref.storage_class, owner if isinstance(owner, str) else None, evidence.acl)},"
         f'"head":{_head(head, keep_metadata) if isinstance(head, Head) else _missing(head)},'
-        f"{_ending(evidence.outcome, evidence.changed, ref.is_latest, access, rules, hashed)}\n"
+        f"{_ending(evidence.outcome, evidence.changed, ref.is_latest, access, rules, hashed, standing)}\n"
     )
     try:
         return text.encode()
     except UnicodeEncodeError:  # lone surrogates
-        return encode_line(object_line(judgement, hashed, keep_metadata))
+        return encode_line(object_line(judgement, hashed, keep_metadata, standing))
 
 
-def encode_finding(finding: Finding, verdict: Verdict | None = None) -> bytes:
+def encode_finding(finding: Finding, verdict: Verdict | None = None, standing: Standing | None = None) -> bytes:
     """Return the line of a finding for the `findings` files of a run folder: JSON bytes with a newline. verdict: the
-    verdict of the object; None for a finding on the bucket.
+    verdict of the object; None for a finding on the bucket. standing: the history of the finding.
     """
     text = (
         f'{{"fingerprint":{_quote(finding.fingerprint)},"rule":{_quote(finding.rule)},"severity":"{finding.severity.value}",'
         f'"key":{_text(finding.key)},"version_id":{_text(finding.version_id)},"grantee":{_text(finding.grantee)},'
         f'"permission":{_text(finding.permission)},"message":{_quote(finding.message)},'
-        f'"verdict":{_text(verdict)}}}\n'
+        f'"verdict":{_text(verdict)},{_standing(standing)}}}\n'
     )
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return encode_line(plain(finding_line(finding, verdict)))
+        return encode_line(plain(finding_line(finding, verdict, standing)))
 
 
 def _text(value: str | None) -> str:
@@ -124,9 +128,17 @@ def _ending(
     access: ObjectAccess | None,
     rules: tuple[str, ...],
     hashed: bool | None,
+    standing: Standing | None,
 ) -> str:
     first = {"outcome": outcome, "changed": changed, "latest": latest}
-    return _json({**first, **access_members(access), "rules": rules, "hashed": hashed})[1:]
+    return _json({**first, **access_members(access), "rules": rules, "hashed": hashed, **standing_members(standing)})[
+        1:
+    ]
+
+
+@lru_cache(KEPT)
+def _standing(standing: Standing | None) -> str:
+    return _json(standing_members(standing))[1:-1]
 
 
 def _head(head: Head, keep_metadata: bool) -> str:

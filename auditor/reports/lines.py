@@ -11,6 +11,7 @@ from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
 from auditor.model.object import Acl, Head, ObjectRef, Outcome, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
+from auditor.model.standing import Standing
 
 HEAD_NAMES: Final = tuple(field.name for field in fields(Head))
 _HEAD_VALUES: Final = attrgetter(*HEAD_NAMES)
@@ -26,12 +27,14 @@ def encode_line(line: dict[str, Any]) -> bytes:
         return _encode_ascii(line).encode() + b"\n"
 
 
-def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> dict[str, Any]:
+def object_line(
+    judgement: Judgement, hashed: bool | None, keep_metadata: bool = False, standing: Standing | None = None
+) -> dict[str, Any]:
     """Return the line of one S3 object for the `objects` files of a run folder, as a dict with the fields of
     ObjectLine.
 
     hashed: True if the ledger has the object's digests; None if there is no ledger. keep_metadata: True to write the
-    values of user metadata too, not only the names.
+    values of user metadata too, not only the names. standing: the history of the verdict, unless it is private.
     """
     evidence = judgement.evidence
     ref = evidence.ref
@@ -52,6 +55,7 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
         **access_members(access),
         "rules": sorted({finding.rule for finding in judgement.findings}),
         "hashed": hashed,
+        **standing_members(standing),
     }
 
 
@@ -68,9 +72,16 @@ def access_members(access: ObjectAccess | None) -> dict[str, Any]:
     }
 
 
-def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLine:
+def standing_members(standing: Standing | None) -> dict[str, str | None]:
+    """Return the members of an object's or finding's line on its history: since and exception."""
+    if standing is None:
+        return {"since": None, "exception": None}
+    return {"since": standing.since, "exception": standing.exception}
+
+
+def finding_line(finding: Finding, verdict: Verdict | None = None, standing: Standing | None = None) -> FindingLine:
     """Return the line of a finding for the `findings` files of a run folder. verdict: the verdict of the object; None
-    for a finding on the bucket.
+    for a finding on the bucket. standing: the history of the finding.
     """
     return FindingLine(
         finding.fingerprint,
@@ -82,6 +93,8 @@ def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLin
         finding.permission,
         finding.message,
         verdict,
+        standing.since if standing else None,
+        standing.exception if standing else None,
     )
 
 

@@ -34,6 +34,11 @@ def parse_run_id(text: str) -> datetime:
     raise UsageError(f"{text!r} is not a run ID: it is written like 20260102T030405Z-0a1b2c")
 
 
+def began_at(run_id: str) -> str:
+    """Return the time at which the run began, in ISO 8601 in UTC. Raises UsageError if the text is no run ID."""
+    return parse_run_id(run_id).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def bucket_path(bucket: str) -> str:
     """Return the path of a bucket's folder in a store. Raises UsageError if this is no bucket name."""
     if not BUCKET_NAME.fullmatch(bucket):

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from auditor.audit.recorder import Recorder
+from auditor.audit.standing import Standings
 from auditor.config.settings import Settings
 from auditor.errors import QueueError
 from auditor.hashing.queue.send import Dispatcher
@@ -35,6 +36,7 @@ from tests.support.samples.reports import RUN, target
 OWN = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),))
 HEAD = Head(etag="e", content_length=1, server_side_encryption="AES256")
 KNOWN, PENDING = HashStatus("known"), HashStatus("pending")
+BEGAN = "2026-01-02T03:04:05Z"
 
 
 def item(key: str, markers: int = 0, **changes: Any) -> Gathered:
@@ -84,6 +86,7 @@ class Bench:
         self._states = states
         self.recorder = Recorder(
             Judge(make_plan(select(RULES, {}, (), ()), bucket), bucket),
+            Standings(BEGAN),
             self.folder,
             self.tally,
             None if states is None else cast(HashStatusFinder, self),

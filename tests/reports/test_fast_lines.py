@@ -14,6 +14,7 @@ from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, R
 from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.json_text import plain
 from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.model.standing import Standing
 from auditor.reports.fast_lines import KEPT, OWN, encode_finding, encode_object
 from auditor.reports.lines import encode_line, finding_line, object_line
 from tests.support.odd_keys import ODD_KEYS
@@ -62,16 +63,19 @@ ACCESSES: Final = st.none() | st.builds(
 JUDGEMENTS: Final = st.builds(Judgement, EVIDENCE, ACCESSES, st.lists(FINDINGS, max_size=3).map(tuple), st.just(()))
 
 
-@given(JUDGEMENTS, st.sampled_from([None, True, False]), st.booleans())
-def test_any_object(judgement: Judgement, hashed: bool | None, keep: bool) -> None:
-    expected = encode_line(object_line(judgement, hashed, keep))
-    assert encode_object(judgement, hashed, keep) == expected
-    assert encode_object(judgement, hashed, keep) == expected  # from what is kept by now
+STANDINGS: Final = st.none() | st.builds(Standing, st.none() | TEXT, st.none() | st.booleans(), st.none() | TEXT)
 
 
-@given(FINDINGS, VERDICTS)
-def test_any_finding(found: Finding, verdict: Verdict | None) -> None:
-    assert encode_finding(found, verdict) == encode_line(plain(finding_line(found, verdict)))
+@given(JUDGEMENTS, st.sampled_from([None, True, False]), st.booleans(), STANDINGS)
+def test_any_object(judgement: Judgement, hashed: bool | None, keep: bool, standing: Standing | None) -> None:
+    expected = encode_line(object_line(judgement, hashed, keep, standing))
+    assert encode_object(judgement, hashed, keep, standing) == expected
+    assert encode_object(judgement, hashed, keep, standing) == expected  # from what is kept by now
+
+
+@given(FINDINGS, VERDICTS, STANDINGS)
+def test_any_finding(found: Finding, verdict: Verdict | None, standing: Standing | None) -> None:
+    assert encode_finding(found, verdict, standing) == encode_line(plain(finding_line(found, verdict, standing)))
 
 
 @pytest.mark.parametrize("key", [*ODD_KEYS.values(), "\udcff lone", "a\ud800"], ids=ascii)

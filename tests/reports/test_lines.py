@@ -18,7 +18,7 @@ from tests.support.samples.reports import OWNER, denied, finding, gone, judged
 
 MEMBERS = [
     "key", "version_id", "etag", "size", "last_modified", "storage_class", "owner", "acl", "head", "outcome", "changed",
-    "latest", "verdict", "audience", "reasons", "rules", "hashed",
+    "latest", "verdict", "audience", "reasons", "rules", "hashed", "since", "exception",
 ]  # fmt: skip
 
 
@@ -95,6 +95,8 @@ def test_finding_has_the_members_of_the_contract() -> None:
         "permission": "READ",
         "message": "anyone",
         "verdict": None,
+        "since": None,
+        "exception": None,
     }
     assert typed(FindingLine, json.loads(encode_line(plain(line)))) == line
 

@@ -50,9 +50,19 @@ class Result:
     def code(self) -> int:
         return exit_code(Summary.from_dict(self.summary), Severity.HIGH)
 
+    @property
+    def undated(self) -> list[Line]:
+        """The lines of the objects without `since`, which differs from run to run."""
+        return without(self.objects, "since")
+
     def line(self, key: str) -> Line:
         (found,) = (line for line in self.objects if line["key"] == key)
         return found
+
+
+def without(lines: list[Line], member: str) -> list[Line]:
+    """Return the lines without a member."""
+    return [{name: value for name, value in line.items() if name != member} for line in lines]
 
 
 async def audit(

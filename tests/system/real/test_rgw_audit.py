@@ -18,6 +18,7 @@ from typing import Any, Final
 import pytest
 
 from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
+from tests.support.audit_runs import without
 from tests.support.offline import offline
 from tests.support.paths import ROOT
 from tests.support.servers.rgw import OTHER, OWNER, RgwServer
@@ -194,9 +195,9 @@ def test_a_policy_that_names_users_is_not_called_public_though_the_server_says_s
 def test_engines_leave_equal_runs(audit: Audit, bucket: str) -> None:
     first, *others = (audit(bucket, "--engine", engine) for engine in ENGINES)
     for other in others:
-        assert first.objects == other.objects
+        assert without(list(first.objects.values()), "since") == without(list(other.objects.values()), "since")
         assert first.undecided == other.undecided
-        assert first.findings == other.findings
+        assert without(first.findings, "since") == without(other.findings, "since")
 
 
 @pytest.mark.parametrize("bucket", BUCKETS)
