@@ -134,7 +134,7 @@ class AccessEngine:
         # S3's answer is about the bucket policy; that of an access point may let everyone in all the same.
         limited = self._not_public and not one.place.own_point and all(way.conditional for way in ways_in)
         # An identity provider may let everyone sign up.
-        provider = one.party.provider is not None and (one.place.is_open or one.party.provider not in PUBLIC_PROVIDERS)
+        provider = one.party.provider is not None and one.place.is_open
         exposed = not (limited and one.party.provider in (None, *PUBLIC_PROVIDERS)) and (one.stranger or provider)
         if found.verdict is Verdict.EXPOSED and not exposed:
             return

@@ -82,18 +82,28 @@ def _contains(wider: Audience, other: Audience) -> bool:
             return True
         place = None if other.through.startswith("header ") else Audience.parse(other.through)
         return place is not None and (wider == place or _contains(wider, place))
-    if wider.kind is AudienceKind.ANY_ACCOUNT:
-        return other.kind in (AudienceKind.ACCOUNT, AudienceKind.ORGANIZATION, AudienceKind.CANONICAL_ID)
-    if wider.kind is AudienceKind.NETWORK and other.kind is AudienceKind.NETWORK:
+    return wider.kind is AudienceKind.ANYONE or other.kind in _INSIDE.get(wider.kind, ()) or _has(wider, other)
+
+
+_SIGNERS: Final = ("ACCOUNT", "ORGANIZATION", "CANONICAL_ID", "GROUP", "IDENTITY_PROVIDER")
+_INSIDE: Final = {
+    AudienceKind.ANY_ACCOUNT: tuple(AudienceKind[name] for name in _SIGNERS),
+    AudienceKind.SERVICE: (AudienceKind.SOURCE,),
+}
+"""The kinds that are inside a kind, whatever their names are."""
+
+
+def _has(wider: Audience, other: Audience) -> bool:
+    """True if the audience has the other by their names. Both get in by any way."""
+    if wider.kind is AudienceKind.SERVICE:
+        return wider.name == "*" and other.kind is AudienceKind.SERVICE
+    if wider.kind is not other.kind:
+        return False
+    if wider.kind is AudienceKind.NETWORK:
         one, two = ipaddress.ip_network(wider.name or ""), ipaddress.ip_network(other.name or "")
         return one.version == two.version and two.subnet_of(one)  # type: ignore[arg-type]
-    if wider.kind is AudienceKind.ACCOUNT and other.kind is AudienceKind.ACCOUNT:
-        return wider.name != other.name and f":{wider.name}:" in (other.name or "")
-    if wider.kind is AudienceKind.SOURCE and other.kind is AudienceKind.SOURCE:
-        return f":{wider.name}:" in (other.name or "")
-    if wider.kind is not AudienceKind.SERVICE:
-        return False
-    return other.kind is AudienceKind.SOURCE or (wider.name == "*" and other.kind is AudienceKind.SERVICE)
+    named = wider.name != other.name and f":{wider.name}:" in (other.name or "")
+    return named and wider.kind in (AudienceKind.ACCOUNT, AudienceKind.SOURCE)
 
 
 def _is_inside(wider: str, other: str) -> bool:

@@ -61,9 +61,9 @@ def identities(
     for account in accounts:
         yield from _principals(names, "account", account, account, anywhere)
     yield from _named_principals(names, own_account, fresh, anywhere)
+    for account, unique in product((*fresh, *accounts, *sorted(of_principals - {*accounts, own_account})), unique_ids):
+        yield from _by_unique_id(names, unique, account, anywhere)
     for account in (*fresh, *accounts):
-        for unique in unique_ids:
-            yield from _by_unique_id(names, unique, account, anywhere)
         known = account if account in accounts else None
         yield from _of_acl(names, owner, known, account, anywhere)
     for account in sorted(of_principals - {*accounts, own_account, "cloudfront"}):

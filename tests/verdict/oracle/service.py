@@ -34,13 +34,16 @@ OF_PERMISSION: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Point:
-    """One access point. cut: only its own account gets in by its policy. vpc: None if it takes the internet."""
+    """One access point. cut: only its own account gets in by its policy. vpc: None if it takes the internet. listed:
+    False for one that the account may have, and that no listing names.
+    """
 
     arn: str
     account: str
     vpc: str | None = None
     rules: tuple[Rule, ...] = ()
     cut: bool = False
+    listed: bool = True
 
 
 @dataclass(frozen=True, eq=False)

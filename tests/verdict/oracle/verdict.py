@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from auditor.model.access import Verdict
 from tests.verdict.oracle.audiences import STRANGE_PLACES, audience_of, trusted, widest, widest_of_strangers
 from tests.verdict.oracle.candidates import numbers, texts
 from tests.verdict.oracle.conditions import Values, like, marked, variables
+from tests.verdict.oracle.entries import ANY_PLACE, Entry, Label, Labels, listed, note
 from tests.verdict.oracle.identities import PUBLIC_PROVIDERS, Keys, Who, identities
 from tests.verdict.oracle.places import Where, places
 from tests.verdict.oracle.service import BY_KEY, BY_VERSION, Point, Request, World, allowed
 from tests.verdict.oracle.statements import Memory, Test
 from tests.verdict.oracle.worlds import CHOSEN, CHOSEN_IF_SIGNED, Case, Completed, worlds
 
-_NOBODY = "nobody"
 _SPELLED = {"aws:referer": "aws:Referer", "aws:useragent": "aws:UserAgent"}
-
-
-Label = tuple[str, str | None, str, str | None]
-"""Kind and name of a requester, then kind and name of its place; an empty kind for any place."""
-Labels = dict[Label, str | None]
 
 
 @dataclass(frozen=True)
@@ -38,22 +33,34 @@ def judge(case: Case) -> Answer:
     strangers only those that get in in each, if there are such.
     """
     found = [_Asking(case, completed).answer() for completed in worlds(case)]
-    verdicts = {verdict for verdict, _ in found}
+    verdicts = {one.verdict for one in found}
     if len(verdicts) > 1:
         masked = verdicts == {Verdict.MASKED, Verdict.PRIVATE}
         return Answer(Verdict.MASKED if masked else Verdict.UNKNOWN, frozenset())
     verdict = verdicts.pop()
-    if verdict not in (Verdict.EXPOSED, Verdict.SHARED):
-        return Answer(verdict, frozenset())
-    every = dict.fromkeys(label for _, labels in found for label in labels)
-    if verdict is Verdict.EXPOSED:
-        every = dict.fromkeys(label for label in every if all(label in labels for _, labels in found)) or every
-    audience = set()
-    for label in every:
-        headers = [labels[label] for _, labels in found if label in labels]
-        audience.add(audience_of(*label, next((header for header in headers if header), None)))
-    audience = widest_of_strangers(audience) if verdict is Verdict.EXPOSED else widest(audience)
+    if verdict is Verdict.SHARED:
+        labels = listed(entry for one in found for entry in one.shared)
+        audience = widest({audience_of(*label, header) for label, header in labels.items()})
+    else:
+        audience = widest_of_strangers({audience_of(*one) for one in _exposing([one.exposing for one in found])})
     return Answer(verdict, frozenset(one.text for one in audience))
+
+
+def _exposing(found: list[Labels]) -> Iterator[tuple[str, str | None, str, str | None, str | None]]:
+    """Return the strangers who get in in each world, with the header that they need in one; all if there are none."""
+    every = dict.fromkeys(label for labels in found for label in labels)
+    for label in [label for label in every if all(label in labels for labels in found)] or every:
+        headers = [labels[label] for labels in found if label in labels]
+        yield *label, next((header for header in headers if header), None)
+
+
+@dataclass
+class _Found:
+    """The verdict in one world. exposing: the strangers who get in, each with its header. shared: the others."""
+
+    verdict: Verdict
+    exposing: Labels = field(default_factory=dict)
+    shared: list[Entry] = field(default_factory=list)
 
 
 class _Asking:
@@ -73,51 +80,73 @@ class _Asking:
         noncurrent = case.versions and not case.ref.is_latest
         self._actions = () if noncurrent else BY_KEY
 
-    def answer(self) -> tuple[Verdict, Labels]:
-        """Return the verdict, and the header that each requester needs who gets in."""
+    def answer(self) -> _Found:
+        """Return the verdict, and those who get in."""
         whos = list(self._distinct_whos())
         wheres = list(self._distinct_wheres())
         exposing: Labels = {}
         for who, keys in self._strangers(whos, wheres):
-            _note(exposing, (who.kind, who.name, "", None), self._through(keys))
+            note(exposing, (who.kind, who.name, "", None), self._through(keys))
         if exposing:
-            return Verdict.EXPOSED, exposing
-        shared: Labels = {}
-        within: dict[Label, Who] = {}
+            return _Found(Verdict.EXPOSED, exposing)
+        shared: dict[Entry, None] = {}
         hidden = False
         for who, where in itertools.product(whos, wheres):
             if not self._asks_from(who, where):
                 continue
-            label = (who.kind, who.name, *(("", None) if where.kind in STRANGE_PLACES else (where.kind, where.name)))
-            if label in shared and shared[label] is None:
-                continue
-            for request, header, opened in self._named(who, where):
+            for entry, opened in self._named(who, where, shared):
                 if opened:
-                    used, way = self._at_point(request, label, header)
-                    within.setdefault(used, who)
-                    _note(shared, used, way)
+                    shared[entry] = None
                 hidden = hidden or not opened
-        shared = {label: header for label, header in shared.items() if not _is_of_another(label, within[label], shared)}
-        if any(kind == "identity-provider" and name not in PUBLIC_PROVIDERS for kind, name, _, _ in shared):
-            return Verdict.UNKNOWN, {}  # to whom the provider gives an identity
+        # It is not known to whom a provider gives an identity: to insiders, to some others or to everybody.
+        known = [label for label in listed(shared) if label[0] != "identity-provider" or label[1] in PUBLIC_PROVIDERS]
+        unclear = [entry for entry in shared if entry.label[0] == "identity-provider" and entry.label not in known]
+        if any(entry.is_open for entry in unclear) or (unclear and not known):
+            return _Found(Verdict.UNKNOWN)
         if shared:
-            return Verdict.SHARED, shared
-        return (Verdict.MASKED if hidden else Verdict.PRIVATE), {}
+            return _Found(Verdict.SHARED, shared=list(shared))
+        return _Found(Verdict.MASKED if hidden else Verdict.PRIVATE)
 
     def _asks_from(self, who: Who, where: Where) -> bool:
         """True if a requester sends requests from a place, and neither of the two is trusted."""
         return not (trusted(self._entries, who, where) or (who.identity.service and where.kind != "internet"))
 
-    def _named(self, who: Who, where: Where) -> Iterator[tuple[Request, str | None, bool]]:
-        """Return each request that is allowed, or only hidden, with the header that it needs, and True if allowed."""
-        for request in self._requests(who, where):
-            header = self._through(request.keys)
+    def _named(self, who: Who, where: Where, known: Mapping[Entry, None]) -> Iterator[tuple[Entry, bool]]:
+        """Return an entry for each request that is allowed, or only hidden, and True if allowed. known: the entries
+        found so far; a requester who is among them without a limit needs no further request.
+        """
+        usual = self._entry(who, where, None)
+        if usual in known:
+            return
+        for request in self._requests(who, where, others=True):
+            entry = self._entry(who, where, request)
             if self._allows(self._world, request):
-                yield request, header, True
-                if header is None and self._others_point(request) is None:
+                yield entry, True
+                if entry == usual:
                     return
             elif self._allows(self._bare, request, denies=False):
-                yield request, header, False
+                yield entry, False
+
+    def _entry(self, who: Who, where: Where, request: Request | None) -> Entry:
+        """Return the entry for a request; without one, for a request that needs no header and no access point."""
+        place = ANY_PLACE if where.kind in STRANGE_PLACES else (where.kind, where.name)
+        organization = who.organization if who.organization in self._names.organizations else None
+        wider: set[tuple[str, str | None]] = set() if who.kind == "anyone" else {("anyone", None)}
+        wider |= {("any-account", None)} if who.identity.signed and not who.stranger else set()
+        wider |= {("account", name) for name in (who.identity.account, who.identity.arn) if name}
+        wider |= {("account", text) for text in self._names.arn_patterns if like(marked(text), who.identity.arn or "")}
+        label: Label = (who.kind, who.name, *place)
+        header, places = None, {place, ANY_PLACE}
+        if request is not None:
+            header = self._headers(request.keys)
+            user = (request.keys.get("aws:userid") or ("",))[0].partition(":")[0]
+            wider |= {("account", user)} if user in self._unique_ids else set()
+            if (point := self._name_of_point(request)) is not None:
+                label = (who.kind, who.name, "access-point", point)
+                if who.stranger:
+                    label = ("access-point", point, *(ANY_PLACE if request.point is not None else place))
+        is_open = place == ANY_PLACE and (label[2:] == ANY_PLACE or _takes_the_internet(request))
+        return Entry(label, header, organization, frozenset(wider), frozenset(places), is_open)
 
     # ---- requests
 
@@ -127,7 +156,7 @@ class _Asking:
                 continue
             for where in wheres:
                 if where.kind in STRANGE_PLACES and not trusted(self._entries, who, where):
-                    for request in self._requests(who, where):
+                    for request in self._requests(who, where, others=False):
                         if self._exposes(request):
                             yield who, request.keys
 
@@ -153,8 +182,9 @@ class _Asking:
             for version in versions
         )
 
-    def _requests(self, who: Who, where: Where) -> Iterator[Request]:
-        for point in self._points(who):
+    def _requests(self, who: Who, where: Where, *, others: bool) -> Iterator[Request]:
+        """others: True for the access points of named accounts, too."""
+        for point in self._points(who, others=others):
             blocks = [self._transport(), *(self._chosen(key, who) for key in self._names.tests if self._is_chosen(key))]
             for choices in itertools.product(*blocks):
                 keys: dict[str, Values] = {**self._world.keys, **where.keys, **who.keys, **_of_point(point)}
@@ -164,14 +194,16 @@ class _Asking:
                 stranger = who.stranger or who.identity.provider is not None
                 yield Request(who.identity, stranger, keys, point if listed else None)
 
-    def _points(self, who: Who) -> list[Point | None]:
-        """Return the access points that the requester may use: none, the bucket's, those of its own account."""
+    def _points(self, who: Who, *, others: bool) -> list[Point | None]:
+        """Return the access points that the requester may use: none, the bucket's, those of its own account, and of
+        named others.
+        """
         asks = any(key.startswith(("s3:dataaccesspoint", "s3:accesspoint")) for key in self._names.tests)
         number = who.keys.get("aws:principalaccount")
         if not asks or number is None:
             return [None]
         accounts = {number[0]}
-        if not who.stranger:
+        if others:
             accounts |= {account for account in self._names.accounts if account != self._world.account}
         arns = [f"arn:aws:s3:{self._world.region}:{account}:accesspoint/zz" for account in sorted(accounts)]
         for text in self._names.values("s3:dataaccesspointarn"):
@@ -210,7 +242,7 @@ class _Asking:
         if key == "aws:multifactorauthpresent":
             return self._only([{key: None}, {key: ("true",)}, {key: ("false",)}])
         if key == "aws:userid":
-            may_have_one = who.kind in ("account", "canonical-id", "group") and self._unique_ids
+            may_have_one = who.kind in ("canonical-id", "group") and self._unique_ids
             taken = ("anonymous", *(() if may_have_one else self._names.unique_ids))
             texts = (value[0] for value in self._text_values(key) if value)
             return [{key: (text,)} for text in texts if text.partition(":")[0] not in taken]
@@ -303,25 +335,16 @@ class _Asking:
         own = arn is not None and any(point.arn in arn for point in self._world.points)
         return f"access-point {arn[0]}" if own and arn else self._headers(keys)
 
-    def _at_point(self, request: Request, label: Label, header: str | None) -> tuple[Label, str | None]:
-        """Return the label of a request, and the way on which it comes. It is the label of the access point where it is
-        only known that the point lets it in.
-        """
-        if request.point is not None and request.stranger:
-            return ("access-point", request.point.arn, "", None), None
-        others = self._others_point(request)
-        if others is None:
-            return label, header
-        if label[0] == "account" and f":{label[1]}:" in others:
-            return ("access-point", others, *label[2:]), None
-        return label, f"access-point {others}"
-
-    def _others_point(self, request: Request) -> str | None:
-        """Return the name of another account's access point through which a named requester comes: as the policy names
-        it, or by its account.
+    def _name_of_point(self, request: Request) -> str | None:
+        """Return the name of the access point through which a request comes: of a named account as the policy names it,
+        or by its account; of the bucket by its ARN. None where nothing names the access point.
         """
         arn, account = (request.keys.get(f"s3:dataaccesspoint{part}") for part in ("arn", "account"))
-        if arn is None or account is None or request.stranger or account[0] == self._world.account:
+        if arn is None or account is None:
+            return None
+        if request.point is not None:
+            return arn[0] if request.point.listed else None
+        if account[0] == self._world.account or account[0] not in self._names.accounts:
             return None
         values = self._names.values("s3:dataaccesspointarn")
         named = [text for text in values if like(marked(text), arn[0])]
@@ -333,33 +356,8 @@ class _Asking:
         return f"header {' and '.join(names)}" if names else None
 
 
-def _note(labels: Labels, label: Label, header: str | None) -> None:
-    """Note that a requester gets in; of several headers that would do the first in order of length counts."""
-    if label not in labels or (
-        labels[label] is not None and (header is None or len(header) < len(labels[label] or ""))
-    ):
-        labels[label] = header
-
-
-def _is_of_another(label: Label, who: Who, labels: Labels) -> bool:
-    """True if a requester gets in only as a principal of an account, or of an organization, that gets in anyway: with
-    no header that the requester can do without.
-    """
-    place = label[2:]
-    if (
-        who.organization is not None
-        and label[0] != "organization"
-        and labels.get(("organization", who.organization, *place), _NOBODY) in (None, labels[label])
-    ):
-        return True
-    if label[2] and labels[label] is not None and (*label[:2], "", None) in labels:
-        return True
-    return any(
-        name is not None
-        and label[1] != name
-        and labels.get(("account", name, *place), _NOBODY) in (None, labels[label])
-        for name in (who.identity.account, who.identity.arn)
-    )
+def _takes_the_internet(request: Request | None) -> bool:
+    return request is not None and request.point is not None and request.point.vpc is None
 
 
 def _plain(test: Test) -> bool:

@@ -226,7 +226,7 @@ def _points(case: Case, rules: tuple[Rule, ...], account: str) -> list[tuple[Poi
                 for text in test.values:
                     arns += instances(text, ("q", account, region))
         own = [arn for arn in dict.fromkeys(arns) if arn.split(":")[4:5] == [account]]
-        return [(), *((Point(arn, account, None, everyone),) for arn in own)]
+        return [(), *((Point(arn, account, None, everyone, listed=False),) for arn in own)]
     choices = [
         [_point(point, everyone), None] if isinstance(point.policy, Unread) else [_point(point, everyone)]
         for point in listed

@@ -1,0 +1,142 @@
+"""Judge and oracle name the same audience: the widest of those who get in, each with the limit that it really has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from auditor.model.object import AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant, Skipped
+from auditor.verdict.judge import VerdictJudge
+from tests.verdict.oracle.recipe import CURRENT, DENIED, FRIEND, FRIENDS, OTHER, OURS, OWNER, THEIRS, Recipe
+from tests.verdict.oracle.topics import ROLE
+from tests.verdict.oracle.verdict import judge
+from tests.verdict.oracle.worlds import NOW
+
+SKIPPED = Skipped("no selected rule needs it")
+THEIR_POINTS = f"arn:*:s3:*:{THEIRS}:accesspoint/*"
+OWN_POINTS = f"arn:aws:s3:eu-central-1:{OURS}:accesspoint/*"
+UNIQUE = {"StringLike": {"aws:userid": "AROAEXAMPLE:*"}}
+REFERER = {"StringLike": {"aws:Referer": "*"}}
+OUTSIDE = {"StringNotEqualsIfExists": {"aws:PrincipalOrgID": "o-1"}}
+PROVIDER = {"Federated": f"arn:aws:iam::{THEIRS}:saml-provider/p"}
+OTHERS = {"CanonicalUser": [OTHER, FRIEND]}
+
+
+def allow(condition: Any = None, **fields: Any) -> dict[str, Any]:
+    whole = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket/*"}
+    return whole | ({"Condition": condition} if condition else {}) | fields
+
+
+def deny(condition: Any = None, **fields: Any) -> dict[str, Any]:
+    return allow(condition, **({"Effect": "Deny", "Action": "s3:*"} | fields))
+
+
+def recipe(*statements: dict[str, Any], **fields: Any) -> Recipe:
+    return Recipe(statements=list(statements), **fields)
+
+
+def acl(*grantees: str) -> Acl:
+    return Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"), *(Grant(grantee, "READ") for grantee in grantees)))
+
+
+CASES: list[tuple[str, Recipe, set[str]]] = [
+    (
+        "a unique ID in place of the account and the role that it may belong to",
+        recipe(allow(UNIQUE, Principal={"AWS": [FRIENDS, ROLE]}), acl=acl(LOG_DELIVERY)),
+        {"account AROAEXAMPLE", f"group {LOG_DELIVERY}"},
+    ),
+    (
+        "a header that a canonical ID needs unless it is an account that gets in without",
+        recipe(allow(REFERER, Principal=OTHERS), allow(Principal={"AWS": FRIENDS})),
+        {f"account {FRIENDS}", *(f"canonical-id {one} through header aws:Referer" for one in (OTHER, FRIEND))},
+    ),
+    (
+        "a header that everyone needs at an endpoint",
+        recipe(allow(REFERER | {"StringEquals": {"aws:SourceVpce": "vpce-2"}})),
+        {"vpc-endpoint vpce-2 through header aws:Referer"},
+    ),
+    (
+        "an account through its own access points only",
+        recipe(allow({"StringEquals": {"s3:DataAccessPointAccount": THEIRS}}, Principal={"AWS": THEIRS})),
+        {f"account {THEIRS} through access-point {THEIR_POINTS}"},
+    ),
+    (
+        "everyone whom another account's access points let in",
+        recipe(allow({"StringEquals": {"s3:DataAccessPointAccount": THEIRS}})),
+        {f"access-point {THEIR_POINTS}"},
+    ),
+    (
+        "an account that needs a header, with and without an access point",
+        recipe(
+            deny({"StringNotLike": {"aws:Referer": "*"}}),
+            allow(
+                {"ArnNotLike": {"s3:DataAccessPointArn": OWN_POINTS}},
+                Principal={"AWS": THEIRS},
+            ),
+        ),
+        {f"account {THEIRS} through header aws:Referer"},
+    ),
+    (
+        "an endpoint at access points that were not read",
+        recipe(
+            allow(Principal={"AWS": THEIRS}),
+            allow({"StringLike": {"s3:DataAccessPointArn": OWN_POINTS}, "StringEquals": {"aws:SourceVpce": "vpce-2"}}),
+            facts={"access_points": SKIPPED},
+        ),
+        {f"account {THEIRS}", "any-account through vpc-endpoint vpce-2"},
+    ),
+    (
+        "an owner and a stranger of an unread ACL within the organization that may get in",
+        recipe(deny(OUTSIDE), acl=DENIED, ref=replace(CURRENT, owner=OTHER)),
+        {"organization o-1"},
+    ),
+    (
+        "a role outside the organization that gets in",
+        recipe(
+            allow({"StringEquals": {"aws:PrincipalOrgID": "o-1"}}),
+            allow({"StringEquals": {"aws:PrincipalOrgID": "o-2"}}, Principal={"AWS": ROLE}),
+        ),
+        {"organization o-1", f"account {ROLE}"},
+    ),
+    (
+        "a group of an ACL whose members get in by the pattern of roles",
+        recipe(
+            deny({"ArnNotLike": {"aws:PrincipalArn": f"arn:aws:iam::{THEIRS}:role/*"}}),
+            acl=acl(AUTHENTICATED_USERS, LOG_DELIVERY),
+        ),
+        {f"account arn:aws:iam::{THEIRS}:role/*"},
+    ),
+    (
+        "an account that everyone, unsigned, contains",
+        recipe(
+            allow({"StringLike": {"aws:userid": "anonymous"}}),
+            allow(Principal={"AWS": THEIRS}),
+            facts={"policy_is_public": False},
+        ),
+        {"anyone"},
+    ),
+    (
+        "an identity provider within the endpoint that everyone may use",
+        recipe(allow(), allow(Principal=PROVIDER), deny({"StringNotEquals": {"aws:SourceVpce": "vpce-2"}})),
+        {"vpc-endpoint vpce-2"},
+    ),
+    (
+        "an identity provider at an endpoint, next to an account",
+        recipe(allow(Principal={"AWS": THEIRS} | PROVIDER), deny({"StringNotEquals": {"aws:SourceVpce": "vpce-2"}})),
+        {
+            f"account {THEIRS} through vpc-endpoint vpce-2",
+            f"identity-provider {PROVIDER['Federated']} through vpc-endpoint vpce-2",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "audience"), CASES, ids=[name for name, _, _ in CASES])
+def test_the_audience(name: str, given: Recipe, audience: set[str]) -> None:
+    case = given.case()
+    engine = VerdictJudge(case.facts, case.trusted, versions=case.versions, now=datetime.fromisoformat(NOW))
+    assert {one.text for one in engine.access(case.ref, case.acl, case.head).audience} == audience, name
+    assert judge(case).audience == audience, name
