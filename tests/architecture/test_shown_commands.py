@@ -1,0 +1,67 @@
+"""Every `auditor` command that a document shows is one that the parser takes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.parser import make_parser
+from tests.support.paths import ROOT
+
+_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`((?:\.venv/bin/)?auditor [a-z][^`\n]*)`")
+_ENDS = frozenset({"|", ">", ">>", "2>", "&&", "||", ";", "&"})
+_MENTION = "the following arguments are required"
+"""The parser's words about a command that the text names without its arguments."""
+
+
+def in_blocks(text: str) -> Iterator[str]:
+    """Yield each command of the page's blocks that begins with `auditor`."""
+    for block in _BLOCK.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.strip().removeprefix("$ ").split(" ")[0] in {"auditor", ".venv/bin/auditor"}:
+                yield line.strip().removeprefix("$ ")
+
+
+def arguments(command: str) -> list[str]:
+    """Return the arguments of the command up to the first pipe, redirection or comment."""
+    words = shlex.split(command, comments=True)
+    end = next((place for place, word in enumerate(words) if word in _ENDS), len(words))
+    return words[1:end]
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_the_parser_takes_each_command_that_the_page_shows(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page.read_text(encoding="utf-8")
+    refused = [found for command in in_blocks(text) if (found := refusal(command, capsys))]
+    named = [found for command in _CODE.findall(text) if ".." not in command and (found := refusal(command, capsys))]
+    assert refused + [found for found in named if _MENTION not in found] == []
+
+
+def refusal(command: str, capsys: pytest.CaptureFixture[str]) -> str | None:
+    """Return the parser's last line of words about the command if it refuses it, else None."""
+    try:
+        make_parser().parse_args(arguments(command))
+    except SystemExit as end:
+        said = capsys.readouterr().err.splitlines()
+        return f"{command}: {said[-1]}" if end.code else None
+    return None
+
+
+def test_a_command_is_found_in_a_block_and_in_the_text() -> None:
+    text = "Run `auditor rules B01`.\n\n```sh\nauditor audit \\\n  s3://b > x.json   # a word\nmake run\n```\n"
+    commands = [*in_blocks(text), *_CODE.findall(text)]
+    assert [arguments(command) for command in commands] == [["audit", "s3://b"], ["rules", "B01"]]
+
+
+def test_a_command_that_the_parser_does_not_know_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "unrecognized arguments: --colour" in (refusal("auditor audit s3://b --colour", capsys) or "")
+    assert refusal("auditor audit s3://b", capsys) is None
