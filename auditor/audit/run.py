@@ -71,8 +71,8 @@ class Audit:
     run_id: ID of an earlier run of the same target, to resume it; None for a new run. resume: False to begin a new run
     with the ID `run_id`. began: called with the run's ID once the run folder exists. hop: number of Lambda invocations
     before this one in the chain that hands the run on. hands_on: True if the next invocation continues a stopped run,
-    so that this one writes no summary. shown: the objects and findings that a report names; run() sets this attribute
-    at its end.
+    so that this one writes no summary. shown: the objects and findings that a report names; it grows while run() works,
+    and is whole at its end.
     """
 
     def __init__(
@@ -220,6 +220,7 @@ class Audit:
             recorder = Recorder(
                 judge, standings, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io
             )
+            self.shown = recorder.shown
             if self._began is not None:
                 self._began(self.run_id)
             if state is None or not state.begun:

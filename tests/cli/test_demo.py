@@ -27,7 +27,7 @@ from auditor.cli.demo.compare import audit_differences, compare, hashing_differe
 from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, VerifiedDamage, range_of
 from auditor.cli.demo.files import ENOUGH_FILES, MOST_FILES, choose
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
-from auditor.cli.demo.run import run_tour
+from auditor.cli.demo.run import Named, run_tour
 from auditor.cli.demo.server import demo_aws, own_environment
 from auditor.cli.main import main
 from auditor.errors import UsageError
@@ -38,6 +38,7 @@ from auditor.model.json_text import typed
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.summary import HASHING, Coverage, HashingSummary, Resume, Summary
 from auditor.model.target import Target
+from auditor.reports.highlights import ExposedObject, Highlights
 from auditor.reports.lines import finding_line, object_line
 from auditor.rules import RULES
 from auditor.runs.reading import RunReader
@@ -114,6 +115,9 @@ def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, t
     assert f"{OBJECTS - 1} objects read again: {OBJECTS - len(DAMAGED)} match, " in demo.out
     assert f"{len(DAMAGED)} of {len(DAMAGED)} damaged or lost objects named" in demo.out
     assert all(rule in demo.out for rule in NOT_PLANTED)
+    named = demo.out.partition("2 Audit")[2].partition(f"{OBJECTS} listed")[0]
+    assert named.count("exposed: ") == sum(plant.verdict is Verdict.EXPOSED for plant in PLANTED)
+    assert named in README, f"README.md has to show:\n{named}"
     assert {(line.key, line.rule) for line in demo.findings} == {
         (plant.key, rule) for plant in PLANTED for rule in plant.rules
     }
@@ -353,6 +357,22 @@ def test_a_rotten_object_keeps_its_etag_size_and_date() -> None:
 
         assert [after[name] == before[name] for name in ("ETag", "ContentLength", "LastModified")] == [True] * 3
         assert clients.s3.get_object(Bucket=BUCKET, Key="a")["Body"].read() == b"Whole"
+
+
+def test_each_exposed_object_is_named_once_as_soon_as_it_is_known() -> None:
+    texts: list[str] = []
+    named, shown = Named(texts.append), Highlights()
+    assert not named.has_news(shown)
+    for keys in (["a"], ["b\x1b", "c"]):
+        shown.exposed += [ExposedObject(key, None, ("O01",)) for key in keys]
+        assert named.has_news(shown)
+        named.tell(shown)
+        assert not named.has_news(shown)
+
+    assert texts == [
+        "2 Audit     exposed: a (O01)\n",
+        "            exposed: b\\x1b (O01)\n            exposed: c (O01)\n",
+    ]
 
 
 def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,11 +17,13 @@ from auditor.cli.demo.files import Choice
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.hashing.worker.counts import Counts
 from auditor.model.summary import Summary
+from auditor.reports.highlights import ExposedObject
 from auditor.reports.table import COLUMNS, LEAST
 from auditor.reports.table_layout import TableLayout, labelled
 from auditor.text import shorten, visible
 
 _LABEL: Final = 12
+_AUDIT: Final = "2 Audit"
 _INDENT: Final = 4
 _PROBLEMS: Final = {"found": 7, "rules": 16, "verdict": 9, "problem": 35}
 _DAMAGES: Final = {"found": 7, "outcome": 21, "damage": 35}
@@ -55,7 +57,14 @@ def loading(choice: Choice, loaded: Loaded, problems: int, seconds: float) -> st
     return _section("1 Load", lines)
 
 
+def exposed(objects: Iterable[ExposedObject], *, begins: bool) -> str:
+    """Return a line for each exposed object, as the audit finds it. begins: True for the first lines of the audit."""
+    lines = [f"exposed: {visible(one.key)} ({', '.join(one.rules)})" for one in objects]
+    return _section(_AUDIT if begins else "", lines)
+
+
 def first_audit(summary: Summary) -> str:
+    """Return the counts of the first audit. If it found exposed objects, exposed() has begun its section."""
     coverage = summary.coverage
     calls = summary.calls.list + summary.calls.head + summary.calls.acl
     outcomes = f"{coverage.audited:,} audited + {coverage.vanished:,} vanished + {coverage.undecided:,} undecided"
@@ -65,7 +74,7 @@ def first_audit(summary: Summary) -> str:
         f"who can reach them: {_counts(summary.verdicts)}",
         f"findings: {_counts(summary.findings)}",
     ]
-    return _section("2 Audit", lines)
+    return _section("" if summary.verdicts["exposed"] else _AUDIT, lines)
 
 
 def comparing(comparison: PlantedComparison) -> str:

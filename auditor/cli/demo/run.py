@@ -34,6 +34,7 @@ from auditor.model.bucket import Semantics
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
+from auditor.reports.highlights import Highlights
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
@@ -105,6 +106,21 @@ def _load(clients: Clients, choice: Choice) -> int:
     return loaded.objects
 
 
+class Named:
+    """Names each exposed object of an audit as soon as it is known. show: prints a text."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._told = 0
+
+    def has_news(self, shown: Highlights) -> bool:
+        return len(shown.exposed) > self._told
+
+    def tell(self, shown: Highlights) -> None:
+        new, self._told = shown.exposed[self._told :], len(shown.exposed)
+        self._show(report.exposed(new, begins=len(new) == self._told))
+
+
 class _Tour:
     """The steps of the demo. verified: the range of keys that the last step verifies. damage: a function that corrupts
     or deletes some of these objects before that step.
@@ -119,7 +135,7 @@ class _Tour:
     async def run(self) -> DemoResults:
         await create_table(NAME, region=REGION)
         async with open_resources(self._settings, [self._target]) as places:
-            first = await self._audit(places)
+            first = await self._audit(places, Named(_show))
             _show(report.first_audit(first))
             comparison = await asyncio.to_thread(_compare, places.store, first.run)
             _show(report.comparing(comparison))
@@ -131,10 +147,17 @@ class _Tour:
             _show(report.verifying(verified))
         return DemoResults(first, comparison, work, second, verified)
 
-    async def _audit(self, places: Resources) -> Summary:
+    async def _audit(self, places: Resources, named: Named | None = None) -> Summary:
         audit = Audit(self._target, self._settings, places, Stop())
         with closing(make_progress()) as progress:
-            async with showing(progress, audit.snapshot):
+
+            def count() -> Snapshot:
+                if named is not None and named.has_news(audit.shown):
+                    progress.close()  # the bar and the names would share a line of the terminal
+                    named.tell(audit.shown)
+                return audit.snapshot()
+
+            async with showing(progress, count):
                 return await audit.run()
 
     async def _verify(self) -> VerifiedDamage:
