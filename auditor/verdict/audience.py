@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from auditor.model.access import Audience, AudienceKind
-from auditor.verdict.networks import wider_than
+from auditor.verdict.networks import parse_network, wider_than
 from auditor.verdict.places import INTERNET, OWN_VPC, Place
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE, Party, is_account
 
@@ -34,13 +34,26 @@ def audience_of(party: Party, place: Place, header: str | None = None) -> Audien
 def named(inside: Mapping[Inside, str | None]) -> tuple[Audience, ...]:
     """Return the audiences of those who get in, each once. inside: the requesters with the header that each needs."""
     found = dict.fromkeys(audience_of(*one, inside[one]) for one in widest(inside))
-    return tuple(one for one in found if not any(wider in found for wider in _wider_audiences(one)))
+    through = {parse_network(text) for one in found if (text := _network_of(one)) is not None}
+    lengths = {network.prefixlen for network in through}
+    return tuple(one for one in found if not any(wider in found for wider in _wider_audiences(one, lengths)))
 
 
-def _wider_audiences(audience: Audience) -> Iterable[Audience]:
-    """Return the same audience without a limit, and that of the whole account of a principal."""
+def _network_of(audience: Audience) -> str | None:
+    """Return the network through which the audience gets in."""
+    kind, _, name = (audience.through or "").partition(" ")
+    return name if kind == AudienceKind.NETWORK else None
+
+
+def _wider_audiences(audience: Audience, lengths: Iterable[int]) -> Iterable[Audience]:
+    """Return the same audience without a limit and from wider networks, and that of the whole account of a principal.
+    lengths: the lengths of the networks' prefixes.
+    """
     if audience.through is not None:
         yield replace(audience, through=None)
+    if (text := _network_of(audience)) is not None:
+        for network in wider_than(parse_network(text), lengths):
+            yield replace(audience, through=f"{AudienceKind.NETWORK} {network}")
     if audience.kind is AudienceKind.ACCOUNT and (account := _account_in(audience.name or "")) is not None:
         yield replace(audience, name=account)
         yield replace(audience, name=account, through=None)
@@ -76,13 +89,18 @@ def contains(inside: Mapping[Inside, str | None], party: Party, place: Place) ->
 
 
 def _wider(party: Party, place: Place) -> Iterable[Inside]:
-    """Return the requesters that contain this one."""
-    places = [place] if place in (INTERNET, OWN_VPC) else [place, INTERNET, OWN_VPC]
+    """Return the requesters that contain this one. An audience does not tell the internet from a VPC of its own."""
+    places = [INTERNET, OWN_VPC]
+    if place not in places:
+        yield from ((party, wide) for wide in places)
+        places.append(place)
     if place.vpc is not None and place.vpc_endpoint is not None:
         places.append(replace(place, vpc=None))
+        yield party, places[-1]
+    if place.behind is not None:
+        places.append(place.behind)
+        yield party, place.behind
     for wide in places:
-        if wide != place:
-            yield party, wide
         yield from ((one, wide) for one in _wider_parties(party))
 
 
@@ -93,8 +111,8 @@ def _wider_parties(party: Party) -> Iterable[Party]:
     if party not in _STRANGERS:
         yield ANY_ACCOUNT
     if party.linked is not None:
-        yield party.linked
-        yield from _wider_parties(party.linked)
+        yield (linked := replace(party.linked, organization=party.organization))
+        yield from _wider_parties(linked)
         party = replace(party, linked=None, account=None, arn=None, arn_pattern=None)
         yield party
     if party.service is not None:

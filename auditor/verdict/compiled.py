@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from auditor.model.access import Reason, ReasonCode
+from auditor.model.access import AudienceKind, Reason, ReasonCode
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.model.policy import Policy, parse
@@ -15,7 +15,7 @@ from auditor.verdict.entry import Door, Gate
 from auditor.verdict.identities import Situation
 from auditor.verdict.named import Names
 from auditor.verdict.points import points_of, through_places, too_many_pairs
-from auditor.verdict.principals import is_account
+from auditor.verdict.principals import Party, is_account
 from auditor.verdict.public import is_public
 from auditor.verdict.requesters import Requesters, places_of
 from auditor.verdict.resources import KeyClass
@@ -24,6 +24,10 @@ from auditor.verdict.ways import DECRYPT
 
 MOST_REMEMBERED: Final = 10_000
 """Largest number of values of policy variables whose representatives are kept."""
+
+
+_OF_ACCOUNTS: Final = frozenset({"aws:principalaccount", "aws:principalarn", "aws:userid", "kms:calleraccount"})
+"""The keys by whose policy variables a policy tells accounts apart that it names by a principal only."""
 
 
 class Representatives:
@@ -79,6 +83,8 @@ class CompiledBucket:
         points += list(through_places(points, places))
         gates = {one.place: Gate(one.document, cut=one.cut) for one in points if one.document is not None}
         self.gates = [*gates.values(), *key_gates.values()]
+        if any(not _OF_ACCOUNTS.isdisjoint(key.depends_on) for key in self.keys):
+            self.names.add_principals([Party(AudienceKind.ACCOUNT, one, account=one) for one in self.names.accounts])
         situation = Situation.of(facts, self.names, self.own_account, now)
         self.document.coverage.representative = Representatives(keys, self.names, self.own_account).of
         self.place_of = keys.place_of

@@ -196,7 +196,7 @@ class Door:
         if gate.cut and asked.hides:
             return passing, refusing
         for clause, all_needs in gate.document.clauses_of(EVERY_OBJECT if gate.way else gate.document.class_of("?")):
-            if not clause.ways & (gate.way or way) or not self._concerns(clause, asked):
+            if not clause.ways & (gate.way or way) or self._is_for(clause, asked.requester) is False:
                 continue
             needs = self._needs(clause, all_needs, asked, way)
             if needs is not None:

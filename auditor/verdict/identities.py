@@ -17,7 +17,7 @@ from auditor.verdict.named import Names
 from auditor.verdict.networks import NOT_PUBLIC, Network
 from auditor.verdict.persons import PERSONS, SOURCES, Frame, type_of, user_id
 from auditor.verdict.places import Place
-from auditor.verdict.principals import ANY_SERVICE, Party
+from auditor.verdict.principals import ANY_SERVICE, Party, is_fixed
 from auditor.verdict.ways import VERSION_WAYS, WRITE_ACP
 
 _FREE: Final = Texts(may_be_absent=True)
@@ -203,8 +203,10 @@ class Situation:
 
     def _other_points(self, place: Place) -> tuple[str, ...]:
         """Return the access points that the policies name, of which an unnamed one is none."""
-        if place.kind is AudienceKind.ACCESS_POINT or place.point in self.names.points:
+        if place.point is None or is_fixed(place.point):
             return ()
+        if place.point in self.names.points:
+            return tuple(filter(is_fixed, self.names.points))
         own = (f"arn:*:s3:*:{self.own}:*",) if self.own and place.point_account is None else ()
         return (*self.names.points, *own)
 

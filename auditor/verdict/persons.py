@@ -46,7 +46,7 @@ def _not_his(frame: Frame, party: Party) -> list[str]:
     """Return the accounts to which the party does not belong: the bucket owner's, and the named ones unless his own
     account is not known.
     """
-    accounts = [] if party.unique_id or party.free else [*frame.names.accounts]
+    accounts = [] if party.free else [*frame.names.accounts]
     if frame.own and frame.own not in accounts:
         accounts.append(frame.own)
     return [account for account in accounts if account != home_of(party)]

@@ -39,6 +39,8 @@ class Place:
     doubt: Doubt | None = None
     via: str | None = None
     """Text of the named place from which requests come to an access point of another account."""
+    behind: Place | None = None
+    """The named place from which requests come to an access point."""
 
     @property
     def is_open(self) -> bool:

@@ -102,6 +102,7 @@ def through_places(points: Sequence[PointOfBucket], places: Sequence[Place]) -> 
                     vpc=point.vpc or there.vpc,
                     vpc_endpoint=there.vpc_endpoint,
                     via=None if own or point.kind is None else there.text,
+                    behind=there,
                 )
             )
 

@@ -80,6 +80,8 @@ class Requesters:
         linkable = [one for one in names.parties if one.account and not one.canonical]
         linkable += [Party(AudienceKind.ACCOUNT, one, unique_id=one) for one in names.unique_ids]
         self._linkable = linkable[:MOST_LINKS]
+        self._links = situation.semantics is Semantics.AWS
+        self._links_all = self._links and len(linkable) <= MOST_LINKS
         self._place_domains: dict[tuple[str, Place, bool], Domain] = {}
         parties = list(_parties(names))
         self.are_cut = len(parties) * len(self._places) * (1 + len(names.organizations)) > MOST_REQUESTERS
@@ -93,7 +95,8 @@ class Requesters:
         if self.are_cut and party.canonical is not None:
             party = replace(party, free=True)
         variants = [party]
-        if not party.free and (party.canonical or party.unique_id) and self._situation.semantics is Semantics.AWS:
+        if not party.free and (party.canonical or party.unique_id) and self._links:
+            variants = [party if self._links_all else replace(party, free=True)]
             variants += [_link(party, one) for one in self._linkable if party.canonical or not one.unique_id]
         if party.signed and not party.service and not party.organization and not party.free and party != ANY_ACCOUNT:
             named = self._situation.names.organizations

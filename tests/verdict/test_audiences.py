@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from auditor.model.object import AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant, Skipped
 from auditor.verdict.judge import VerdictJudge
-from tests.verdict.oracle.recipe import CURRENT, DENIED, FRIEND, FRIENDS, OTHER, OURS, OWNER, THEIRS, Recipe
+from tests.verdict.oracle.recipe import CURRENT, DENIED, FRIEND, FRIENDS, OTHER, OURS, OWNER, PLAIN, THEIRS, Recipe
 from tests.verdict.oracle.topics import ROLE
 from tests.verdict.oracle.verdict import judge
 from tests.verdict.oracle.worlds import NOW
@@ -18,6 +19,7 @@ from tests.verdict.oracle.worlds import NOW
 SKIPPED = Skipped("no selected rule needs it")
 THEIR_POINTS = f"arn:*:s3:*:{THEIRS}:accesspoint/*"
 OWN_POINTS = f"arn:aws:s3:eu-central-1:{OURS}:accesspoint/*"
+FOLDERS = "arn:aws:s3:::bucket/${aws:PrincipalAccount}/*"
 UNIQUE = {"StringLike": {"aws:userid": "AROAEXAMPLE:*"}}
 REFERER = {"StringLike": {"aws:Referer": "*"}}
 OUTSIDE = {"StringNotEqualsIfExists": {"aws:PrincipalOrgID": "o-1"}}
@@ -26,8 +28,16 @@ OTHERS = {"CanonicalUser": [OTHER, FRIEND]}
 
 
 def allow(condition: Any = None, **fields: Any) -> dict[str, Any]:
-    whole = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket/*"}
-    return whole | ({"Condition": condition} if condition else {}) | fields
+    whole: dict[str, Any] = {
+        "Effect": "Allow",
+        "Principal": "*",
+        "Action": "s3:GetObject",
+        "Resource": "arn:aws:s3:::bucket/*",
+    }
+    whole |= ({"Condition": condition} if condition else {}) | fields
+    if "NotPrincipal" in fields:
+        del whole["Principal"]
+    return whole
 
 
 def deny(condition: Any = None, **fields: Any) -> dict[str, Any]:
@@ -117,6 +127,82 @@ CASES: list[tuple[str, Recipe, set[str]]] = [
             facts={"policy_is_public": False},
         ),
         {"anyone"},
+    ),
+    (
+        "a unique ID that no request of the named account needs",
+        recipe(
+            allow({"StringEquals": {"aws:PrincipalAccount": THEIRS}}),
+            allow(UNIQUE | {"StringEquals": {"aws:PrincipalAccount": OURS}}),
+        ),
+        {f"account {THEIRS}"},
+    ),
+    (
+        "a canonical ID that gets in from its own VPC as the account that gets in from the internet",
+        recipe(
+            allow(Principal={"AWS": THEIRS}),
+            deny({"StringLike": {"aws:SourceVpce": "vpce-*"}}, NotPrincipal={"CanonicalUser": OTHER}),
+        ),
+        {f"account {THEIRS}"},
+    ),
+    (
+        "a canonical ID within the organization of the account that it is",
+        recipe(
+            allow(Principal={"AWS": THEIRS}),
+            deny({"StringNotEquals": {"aws:PrincipalOrgID": "o-2"}}),
+            deny(Principal={"CanonicalUser": OTHER}, Action="s3:PutObject"),
+        ),
+        {f"account {THEIRS}"},
+    ),
+    (
+        "a canonical ID in two networks, in one of them as a role",
+        recipe(
+            allow(Principal={"CanonicalUser": OTHER}),
+            deny({"NotIpAddress": {"aws:SourceIp": "203.0.113.0/24"}}),
+            deny({"NotIpAddress": {"aws:SourceIp": "203.0.113.128/25"}}, NotPrincipal={"AWS": [OURS, ROLE]}),
+        ),
+        {f"canonical-id {OTHER} through network 203.0.113.0/24"},
+    ),
+    (
+        "a network, with and without an access point of another account",
+        recipe(
+            allow({"ArnNotLike": {"s3:DataAccessPointArn": OWN_POINTS}}),
+            deny({"NotIpAddressIfExists": {"aws:SourceIp": "198.51.100.7"}}),
+        ),
+        {"network 198.51.100.7/32"},
+    ),
+    (
+        "an access point that the policy names by account and by ARN",
+        recipe(
+            allow({"StringLike": {"s3:DataAccessPointArn": OWN_POINTS}}),
+            deny({"StringNotEquals": {"s3:DataAccessPointAccount": OURS}}, Action="s3:GetObject"),
+            acl=acl(FRIEND),
+            facts={"account": DENIED},
+        ),
+        {f"access-point {OWN_POINTS}", f"canonical-id {FRIEND}"},
+    ),
+    (
+        "any service, where the policy of the key admits everyone",
+        recipe(
+            allow({"Bool": {"aws:PrincipalIsAWSService": "true"}}),
+            head=replace(PLAIN, server_side_encryption="aws:kms", sse_kms_key_id="key-1"),
+            facts={"key_policies": {"key-1": json.dumps({"Statement": [allow(Action="kms:*", Resource="*")]})}},
+        ),
+        {"service *"},
+    ),
+    (
+        "a canonical ID as another principal of the account of a trusted role",
+        recipe(
+            allow(Principal={"CanonicalUser": OTHER}, Resource=FOLDERS),
+            allow(Principal={"AWS": ROLE}),
+            ref=replace(CURRENT, key=f"{THEIRS}/x"),
+            trusted=(ROLE,),
+        ),
+        {f"canonical-id {OTHER}"},
+    ),
+    (
+        "an account whose number is in the key, of which the policy names one role",
+        recipe(allow(Resource=FOLDERS), allow(Principal={"AWS": ROLE}), ref=replace(CURRENT, key=f"{THEIRS}/x")),
+        {f"account {THEIRS}"},
     ),
     (
         "an identity provider within the endpoint that everyone may use",

@@ -58,7 +58,7 @@ def identities(
         yield from _principals(names, "any-account", None, account, outside, stranger=True)
         for organization in organizations:
             yield from _principals(names, "organization", organization, account, [organization])
-    for account in accounts:
+    for account in (*accounts, *sorted(of_principals - {*accounts, own_account, "cloudfront"})):
         yield from _principals(names, "account", account, account, anywhere)
     yield from _named_principals(names, own_account, fresh, anywhere)
     for account, unique in product((*fresh, *accounts, *sorted(of_principals - {*accounts, own_account})), unique_ids):

@@ -143,6 +143,8 @@ class _Asking:
             wider |= {("account", user)} if user in self._unique_ids else set()
             if (point := self._name_of_point(request)) is not None:
                 label = (who.kind, who.name, "access-point", point)
+                places.add(label[2:])
+                wider.add(("access-point", point))
                 if who.stranger:
                     label = ("access-point", point, *(ANY_PLACE if request.point is not None else place))
         is_open = place == ANY_PLACE and (label[2:] == ANY_PLACE or _takes_the_internet(request))
