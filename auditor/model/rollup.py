@@ -1,0 +1,143 @@
+"""The types of rollups.json: a run's findings, verdicts and undecided objects in few groups, by prefix and audience."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Self
+
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
+from auditor.model.json_text import JsonError, Size, parse_object, plain, typed
+from auditor.model.target import Target
+
+NAME: Final = "rollups.json"
+FORM: Final = 1
+"""Version of the form of the file."""
+
+
+class GroupKind(StrEnum):
+    """The kind of the things that a group counts."""
+
+    FINDING = "finding"
+    """Findings of one rule, severity and audience."""
+    VERDICT = "verdict"
+    """Objects of one verdict that is not private, by their widest audience."""
+    UNDECIDED = "undecided"
+    """Objects with a fact that could not be read, by the first such fact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One object or finding of a group. key: None for a finding on the bucket. fingerprint: None unless it is of a
+    finding.
+    """
+
+    key: str | None
+    version_id: str | None = None
+    grantee: str | None = None
+    permission: str | None = None
+    since: str | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Findings or objects that have a kind, a rule or verdict, an audience and a prefix in common. Each finding and
+    each object is counted in exactly one group of its kind.
+    """
+
+    id: str
+    """12 hex digits, which are the same in each run that has the group."""
+    kind: GroupKind
+    rule: str | None
+    """ID of the rule; None unless the kind is finding."""
+    verdict: Verdict | None
+    """The verdict; None unless the kind is verdict."""
+    severity: Severity | None
+    """The severity of the findings; None unless the kind is finding."""
+    audience: str | None
+    """The widest audience, in the form of Audience.text; None if nobody gets in. For undecided objects: the API
+    operation and the error code of the first fact that could not be read, with a space between the two."""
+    prefix: str | None
+    """The prefix of all keys of the group; None for findings on the bucket."""
+    rest: bool
+    """True if deeper prefixes have groups of their own. The group then has only the other keys below its prefix."""
+    count: Size
+    """Number of findings; for the other kinds, number of objects."""
+    bytes: Size
+    """Size of the objects. An object with two findings of a group counts twice."""
+    new: Size | None
+    """Number of those that the last complete run of the target lacked; None if there is no run to compare with."""
+    excepted: Size
+    """Number of those that an exception covers."""
+    since: str | None
+    """The oldest time since which one of them is known, in ISO 8601 in UTC."""
+    samples: tuple[Sample, ...] = ()
+    """The first ones in key order, at most five."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The sums of the groups. They are those of the summary."""
+
+    verdicts: Mapping[str, Size]
+    """Number of objects by verdict, without those that are private."""
+    findings: Mapping[str, Size]
+    """Number of findings by severity, those on the bucket too."""
+    rules: Mapping[str, Size]
+    """Number of findings by rule."""
+    undecided: Size
+    """Number of objects with a fact that could not be read."""
+    new: Size | None
+    """Number of findings, verdicts and undecided objects that are new; None if there is no run to compare with."""
+    excepted: Size
+    """Number of findings, verdicts and undecided objects that an exception covers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStep:
+    """A change that closes objects, with its effect."""
+
+    change: str
+    """The change in one phrase."""
+    closes: Size
+    """Number of objects that are open before the change, and are not after the changes up to this one."""
+    of: Size
+    """Number of objects that are open before all changes."""
+    breaks: tuple[str, ...] = ()
+    """The audiences that lose their access, besides strangers."""
+    how: str | None = None
+    """Options of `auditor what-if` that predict the change object by object; None if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollUps:
+    """The content of rollups.json."""
+
+    run: str
+    target: Target
+    complete: bool
+    """True if the run reached the end of its listing."""
+    totals: Totals
+    groups: tuple[Group, ...] = ()
+    """The groups, the worst first."""
+    first: tuple[FirstStep, ...] = field(default=())
+    """The fewest changes that close most, in the order in which to make them."""
+
+    def to_json(self) -> bytes:
+        """Return the file's bytes, with a line for each group."""
+        value = {"v": FORM, **plain(self)}
+        groups, first = value.pop("groups"), value.pop("first")
+        lines = ",\n".join(map(json.dumps, groups))
+        return f'{json.dumps(value)[:-1]}, "groups": [\n{lines}\n], "first": {json.dumps(first)}}}\n'.encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Make RollUps from the JSON that to_json() wrote. Raises JsonError for anything else."""
+        value = parse_object(data)
+        if value.pop("v", None) != FORM:
+            raise JsonError(f"is not {FORM}, the only version known", "v")
+        return typed(cls, value)
