@@ -8,7 +8,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real soak test-package test-deploy test-e2e mutants check docs rule format lock bench bench-memory clean \
+.PHONY: help install run test test-slow test-real test-browser soak test-package test-deploy test-e2e mutants check docs rule format lock bench bench-memory clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package template release check-template elasticmq dynamodb-local
 
 help: ## list the targets
@@ -38,7 +38,7 @@ endif
 
 # Four workers on two cores: the tests of retries and deadlines mostly wait. Without bytecode each worker would compile
 # every test anew, and every process that a test starts the package.
-QUICK := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system
+QUICK := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system --ignore=tests/browser
 
 test: install ## the tests that need no server but our own, within minutes
 	@$(QUICK) -m 'not slow' $(ARGS)
@@ -51,6 +51,9 @@ test-real: install ## the tests against Ceph RGW, DynamoDB Local and ElasticMQ (
 
 soak: install ## minutes of kill -9, a campaign against twenty hashing workers, objects of gigabytes; SOAK_SEED=7 for others
 	@$(BIN)/python -m pytest -q tests/system/soak $(ARGS)
+
+test-browser: install .venv-browser/.installed tests/browser/node_modules/.installed ## the pages in headless Chromium: console, requests, axe-core, keyboard, print; skipped without chromium
+	@.venv-browser/bin/python -m pytest -q -p no:cacheprovider tests/browser $(ARGS)
 
 test-package: install ## the built wheel in an environment of its own
 	@$(BIN)/python -m pytest -q tests/system/packaging $(ARGS)
@@ -77,6 +80,9 @@ format: install ## format the code and sort the imports
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
+pictures: install .venv-browser/.installed ## take the pictures of the page in docs/ anew
+	@.venv-browser/bin/python -m tests.browser.pictures
+
 lock: install ## write requirements*.txt anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml \
 		-o requirements.txt
@@ -88,6 +94,8 @@ lock: install ## write requirements*.txt anew from pyproject.toml
 		-o requirements-check.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-mutants.in \
 		-c requirements-dev.txt -o requirements-mutants.txt
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-browser.in \
+		-c requirements-dev.txt -o requirements-browser.txt
 
 # Deploying. STAGE=local deploys to `make local-aws`, and to nothing else.
 STAGE ?= prod
@@ -129,6 +137,18 @@ node_modules/.installed: package-lock.json
 	@echo "Setting up .venv-check, with checkov: once, a minute or more"
 	@$(PYTHON) -m venv --clear .venv-check
 	@$(BIN)/uv pip install --python .venv-check/bin/python --require-hashes -r requirements-check.txt
+	@touch $@
+
+.venv-browser/.installed: requirements-dev.txt requirements-browser.txt | install
+	@echo "Setting up .venv-browser, with playwright: once, half a minute"
+	@$(PYTHON) -m venv --clear .venv-browser
+	@$(BIN)/uv pip install --quiet --python .venv-browser/bin/python --require-hashes -r requirements-dev.txt -r requirements-browser.txt
+	@$(BIN)/uv pip install --quiet --python .venv-browser/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+tests/browser/node_modules/.installed: tests/browser/package-lock.json
+	@command -v npm >/dev/null || { echo "axe-core needs npm"; exit 1; }
+	@cd tests/browser && npm ci --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
 .venv-mutants/.installed: requirements-dev.txt requirements-mutants.txt | install
@@ -228,4 +248,4 @@ bench-memory: install ## peak memory alone, of whole audits of 10,000 to 1,000,0
 	@$(BIN)/python -m benchmarks --part memory $(if $(QUICK),--quick) $(ARGS)
 
 clean: ## remove what was set up
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-mutants mutants
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-mutants .venv-browser mutants

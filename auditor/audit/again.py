@@ -13,6 +13,7 @@ from itertools import repeat
 from typing import Any, Final, TypeVar
 
 from auditor.audit.judged_by import JudgedBy, configuration_of
+from auditor.audit.report import page_of
 from auditor.audit.standing import StoredStandings
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import Verdict
@@ -25,7 +26,6 @@ from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.summary import Resume, Summary
 from auditor.model.version import VERSION
 from auditor.progress import Snapshot
-from auditor.reports import page
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
@@ -125,7 +125,7 @@ class JudgeAgain:
             folder.prepare()
             self._judge_parts(folder, parts, read, plans)
             summary = self._summary(folder, plans[-1])
-            folder.finish(summary, page.render(summary, self.shown))
+            folder.finish(summary, page_of(summary, self.shown, file))
         return summary
 
     def snapshot(self) -> Snapshot:

@@ -20,6 +20,7 @@ from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar, ask_bucket, check_budget, listed_by, load_run, permits_of
 from auditor.audit.judged_by import begun_file
 from auditor.audit.recorder import Recorder
+from auditor.audit.report import page_of
 from auditor.audit.resume import selection_of
 from auditor.audit.standing import Standings
 from auditor.config.resources import Resources, caller_of, connection_to
@@ -31,7 +32,6 @@ from auditor.model.object import Acl, Skipped
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
-from auditor.reports import page as html
 from auditor.reports.highlights import Highlights
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.rules import RULES
@@ -356,7 +356,7 @@ class Audit:
             await self._save(folder, folder.save)
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
             self.shown = await self._save(folder, lambda: Highlights.read(run, recorder.tally.verdicts["exposed"]))
-        page = html.render(result, self.shown)
+        page = await self._save(folder, lambda: page_of(result, self.shown, folder.described))
         await self._save(folder, lambda: folder.finish(result, page, update_latest=True))
         return result
 

@@ -177,6 +177,11 @@ class RunFolder:
         self._raise_failure()
         return self._pending.write_findings(lines)
 
+    @property
+    def described(self) -> bytes | None:
+        """The bytes that bucket.json has by now; None if the run has no such file."""
+        return self._described
+
     def flush(self) -> None:
         """Write the waiting lines to disk, and move the files of complete parts into the run folder."""
         with self._io:

@@ -34,9 +34,9 @@ async def test_what_an_earlier_process_found_is_in_the_report(
     result = await audit(stub, tmp_path, resume=first.summary["run"])
     assert result.summary["complete"]
     page = (result.folder / "report.html").read_text()
-    exposed = page.partition("<h2>Exposed objects")[2].partition("<h2>")[0]
-    findings = page.partition("<h2>Findings</h2>")[2]
+    exposed = page.partition('id="h-open"')[2].partition("</section>")[0]
+    findings = page.partition('id="h-find"')[2].partition("</section>")[0]
     assert exposed.index(">early<") < exposed.index(">public/late<")
     assert ">early<" in findings
-    assert ">denied<" in page.partition("<h2>Undecided objects</h2>")[2]
+    assert ">denied<" in page.partition('id="h-holes"')[2]
     assert {line["verdict"] for line in result.findings if line["key"] == "early"} == {"exposed"}

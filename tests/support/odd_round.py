@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import boto3
+import markupsafe
 
 from auditor.ledger import open_ledger
 from auditor.model.object import ObjectRef
@@ -38,8 +38,10 @@ class Round:
         assert self.known == len(expected)
 
     def check_page(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            assert escape(visible(key), quote=True) in self.page
+        """The page names samples of the keys, each whole and as text."""
+        named = [key for key in keys if f">{markupsafe.escape(visible(key))}</code>" in self.page]
+        assert len(named) >= 5
+        assert all(character.isprintable() or character == "\n" for character in self.page)
 
 
 async def go_round(

@@ -1,0 +1,32 @@
+"""Make the page of a run: at the run's end, or later from its folder."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from auditor.errors import UsageError
+from auditor.model.json_text import JsonError
+from auditor.model.summary import Summary
+from auditor.reports.highlights import Highlights
+from auditor.runs.bucket_file import BucketFile
+from auditor.runs.reading import RunReader
+
+
+def page_of(summary: Summary, shown: Highlights, bucket: bytes | None) -> str:
+    """Return the page of a run as HTML. bucket: the bytes of bucket.json; None if the run has none."""
+    from auditor.reports.page.build import PageSource  # an import that every start would pay for
+    from auditor.reports.page.render import audit_page
+
+    described = None
+    if bucket is not None:
+        with suppress(JsonError):  # the page says less without it
+            described = BucketFile.from_json(bucket)
+    return audit_page(PageSource(summary=summary, shown=shown, bucket=described))
+
+
+def page_again(run: RunReader) -> str:
+    """Return the page of a run from its folder. Raises UsageError if the run has no summary yet."""
+    summary = run.summary
+    if summary is None:
+        raise UsageError(f"{run.uri} has no summary.json, because the run has not ended: go on with it by --resume")
+    return page_of(summary, Highlights.read(run, summary.verdicts["exposed"]), run.bucket_data)

@@ -1,0 +1,346 @@
+"""The content of a report page: what its templates print, with every count and sentence ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.model.record import record
+
+
+@record()
+class Sign:
+    """A kind of objects on the page: a verdict, or one of the words beside it. name: of its colour in the style sheet.
+    mark: a character that tells it without its colour. words: its meaning.
+    """
+
+    name: str
+    label: str
+    mark: str
+    words: str
+
+
+@record()
+class Chip:
+    """A short fact below the headline. tone: "ok", "warn" or "". code: a text from outside, shown as code."""
+
+    text: str
+    tone: str = ""
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """The verdict on the whole run. kicker: the work, before the target's name. title: two parts of the sentence around
+    `emphasis`. lead: a sentence in bold, and the rest.
+    """
+
+    kicker: str
+    target: str
+    when: str
+    title: tuple[str, str]
+    emphasis: str = ""
+    bad: bool = False
+    bold: str = ""
+    lead: str = ""
+    chips: tuple[Chip, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@record()
+class Spark:
+    """The small curve of a card: its unbroken pieces, as points of an SVG polyline, and the last point."""
+
+    pieces: tuple[str, ...]
+    x: float
+    y: float
+
+
+@record()
+class NumberCard:
+    """One number at the top of the page. filters: True if a click shows the findings of this verdict."""
+
+    sign: Sign
+    number: int
+    words: str
+    spark: Spark | None = None
+    filters: bool = False
+
+
+@record()
+class FirstStep:
+    """One change that closes much: number of objects, and the words after it."""
+
+    change: str
+    aside: str
+    number: int
+    words: str
+    how: str = ""
+
+
+@record()
+class ChangeCard:
+    """A class of changes since the last run. sign: a plus, a minus or ""."""
+
+    sign: str
+    number: int
+    words: str
+    text: str
+
+
+@record()
+class Label:
+    """A text in a picture, at a place."""
+
+    x: float
+    y: float
+    text: str
+
+
+@record()
+class Curve:
+    """The picture of a count, night by night. areas, lines: SVG paths of the unbroken pieces. ticks: of the counts.
+    days: labels below. gaps: x and width of the nights without a run. words: the same in a sentence.
+    """
+
+    areas: tuple[str, ...]
+    lines: tuple[str, ...]
+    ticks: tuple[Label, ...]
+    days: tuple[Label, ...]
+    gaps: tuple[tuple[float, float], ...]
+    end: Label
+    words: str
+
+
+@record()
+class Share:
+    """The objects of one sign among all listed ones. x, width: of its part in the bar, in a width of 1080."""
+
+    sign: Sign
+    number: int
+    x: float = 0
+    width: float = 0
+    inside: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageBar:
+    """The fate of every listed object. parts: all of them, which add up to `listed`. below: those of the magnified
+    bar. private_from: x at which the private objects begin in the whole bar.
+    """
+
+    listed: int
+    parts: tuple[Share, ...]
+    below: tuple[Share, ...]
+    private: int
+    private_from: float
+    caption: str
+    markers: int
+
+
+@record()
+class Box:
+    """A box of the map: a prefix and a verdict, and its number of objects. group: the id of its element in the list of
+    groups. vertical: True if the label is turned.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    sign: Sign
+    prefix: str
+    number: int
+    new: int
+    group: str
+    label: str = ""
+    words: str = ""
+    vertical: bool = False
+
+
+@record()
+class Map:
+    """One picture of where the objects are: boxes whose area is their number of objects."""
+
+    name: str
+    label: str
+    boxes: tuple[Box, ...]
+    height: int
+
+
+@record()
+class PlaceRow:
+    """The numbers of one prefix, in the order of the columns. bar: pieces of a bar 110 wide: name, x and width."""
+
+    prefix: str
+    numbers: tuple[int, ...]
+    total: int
+    bar: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """The prefixes of the objects that are not private: maps, and the same numbers as a table."""
+
+    maps: tuple[Map, ...]
+    columns: tuple[Sign, ...]
+    rows: tuple[PlaceRow, ...]
+    totals: tuple[int, ...]
+    total: int
+    more: int
+
+
+@record()
+class Sample:
+    """A key that is an example of a group. grantee: in words."""
+
+    key: str
+    version_id: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """A group of findings, or of objects with one verdict, as the list shows it."""
+
+    id: str
+    kind: str
+    """The first word of its line: a severity, or a verdict."""
+    severity: str
+    verdict: str
+    sign: Sign | None
+    before: str
+    subject: str
+    after: str
+    prefix: str | None
+    count: int
+    new: int
+    new_words: str
+    excepted: int
+    rule: str
+    rows: tuple[tuple[str, str], ...]
+    """Names and values of the facts beside the text."""
+    why: str
+    fix: str
+    samples: tuple[Sample, ...]
+    more: str
+    command: str
+    masked: bool = False
+
+
+@record()
+class Tick:
+    """A filter of the list. number: of groups."""
+
+    name: str
+    value: str
+    label: str
+    mark: str
+    number: int
+
+
+@record()
+class HoleRow:
+    """A fact that could not be read. objects: None for a fact of the bucket."""
+
+    objects: int | None
+    place: str | None
+    refused: str
+    rules: str
+    advice: str
+
+
+@record()
+class ExceptionRow:
+    """An exception of the configuration, with its matches. stale: True if its owner has something to do."""
+
+    id: str
+    what: str
+    matched: int
+    owner: str
+    reason: str
+    ends: str
+    stale: bool
+
+
+@record()
+class RuleRow:
+    """A rule of the run and its answer. found: number of findings. undecided: why it has no answer for some."""
+
+    id: str
+    title: str
+    found: int
+    undecided: str
+    off: bool = False
+
+
+@record()
+class NamedValue:
+    """A name and a value, in words: of the bucket, of the hashing, of the calls."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageData:
+    """The whole content of the page of one audit. An empty tuple or None: the page has no such section."""
+
+    title: str
+    headline: Headline
+    cards: tuple[NumberCard, ...]
+    first: tuple[FirstStep, ...]
+    since: str
+    """The heading of the changes."""
+    changes: tuple[ChangeCard, ...]
+    unchanged: str
+    """The sentence in place of the changes, if there is nothing to compare with."""
+    curve: Curve | None
+    coverage: CoverageBar
+    places: Places | None
+    openings: tuple[GroupView, ...]
+    """Groups of objects that somebody else reaches, or that may be reached."""
+    findings: tuple[GroupView, ...]
+    total: int
+    """Number of findings."""
+    unnamed: str
+    """A sentence on findings that no group has."""
+    ticks: tuple[Tick, ...]
+    holes: tuple[HoleRow, ...]
+    exceptions: tuple[ExceptionRow, ...]
+    rules: tuple[RuleRow, ...]
+    rules_words: str
+    settings: tuple[NamedValue, ...]
+    numbers: tuple[NamedValue, ...]
+    not_looked_at: tuple[str, ...]
+    footer: str
+    copy: tuple[str, ...]
+    """The lines that the button copies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRow:
+    """One target in the list of several: its verdict, its counts, and the path of its page."""
+
+    target: str
+    href: str
+    verdict: str
+    bad: bool
+    hole: str
+    listed: int
+    numbers: tuple[int, ...]
+    findings: tuple[int, ...]
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexData:
+    """The content of index.html: one line for each target, sums, and one verdict."""
+
+    title: str
+    headline: Headline
+    columns: tuple[Sign, ...]
+    rows: tuple[TargetRow, ...]
+    sums: tuple[int, ...]
+    listed: int
+    findings: tuple[int, ...]
+    footer: str

@@ -1,0 +1,101 @@
+"""Make the headline of an audit's page: one sentence, what follows from it, and a few short facts."""
+
+from __future__ import annotations
+
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
+from auditor.model.summary import Summary
+from auditor.reports.page import words
+from auditor.reports.page.data import Chip, FirstStep, Headline
+from auditor.reports.summary import accepted, alarming, holes
+from auditor.text import counted, visible
+
+
+def headline(summary: Summary, intended: int, new: int | None, first: tuple[FirstStep, ...]) -> Headline:
+    """Return the headline. intended: number of exposed objects that an exception covers. new: number of exposed objects
+    that the last run did not have; None if that is not known.
+    """
+    moment = words.began(summary.run)
+    before, emphasis, after = _title(summary, summary.verdicts[Verdict.EXPOSED] - intended, new)
+    return Headline(
+        kicker="Audit of",
+        target=f"s3://{summary.target.bucket}/{summary.target.prefix}",
+        when=words.long_date(moment) if moment else "",
+        title=(before, after),
+        emphasis=emphasis,
+        bad=bool(holes(summary)) or alarming(summary),
+        bold=_bold(summary, first),
+        lead=_lead(summary),
+        chips=_chips(summary),
+        notes=tuple(_notes(summary)),
+    )
+
+
+def _title(summary: Summary, exposed: int, new: int | None) -> tuple[str, str, str]:
+    verdicts, listed = summary.verdicts, summary.coverage.listed
+    cut = "Not complete. " if not summary.complete else ""
+    if not listed:
+        return f"{cut}No object is listed", "", "."
+    if exposed:
+        fresh = f" {new:,} of them {'is' if new == 1 else 'are'} new." if new else ""
+        return f"{cut}Strangers can get at ", counted(exposed, "object"), f".{fresh}"
+    if unknown := verdicts[Verdict.UNKNOWN]:
+        noun = "object" if unknown == 1 else "objects"
+        return f"{cut}No object is known to be exposed, and of ", f"{unknown:,} {noun}", " it is not known."
+    if shared := verdicts[Verdict.SHARED]:
+        verb = "is" if shared == 1 else "are"
+        return f"{cut}No object is exposed. ", counted(shared, "object"), f" {verb} shared with others."
+    seen = "No object that was looked at is" if not summary.complete else "No object is"
+    return f"{cut}{seen} open to strangers or to other accounts", "", "."
+
+
+def _bold(summary: Summary, first: tuple[FirstStep, ...]) -> str:
+    closing = [step for step in first if step.number]
+    if not closing or not summary.verdicts[Verdict.EXPOSED]:
+        grave = summary.findings[Severity.CRITICAL] + summary.findings[Severity.HIGH]
+        return f"{counted(grave, 'finding')} {'is' if grave == 1 else 'are'} critical or high." if grave else ""
+    number = len(closing)
+    return f"{counted(number, 'change')} below {'closes' if number == 1 else 'close'} most of it."
+
+
+def _lead(summary: Summary) -> str:
+    coverage = summary.coverage
+    if not coverage.listed:
+        return ""
+    known = "All" if summary.complete else "The listing did not reach its end. The"
+    parts = [f"{known} {counted(coverage.listed, 'listed object')} are accounted for"]
+    if coverage.listed == 1:
+        parts = ["The one listed object is accounted for" if summary.complete else "One object was listed"]
+    if coverage.undecided:
+        parts.append(f"{coverage.undecided:,} of them could not be read in full")
+    return "; ".join(parts) + "."
+
+
+def _chips(summary: Summary) -> tuple[Chip, ...]:
+    chips = [Chip("✓ complete", "ok") if summary.complete else Chip("not complete", "warn")]
+    if summary.coverage.undecided:
+        chips.append(Chip(f"{summary.coverage.undecided:,} undecided", "warn"))
+    if summary.rules_undecided:
+        chips.append(Chip(f"{counted(len(summary.rules_undecided), 'rule')} undecided", "warn"))
+    if not holes(summary):
+        chips.append(Chip("no hole" if not accepted(summary) else "no hole but accepted ones", "ok"))
+    if summary.target.versions:
+        chips.append(Chip("all versions"))
+    chips += [Chip(words.duration(summary.seconds)), Chip(f"{summary.calls.throttled:,} throttled")]
+    return (*chips, Chip("run", code=summary.run))
+
+
+def _notes(summary: Summary) -> list[str]:
+    """Return sentences below the headline, safe to print: of holes, of accepted holes, of a range of keys."""
+    notes = []
+    if missed := holes(summary):
+        notes.append(f"Holes: {'; '.join(missed)}.")
+    if known := accepted(summary):
+        notes.append(f"Holes accepted in the configuration: {'; '.join(known)}.")
+    target = summary.target
+    for word, key in (("after", target.start_after), ("up to", target.stop_at)):
+        if key is not None:
+            notes.append(f"Only keys {word} {visible(key)}.")
+    if summary.resume is not None and summary.resume.reason:
+        notes.append(f"It stopped: {visible(summary.resume.reason)}.")
+    return notes

@@ -1,0 +1,102 @@
+"""Print the content of a page as HTML by the templates beside this file. All text is escaped, by the templates' engine.
+
+The page loads nothing, and its policy (CSP) lets no other script or style run than the ones of this package. Import
+this module when a page is made, not before: the templates' engine is slow to import.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from auditor.reports.page.build import PageSource, page_data
+from auditor.reports.page.coverage import in_words
+from auditor.reports.page.data import IndexData, PageData
+from auditor.text import harmless, visible
+
+_LONGEST: Final = 256
+_BEGIN: Final = 200
+_END: Final = 40
+_TEMPLATES: Final = files("auditor.reports.page") / "templates"
+
+
+def audit_page(source: PageSource) -> str:
+    """Return the page of one audit."""
+    return print_page(page_data(source))
+
+
+def print_page(page: PageData) -> str:
+    return render("audit.html", page=page, coverage_words=in_words(page.coverage))
+
+
+def print_index(page: IndexData) -> str:
+    return render("index.html", page=page)
+
+
+def render(template: str, **values: Any) -> str:
+    """Return the HTML that a template makes of these values."""
+    style, script = _asset("style.css"), _asset("script.js")
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            values,
+            style=Markup(style),  # noqa: S704 - our own file
+            script=Markup(script),  # noqa: S704 - our own file
+            policy=_policy(style, script),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        auto_reload=False,
+    )
+    made.filters["key"] = visible
+    made.filters["n"] = _number
+    made.filters["brief"] = _brief
+    return made
+
+
+def _harmless(value: object) -> object:
+    """Return text without characters that are not printable; another value, or finished markup, as it is."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return harmless(value)
+    return value
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _brief(text: str) -> str:
+    """Return a long key by its beginning and its end; the run folder has it whole."""
+    return text if len(text) <= _LONGEST else f"{text[:_BEGIN]}…{text[-_END:]}"
+
+
+def _asset(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)};"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,25 @@
+"""The kinds of objects that the page colours and marks: verdicts, and the words beside them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from auditor.reports.page.data import Sign
+
+EXPOSED: Final = Sign("exposed", "exposed", "●", "strangers can get in, and nobody has said that this is meant")
+SHARED: Final = Sign("shared", "shared", "◆", "another party, one that you do not trust, can get in or owns it")
+UNKNOWN: Final = Sign("unknown", "unknown", "?", "something that decides it could not be read, or not be decided")
+MASKED: Final = Sign("masked", "masked", "◐", "something opens it, and something else holds that back today")
+INTENDED: Final = Sign("intended", "public by intent", "◎", "open, and an exception says why, its owner and its end")
+VANISHED: Final = Sign("vanished", "vanished", "–", "deleted between the listing and the reading")
+PRIVATE: Final = Sign("private", "private", "○", "none of these; see what private does not speak of")
+UNDECIDED: Final = Sign("unknown", "undecided", "?", "its ACL or its HEAD could not be read")
+LOUD: Final = Sign("bytes", "critical and high", "✱", "the gravest findings")
+CHANGED_BYTES: Final = Sign("bytes", "damaged", "✱", "the bytes are not those that were recorded")
+MISSING: Final = Sign(
+    "exposed", "missing", "●", "in the ledger, not in the bucket, and nobody said that it was deleted"
+)
+MATCHED: Final = Sign("intended", "match", "✓", "read, and the bytes are what they were")
+
+BY_VERDICT: Final = {sign.name: sign for sign in (EXPOSED, SHARED, UNKNOWN, MASKED, PRIVATE)}
+OPEN: Final = (EXPOSED, SHARED, UNKNOWN)

@@ -1,0 +1,145 @@
+"""Sentences of the page: of a group of findings, of an audience, of times."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from auditor.errors import UsageError
+from auditor.model.access import Audience, AudienceKind, Verdict
+from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY
+from auditor.runs.paths import parse_run_id
+from auditor.text import counted
+
+_LONG_ID: Final = 24
+_GROUPS: Final = {
+    ALL_USERS: "anyone on the internet (AllUsers)",
+    AUTHENTICATED_USERS: "any AWS account (AuthenticatedUsers)",
+    LOG_DELIVERY: "S3's log delivery",
+}
+_NAMED: Final = {
+    AudienceKind.ACCOUNT: "account",
+    AudienceKind.ORGANIZATION: "organization",
+    AudienceKind.NETWORK: "network",
+    AudienceKind.VPC: "VPC",
+    AudienceKind.VPC_ENDPOINT: "VPC endpoint",
+    AudienceKind.SERVICE: "the service",
+    AudienceKind.SOURCE: "the source",
+    AudienceKind.ACCESS_POINT: "access point",
+    AudienceKind.IDENTITY_PROVIDER: "the identity provider",
+    AudienceKind.GROUP: "the group",
+}
+
+
+def short_id(text: str) -> str:
+    """Return a long ID, such as a canonical ID, by its first and last characters; another text as it is."""
+    return f"{text[:12]}…{text[-6:]}" if len(text) > _LONG_ID and text.isalnum() else text
+
+
+def grantee(text: str | None) -> str:
+    """Return a grantee in words: a group by its meaning, a canonical ID shortened."""
+    if text is None:
+        return ""
+    if text in _GROUPS:
+        return _GROUPS[text]
+    return f"unknown account {short_id(text)}" if short_id(text) != text else text
+
+
+def audience(text: str | None) -> str:
+    """Return an audience in words. text: in the form of Audience.text; "others" and other texts are returned as is."""
+    if not text:
+        return ""
+    try:
+        found = Audience.parse(text)
+    except ValueError:
+        return text
+    through = f", through {found.through}" if found.through else ""
+    if found.kind is AudienceKind.ANYONE:
+        return f"anyone on the internet{through}"
+    if found.kind is AudienceKind.ANY_ACCOUNT:
+        return f"any AWS account{through}"
+    if found.kind is AudienceKind.CANONICAL_ID:
+        return f"unknown account {short_id(found.name or '')}{through}"
+    if found.name in _GROUPS:
+        return f"{_GROUPS[found.name]}{through}"
+    return f"{_NAMED.get(found.kind, found.kind.value)} {found.name or ''}".rstrip() + through
+
+
+def sentence_of_rule(title: str, number: int, of_bucket: bool) -> tuple[str, str, str]:
+    """Return a rule's title as a sentence on a number of objects: the words before the number, the subject, and the
+    words after it. of_bucket: True if the rule is about the bucket, whose title is a sentence by itself.
+    """
+    first = title[:1].upper() + title[1:]
+    if of_bucket:
+        return first, "", ""
+    objects = counted(number, "object")
+    if number == 1:
+        return f"{first}:", objects, ""
+    if first.startswith("The object ") and (verb := _plural(first.removeprefix("The object "))):
+        return "", objects, verb
+    if first.endswith(" the object's ACL"):
+        return first.removesuffix("object's ACL") + "ACL of", objects, ""
+    if first.endswith(" the object"):
+        return first.removesuffix(" the object"), objects, ""
+    return f"{first}:", objects, ""
+
+
+def _plural(words: str) -> str:
+    for one, many in (("is ", "are "), ("was ", "were ")):
+        if words.startswith(one):
+            return many + words.removeprefix(one)
+    return ""
+
+
+def sentence_of_verdict(verdict: Verdict, who: str, number: int) -> tuple[str, str, str]:
+    """Return a sentence on the objects with this verdict: words before the number, the subject, words after it."""
+    objects = counted(number, "object")
+    first = who[:1].upper() + who[1:]
+    if verdict is Verdict.MASKED:
+        return f"{first or 'Others'} could reach, were nothing in the way,", objects, ""
+    if verdict is Verdict.UNKNOWN:
+        return "It is not known who reaches" if not who else f"{first} may reach", objects, ""
+    return f"{first or 'Others'} can reach", objects, ""
+
+
+def began(run: str) -> datetime | None:
+    """Return when a run began, by its ID; None if the text is no run ID."""
+    try:
+        return parse_run_id(run)
+    except UsageError:
+        return None
+
+
+def long_date(moment: datetime) -> str:
+    return f"{moment:%A} {moment.day} {moment:%B %Y, %H:%M} UTC"
+
+
+def short_date(text: str | None) -> str:
+    """Return the day of an ISO 8601 time: "12 November 2026"; the text itself if it is no time, "" for None."""
+    if not text:
+        return ""
+    try:
+        moment = datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return text
+    return f"{moment.day} {moment:%B %Y}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration: "17 min 31 s", "2 h 5 min", "9.4 s"."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes with a unit: "1.9 TB"."""
+    amount = float(number)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:,.1f} TB"

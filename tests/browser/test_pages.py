@@ -1,0 +1,141 @@
+"""The pages in headless Chromium: nothing fails, nothing is asked for, everybody can use them, and they print."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import AXE, Opener
+
+PAGES = ["rich", "hostile", "plain", "empty"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_complains_of_nothing_and_asks_for_nothing(opener: Opener, name: str) -> None:
+    opened = opener(name)
+    opened.page.wait_for_load_state("networkidle")
+    assert opened.complaints == []
+    assert len(opened.requests) == 1
+    assert opened.requests[0].startswith("file://")
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="npm ci in tests/browser fetches axe-core")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_no_violation(opener: Opener, name: str, size: str, scheme: str) -> None:
+    opened = opener(name, size=size, scheme=scheme)
+    opened.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    assert opened.axe() == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_phone_needs_no_sideways_scrolling(opener: Opener, name: str) -> None:
+    page = opener(name, size="phone").page
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_every_control_is_reached_and_works_by_keyboard(opener: Opener) -> None:
+    page = opener("rich").page
+    wanted = page.evaluate(
+        "[...document.querySelectorAll('a[href], button, select, input, summary, [tabindex=\"0\"]')]"
+        ".filter(one => one.checkVisibility() && !(one.type === 'radio' && !one.checked))"
+        ".map((one, at) => (one.dataset.number = at))"
+    )
+    reached = set()
+    for _ in range(len(wanted) + 10):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("Number(document.activeElement.dataset.number ?? -1)"))
+    assert set(wanted) <= reached
+
+
+def test_keys_search_open_and_clear(opener: Opener) -> None:
+    page = opener("rich").page
+    page.keyboard.press("/")
+    page.keyboard.type("partners")
+    assert page.locator("#groups > .group:visible").count() == 2
+    assert "2 of 11 groups, 4,610 findings" in page.locator("#shown").inner_text()
+    page.keyboard.press("Escape")
+    assert page.locator("#groups > .group:visible").count() == 11
+    page.locator("#groups summary").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#groups .group[open]").count() == 1
+    page.locator("#all").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#groups .group[open]").count() == 11
+
+
+def test_filters_narrow_the_list_and_say_so(opener: Opener) -> None:
+    page = opener("rich").page
+    page.locator("input[name=sev][value=critical]").press("Space")
+    page.locator("input[name=verdict][value=exposed]").press("Space")
+    assert page.locator("#groups > .group:visible").count() == 1
+    page.locator("#q").fill("no such key")
+    assert "Nothing matches" in page.locator("#shown").inner_text()
+    page.reload()
+    page.locator("a.card[data-verdict=shared]").press("Enter")
+    assert page.locator("#groups > .group:visible").count() == 3
+
+
+def test_map_leads_to_the_objects_of_a_box(opener: Opener) -> None:
+    page = opener("rich").page
+    page.locator("input[name=map][value=risk]").press("Space")
+    box = page.locator("#map-risk a").first
+    name = box.get_attribute("href").removeprefix("#")
+    box.press("Enter")
+    assert page.evaluate("name => document.getElementById(name).open", name)
+    assert page.evaluate("document.activeElement.parentElement.id") == name
+
+
+def test_theme_is_chosen(opener: Opener) -> None:
+    page = opener("rich").page
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("#theme").select_option("dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_copied_summary_and_downloaded_table(opener: Opener) -> None:
+    page = opener("rich").page
+    page.locator("#copy").press("Enter")
+    page.get_by_text("Copied").wait_for()
+    with page.expect_download() as waiting:
+        page.locator("#csv").press("Enter")
+    rows = list(csv.reader(io.StringIO(Path(waiting.value.path()).read_text())))
+    assert rows[0] == ["severity", "verdict", "findings", "new", "what"]
+    assert len(rows) == 12
+
+
+@pytest.mark.parametrize("name", ["rich", "plain"])
+def test_page_is_readable_without_its_script(opener: Opener, name: str) -> None:
+    page = opener(name, script=False).page
+    assert page.locator("h1").is_visible()
+    assert not page.locator(".tools").is_visible()
+    assert not page.locator(".filters").is_visible()
+    assert page.locator("#groups > .group").count() == page.locator("#groups > .group:visible").count()
+    page.locator("#groups summary").first.click()
+    assert page.locator("#groups .body").first.is_visible()
+
+
+def test_hostile_text_is_only_text(opener: Opener) -> None:
+    opened = opener("hostile")
+    page = opened.page
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    page.locator("#q").fill("<script>")
+    for name in ("#copy", "#csv", "#all"):
+        page.locator(name).press("Enter")
+    assert page.locator("script").count() == 1
+    assert page.locator("iframe, img, object, embed, base, link").count() == 0
+    assert page.evaluate("window.alerted === undefined")
+    assert opened.complaints == []
+    assert "{{ 7 * 7 }}" in page.locator("h1 ~ *, .kicker").first.inner_text()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_print_is_at_most_four_pages(opener: Opener, name: str) -> None:
+    pdf = opener(name).page.pdf(format="A4", margin=dict.fromkeys(("top", "bottom", "left", "right"), "12mm"))
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4

@@ -1,0 +1,59 @@
+"""Write the pages that the browser opens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from auditor.model.access import Verdict
+from auditor.model.finding import RuleUndecided
+from auditor.reports.page.build import PageSource
+from auditor.reports.page.render import audit_page
+from tests.reports.page.test_audit_page import HOSTILE
+from tests.support.samples.pages import rich_page
+from tests.support.samples.reports import denied, finding, judged, sample_summary, shown_of, tally_of, target
+
+HOSTILE_PREFIX: Final = '"><script>alert(1)</script>{{ 7 * 7 }}/'
+
+
+def written_pages(folder: Path) -> dict[str, Path]:
+    """Write a page of each kind into the folder, and return their paths by name."""
+    pages = {"rich": audit_page(rich_page()), "hostile": _hostile(), "empty": _empty(), "plain": _plain()}
+    found = {}
+    for name, text in pages.items():
+        found[name] = folder / f"{name}.html"
+        found[name].write_text(text, encoding="utf-8")
+    return found
+
+
+def _empty() -> str:
+    return audit_page(PageSource(summary=sample_summary()))
+
+
+def _plain() -> str:
+    """A run without roll-ups, as an earlier version wrote it."""
+    many = [judged(f"k{at}", finding(f"k{at}"), verdict=Verdict.EXPOSED) for at in range(7)]
+    many += [judged("s", verdict=Verdict.SHARED), denied("d")]
+    made = sample_summary(tally_of(*many), rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "AccessDenied")])
+    return audit_page(PageSource(summary=made, shown=shown_of(*many)))
+
+
+def _hostile() -> str:
+    source = rich_page()
+    many = [judged(key, finding(key), verdict=Verdict.EXPOSED) for key in HOSTILE]
+    made = replace(
+        sample_summary(tally_of(*many), target=target(prefix=HOSTILE_PREFIX)),
+        not_looked_at=tuple(HOSTILE),
+        trust_unused=tuple(HOSTILE),
+    )
+    groups = [
+        replace(group, who=HOSTILE[at % len(HOSTILE)], prefix=HOSTILE[(at + 1) % len(HOSTILE)])
+        for at, group in enumerate(source.groups or ())
+    ]
+    exceptions = tuple(replace(one, reason=HOSTILE[1], owner=HOSTILE[0]) for one in source.exceptions)
+    return audit_page(
+        replace(
+            source, summary=made, shown=shown_of(*many), groups=groups, exceptions=exceptions, intended={}, first=()
+        )
+    )

@@ -1,0 +1,263 @@
+"""The page of an audit says what its run knows; text from outside stays text; nothing is loaded."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from auditor import __version__
+from auditor.model.access import Verdict
+from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.object import Unread
+from auditor.model.run_lines import UndecidedLine
+from auditor.model.summary import Summary, UnreadCount
+from auditor.reports.highlights import ExposedObject, Highlights
+from auditor.reports.lines import finding_line
+from auditor.reports.page.build import PageSource
+from auditor.reports.page.data import Sample
+from auditor.reports.page.group_facts import GroupFacts
+from auditor.reports.page.render import audit_page
+from auditor.rules.access import o02_everyone_read as o02
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.samples.reports import denied, finding, gone, judged, sample_summary, shown_of, tally_of, target
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</code></table><iframe src=//evil>",
+    "</style><script>alert(1)</script>",
+    "\u202egpj.exe",
+    "</title><script>",
+    "a\nb\x00c",
+    "&lt;b&gt;",
+    "{{ 7 * 7 }}{% include 'style.css' %}",
+    *ODD_KEYS.values(),
+]
+VOID = {"meta", "input", "rect", "line", "path", "polyline", "circle"}
+
+
+class Page(HTMLParser):
+    """The tags, attributes and texts of a page. Fails where its tags do not nest."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.codes: list[str] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.update(name for name, _ in attrs)
+        if tag == "code":
+            self.codes.append("")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in {"script", "style"}:
+            self.text += data
+        if self._open and self._open[-1] == "code":
+            self.codes[-1] += data
+
+
+def page_of(summary: Summary | None = None, shown: Highlights | None = None) -> str:
+    return audit_page(PageSource(summary=summary or sample_summary(), shown=shown or Highlights()))
+
+
+def words_of(summary: Summary | None = None, shown: Highlights | None = None) -> str:
+    return " ".join(Page(page_of(summary, shown)).text.split())
+
+
+def hostile_page(text: str) -> str:
+    words: dict[str, Any] = dict.fromkeys(("grantee", "message", "permission", "version_id", "rule", "key"), text)
+    shown = Highlights()
+    shown.add_findings([replace(finding_line(finding(text)), **words)])
+    shown.exposed.append(ExposedObject(text, text, (text,)))
+    shown.undecided.append(UndecidedLine(text, text, (Unread(text, text),), (text,)))
+    made = sample_summary(
+        tally_of(denied("a"), judged("b", finding("b"), verdict=Verdict.EXPOSED)),
+        target=target(prefix=text, start_after=text, stop_at=text),
+        rules_undecided=[RuleUndecided(text, text, text)],
+        trust_unused=[text],
+    )
+    changed = replace(
+        made,
+        run=text,
+        engine=text,
+        rules={text: 1},
+        unread=(UnreadCount(text, text, 1),),
+        not_looked_at=(*made.not_looked_at, text),
+        audiences={Verdict.EXPOSED: {f"group {text}": 1}, Verdict.SHARED: {text: 1}},
+    )
+    return page_of(changed, shown)
+
+
+PLAIN = Page(hostile_page("plain"))
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_hostile_words_stay_words(text: str) -> None:
+    page = hostile_page(text)
+    seen = Page(page)
+    assert sorted(seen.tags) == sorted(PLAIN.tags)
+    assert seen.attributes == PLAIN.attributes
+    assert all(character.isprintable() or character == "\n" for character in page)
+
+
+def test_key_is_shown_whole() -> None:
+    key = '<b a="1">\n\u202e\\n'
+    one = judged(key, finding(key), verdict=Verdict.EXPOSED)
+    page = Page(page_of(sample_summary(tally_of(one)), shown_of(one)))
+    assert r'<b a="1">\n\u202e\\n' in page.codes
+
+
+def test_only_the_style_and_script_of_the_page_may_run() -> None:
+    page = page_of()
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    for tag in ("style", "script"):
+        (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src &#39;sha256-{digest}&#39;" in policy
+    assert policy.startswith("default-src &#39;none&#39;;")
+    assert "unsafe" not in policy
+    assert not re.search(r"(?:https?:)?//(?!www\.w3\.org)\w", re.sub("s3://", "", page))
+
+
+def test_no_style_is_set_where_the_policy_forbids_it() -> None:
+    assert not {name for name in PLAIN.attributes if name == "style" or name.startswith("on")}
+
+
+def test_everything_the_run_knows_is_there() -> None:
+    one = judged("a", finding("a"), verdict=Verdict.EXPOSED)
+    made = sample_summary(
+        tally_of(one, denied("b"), gone("c")),
+        rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "Code9")],
+        accepted_rules=1,
+    )
+    said = words_of(made, shown_of(one, denied("b")))
+    for words in (
+        "Strangers can get at 1 object.",
+        "All 3 listed objects are accounted for; 1 of them could not be read in full.",
+        "Holes: 1 object undecided.",
+        "Holes accepted in the configuration: 1 rule undecided.",
+        "GetObjectAcl: AccessDenied",
+        "GetBucketAcl: Code9",
+        "presigned URLs",
+        "1 exposed + 1 unknown + 1 vanished + 0 private = 3 listed",
+        made.run,
+        "12.3 s",
+        f"auditor {__version__}",
+        "Friday 2 January 2026, 03:04 UTC",
+    ):
+        assert words in said, words
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "headline"),
+    [
+        ([], "No object is listed."),
+        (["private"], "No object is open to strangers or to other accounts."),
+        (["masked"], "No object is open to strangers or to other accounts."),
+        (["shared", "private"], "No object is exposed. 1 object is shared with others."),
+        (["shared", "shared"], "No object is exposed. 2 objects are shared with others."),
+        (["unknown", "shared"], "No object is known to be exposed, and of 1 object it is not known."),
+        (["exposed", "unknown"], "Strangers can get at 1 object."),
+        (["exposed", "exposed"], "Strangers can get at 2 objects."),
+    ],
+)
+def test_headline_is_the_widest_verdict(verdicts: list[str], headline: str) -> None:
+    made = sample_summary(tally_of(*(judged(f"k{at}", verdict=Verdict(one)) for at, one in enumerate(verdicts))))
+    assert headline in words_of(made)
+    cut = words_of(replace(made, complete=False))
+    assert "Not complete. " in cut
+    assert "complete ·" not in cut
+    if verdicts == ["private"]:
+        assert "No object that was looked at is open" in cut
+
+
+@pytest.mark.parametrize(
+    ("severity", "good"), [(Severity.CRITICAL, False), (Severity.HIGH, False), (Severity.MEDIUM, True)]
+)
+def test_tone_follows_the_worst_finding(severity: Severity, good: bool) -> None:
+    page = page_of(sample_summary(tally_of(judged("a", finding("a", "E01", severity)))))
+    assert ('<h1 id="verdict" class="good">' in page) is good
+
+
+def test_rule_that_fired_says_its_reason_and_its_fix() -> None:
+    many = [judged(f"k{at}", finding(f"k{at}")) for at in range(7)]
+    said = words_of(sample_summary(tally_of(*many)), shown_of(*many))
+    assert "Anyone on the internet can read 7 objects" in said
+    assert f"O02 {o02.check.name}" in said
+    assert "Set Object Ownership to BucketOwnerEnforced, or remove the grant" in said
+    assert "and 2 more in the run folder" in said
+    assert "k4" in said
+    assert "k5" not in said
+
+
+@pytest.mark.parametrize(("verdict", "marked"), [(Verdict.MASKED, True), (Verdict.EXPOSED, False)])
+def test_masked_finding_does_not_look_like_an_open_one(verdict: Verdict, marked: bool) -> None:
+    one = judged("a", finding("a"), verdict=verdict)
+    assert ("(masked today)" in words_of(sample_summary(tally_of(one)), shown_of(one))) is marked
+
+
+def test_counts_without_a_sample_are_not_given_a_verdict() -> None:
+    """More findings than the highlights keep: the group says nothing of those that it did not see."""
+    one = judged("a", finding("a"), verdict=Verdict.MASKED)
+    page = page_of(replace(sample_summary(tally_of(one)), rules={"O02": 5_000}), shown_of(one))
+    assert "(masked today)" not in page.partition('id="g-rule-O02"')[2].partition("</summary>")[0]
+
+
+def test_run_without_findings_or_holes_says_so() -> None:
+    said = words_of(sample_summary(tally_of(judged("a"))))
+    assert "No rule found anything in what was looked at." in said
+    assert "Nothing that was asked for was refused." in said
+    assert "✓ completeno hole" in said
+
+
+def test_page_does_not_grow_with_the_number_of_objects() -> None:
+    made = sample_summary(tally_of(judged("a")))
+    coverage = replace(made.coverage, listed=10**6, audited=10**6)
+    large = replace(made, coverage=coverage, verdicts={**made.verdicts, "private": 0, "exposed": 10**6})
+    shown = Highlights()
+    for at in range(1_000):
+        shown.add_findings([finding_line(finding(f"{'k' * 1000}{at}"))])
+        shown.exposed.append(ExposedObject("k" * 1000, None, ("O02",)))
+    page = page_of(replace(large, rules={f"O0{at}": 10**5 for at in range(1, 9)}), shown)
+    assert len(page.encode()) < 100_000
+
+
+def test_page_of_four_hundred_groups_is_below_a_megabyte() -> None:
+    groups = [
+        GroupFacts(
+            id=f"{at:012x}",
+            rule="O11",
+            verdict=Verdict.SHARED,
+            severity=Severity.MEDIUM,
+            who="account 444455556666",
+            prefix=f"{'p' * 200}/{at:03}/",
+            count=2_500,
+            new=1,
+            since="2026-01-02T03:04:05Z",
+            samples=tuple(Sample(f"{'k' * 1_000}{number}") for number in range(5)),
+        )
+        for at in range(400)
+    ]
+    page = audit_page(PageSource(summary=sample_summary(), groups=groups))
+    assert page.count('<details class="group"') == 400
+    assert len(page.encode()) < 1_000_000

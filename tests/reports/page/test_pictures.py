@@ -1,0 +1,101 @@
+"""Pictures of the page: areas fit the numbers, bars add up, a night without a run leaves a gap."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.model.access import Verdict
+from auditor.reports.page.coverage import WIDTH, coverage_bar, in_words
+from auditor.reports.page.curve import Night, curve, spark
+from auditor.reports.page.treemap import squarified
+from tests.support.samples.reports import denied, gone, judged, sample_summary, tally_of
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=40))
+def test_areas_of_the_map_are_in_proportion_and_fill_it(numbers: list[int]) -> None:
+    numbers.sort(reverse=True)
+    boxes = squarified(numbers, (4, 8, 1072, 312))
+    total = sum(numbers)
+    for number, (x, y, width, height) in zip(numbers, boxes, strict=True):
+        assert width * height == pytest.approx(1072 * 312 * number / total, rel=1e-6)
+        assert x >= 4 - 1e-6
+        assert y >= 8 - 1e-6
+        assert x + width <= 1076 + 1e-6
+        assert y + height <= 320 + 1e-6
+
+
+def test_boxes_of_equal_numbers_are_nearly_square() -> None:
+    assert all(0.4 < width / height < 2.5 for *_, width, height in squarified([1] * 24, (0, 0, 1080, 320)))
+
+
+def test_map_without_room_or_numbers() -> None:
+    assert squarified([], (0, 0, 10, 10)) == []
+    assert squarified([3, 1], (0, 0, 0, 10)) == [(0, 0, 0.0, 0.0)] * 2
+
+
+def test_parts_of_the_coverage_add_up_to_the_listed_objects() -> None:
+    made = sample_summary(
+        tally_of(*(judged(f"k{at}") for at in range(500)), judged("o", verdict=Verdict.EXPOSED), denied("u"), gone("v"))
+    )
+    bar = coverage_bar(made, {})
+    assert sum(part.number for part in bar.parts) == bar.listed == 503
+    assert bar.private == 500
+    assert [part.sign.name for part in bar.below] == ["exposed", "unknown", "vanished"]
+    last = bar.below[-1]
+    assert last.x + last.width == pytest.approx(WIDTH, abs=0.3)
+    assert in_words(bar) == "503 objects listed: 1 exposed, 1 unknown, 1 vanished, 500 private"
+
+
+def test_objects_that_are_open_on_purpose_are_counted_once() -> None:
+    made = sample_summary(tally_of(*(judged(f"k{at}", verdict=Verdict.EXPOSED) for at in range(9)), judged("p")))
+    bar = coverage_bar(made, {"exposed": 4})
+    assert {part.sign.label: part.number for part in bar.parts} == {"exposed": 5, "public by intent": 4, "private": 1}
+
+
+def test_one_object_among_a_million_is_seen() -> None:
+    one = sample_summary(tally_of(judged("o", verdict=Verdict.EXPOSED), judged("s", verdict=Verdict.SHARED)))
+    parts = coverage_bar(one, {}).below
+    assert min(part.width for part in parts) >= 5
+
+
+def test_bar_of_nothing_and_of_private_objects_alone() -> None:
+    assert coverage_bar(sample_summary(), {}).below == ()
+    bar = coverage_bar(sample_summary(tally_of(judged("a"))), {})
+    assert (bar.below, bar.private_from) == ((), 0.0)
+
+
+def nights(*values: int | None) -> list[Night]:
+    first = date(2026, 10, 24)
+    return [
+        Night(first + timedelta(at), None if value is None else {"exposed": value}) for at, value in enumerate(values)
+    ]
+
+
+def test_night_without_a_run_is_a_gap_and_no_zero() -> None:
+    found = curve(nights(41, 41, None, 12, 12), "exposed")
+    assert found is not None
+    assert len(found.lines) == len(found.areas) == 2
+    assert len(found.gaps) == 1
+    assert found.words == "41 on 24 Oct, 12 on 27 Oct. No complete run on 1 day: 26 Oct."
+    assert found.end.text == "12"
+    small = spark(nights(41, 41, None, 12, 12), "exposed")
+    assert small is not None
+    assert len(small.pieces) == 2
+
+
+@pytest.mark.parametrize("values", [(), (3,), (3, None), (None, 3), (3, 4, None)])
+def test_too_few_nights_have_no_curve(values: tuple[int | None, ...]) -> None:
+    assert curve(nights(*values), "exposed") is None
+    assert spark(nights(*values), "exposed") is None
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 7, 1_204, 999_999])
+def test_lines_of_the_curve_are_few_and_round(most: int) -> None:
+    found = curve(nights(0, most), "exposed")
+    assert found is not None
+    assert 1 <= len(found.ticks) <= 6
+    assert all(tick.y <= 184 for tick in found.ticks)

@@ -1,0 +1,50 @@
+"""Where the objects are: the table adds up, and each map has a box for each of its prefixes."""
+
+from __future__ import annotations
+
+from auditor.reports.page import signs
+from auditor.reports.page.data import Sign
+from auditor.reports.page.places import PlaceCount, places_of
+
+
+def count(prefix: str, number: int, sign: Sign = signs.EXPOSED, new: int = 0) -> PlaceCount:
+    return PlaceCount(prefix, sign, number, new, f"id-{prefix}")
+
+
+def test_nothing_to_show_is_no_section() -> None:
+    assert places_of([]) is None
+    assert places_of([count("a/", 0)]) is None
+
+
+def test_rows_add_up_to_the_totals() -> None:
+    found = places_of([count("a/", 5, new=2), count("a/", 7, signs.SHARED), count("b/", 1, signs.MASKED)])
+    assert found is not None
+    assert [(row.prefix, row.numbers, row.total) for row in found.rows] == [
+        ("a/", (5, 7, 0), 12),
+        ("b/", (0, 0, 1), 1),
+    ]
+    assert (found.totals, found.total) == ((5, 7, 1), 13)
+    assert [(one.name, len(one.boxes)) for one in found.maps] == [("exposed", 1), ("risk", 2), ("all", 3)]
+    assert found.maps[0].boxes[0].words == "a/: 5 exposed, 2 of them new"
+
+
+def test_map_without_an_exposed_object_begins_with_the_next_kind() -> None:
+    found = places_of([count("a/", 5, signs.MASKED)])
+    assert found is not None
+    assert [one.name for one in found.maps] == ["all"]
+
+
+def test_more_prefixes_than_the_table_has_rows_are_counted() -> None:
+    found = places_of([count(f"{at:03}/", 400 - at) for at in range(90)])
+    assert found is not None
+    assert (len(found.rows), found.more) == (60, 30)
+    assert found.total == sum(400 - at for at in range(90))
+
+
+def test_label_is_cut_at_a_folder_and_left_out_where_there_is_no_room() -> None:
+    found = places_of([count("a/very/long/prefix/with/folders/", 30), count("b/", 400), count("tiny/", 1)])
+    assert found is not None
+    labels = {box.prefix: box.label for box in found.maps[0].boxes}
+    assert labels["b/"] == "b/"
+    assert labels["tiny/"] == ""
+    assert "a/very/long/prefix/with/folders/".endswith(labels["a/very/long/prefix/with/folders/"])
