@@ -76,6 +76,8 @@ class CompiledBucket:
         self.keys = keys.listed
         self.document = Document(policy, keys, self.names, start=f"{facts.bucket}/", semantics=facts.semantics)
         self.cut = _cut(facts, policy)
+        if any("aws:principalaccount" in key.variables for key in self.keys):
+            self.names.add_accounts(trust.accounts)  # a folder of a trusted account is not one of any account
         points = points_of(facts, self.own_account, keys, self.names)
         key_gates = self._key_policies(keys)
         places = list(places_of(self.names, facts.semantics))
@@ -85,7 +87,8 @@ class CompiledBucket:
         self.gates = [*gates.values(), *key_gates.values()]
         if any(not _OF_ACCOUNTS.isdisjoint(key.depends_on) for key in self.keys):
             self.names.add_principals([Party(AudienceKind.ACCOUNT, one, account=one) for one in self.names.accounts])
-        situation = Situation.of(facts, self.names, self.own_account, now)
+        owners = tuple(one for one in self.names.source_owners if trust.source(one) or trust.organization(one))
+        situation = Situation.of(facts, self.names, self.own_account, now, owners)
         self.document.coverage.representative = Representatives(keys, self.names, self.own_account).of
         self.place_of = keys.place_of
         self.requesters = Requesters(self.keys, situation, trust, [one.place for one in points])

@@ -24,8 +24,10 @@ _SERVICE_KEYS: Final = SOURCE_KEYS | {
     "aws:principalservicenameslist",
 }
 CONNECTION: Final = "aws:securetransport"
-CONNECTION_KEYS: Final = frozenset({CONNECTION, "s3:tlsversion"})
-"""Two keys of one connection: their tests are tests of one key."""
+MEMBERSHIP: Final = "aws:principalorgid"
+_JOINED: Final = {"s3:tlsversion": CONNECTION, "aws:principalorgpaths": MEMBERSHIP}
+"""Keys that another key decides with itself, of one connection or of one membership: their tests are tests of that key.
+"""
 
 MOST_OF_CAUSE: Final = 256
 """Largest number of characters of a key or principal that a reason names."""
@@ -90,7 +92,7 @@ class Keys:
     def place_of(self, key: str) -> int:
         """Return the index of a condition key, which need not have a test yet."""
         name = key_name(key)
-        name = CONNECTION if name in CONNECTION_KEYS else name
+        name = _JOINED.get(name, name)
         if name not in self._places:
             self._places[name] = self._add(Key(name, key[:MOST_OF_CAUSE], []))
         return self._places[name]

@@ -148,7 +148,7 @@ class Door:
             if not clause.allows and self._concerns(clause, asked):
                 left = self._needs(clause, needs, asked, case.ways)
                 if left is not None and all(
-                    any(option & tests == tests for option in requester.choices[key] or ()) for key, tests in left
+                    any(option & tests == tests for option in asked.options(key) or ()) for key, tests in left
                 ):
                     yield clause
 
@@ -176,9 +176,8 @@ class Door:
             closed += refusing
         if () in closed or [] in gates:
             return []
-        options = {
-            key: choice for key, choice in enumerate(asked.requester.choices) if choice is not None and len(choice) > 1
-        }
+        each = ((key, asked.options(key)) for key in range(len(asked.requester.choices)))
+        options = {key: choice for key, choice in each if choice is not None and len(choice) > 1}
         found: list[WayIn] = []
         if (sources or everything) and Search(options).opens(([()], *gates), closed):
             found += [WayIn(_reason(source)) for source in sources]
@@ -209,8 +208,7 @@ class Door:
             needs = (*needs, (clause.who, 1))
         left: list[tuple[int, int]] = []
         for key, tests in needs:
-            choice = asked.requester.choices[key]
-            fixed: int | None
+            choice = asked.options(key)
             missing = not way & self._only_in.get(key, way)
             if missing or (key in self.headers and key not in asked.headers):
                 fixed = self._absent[key]
@@ -290,6 +288,13 @@ class _Asked(NamedTuple):
     world: World
     hides: bool
     headers: frozenset[int]
+
+    def options(self, key: int) -> Sequence[int] | None:
+        """Return the achievable truth of a key's tests; None if the world decides it."""
+        choice = self.requester.choices[key]
+        if choice is not None or key not in self.requester.states or key not in self.world.keys:
+            return choice
+        return self.requester.states[key][min(self.world.keys[key], 1)]
 
 
 def _reason(source: Source) -> Reason:

@@ -21,6 +21,8 @@ from auditor.verdict.principals import ANY_SERVICE, Party, is_fixed
 from auditor.verdict.ways import VERSION_WAYS, WRITE_ACP
 
 _FREE: Final = Texts(may_be_absent=True)
+_NAME: Final = Texts(never=("*$*", "*{*", "*}*"), may_be_absent=True)
+"""A name or tag that a principal has. IAM lets none have the signs of a policy variable."""
 _TRUTH: Final = Texts(only=("true", "false"), may_be_absent=True)
 _AGE: Final = Numbers(highest=10**9, may_be_absent=True)
 HEADERS: Final = {"aws:referer": "aws:Referer", "aws:useragent": "aws:UserAgent"}
@@ -80,7 +82,7 @@ _SIGNERS: Final[dict[str, Domain]] = {
     "s3:signatureage": Numbers(highest=10**9),
 }
 _PERSONAL: Final[dict[str, Domain]] = {
-    "aws:username": _FREE,
+    "aws:username": _NAME,
     "aws:sourceidentity": _FREE,
     "aws:federatedprovider": _FREE,
     "aws:multifactorauthpresent": _TRUTH,
@@ -100,16 +102,19 @@ class Situation:
     region: str | None
     now: datetime | None
     semantics: Semantics = Semantics.AWS
+    owners: tuple[str, ...] = ()
+    """The trusted accounts and organizations that the policies name as owners of sources."""
 
     @classmethod
-    def of(cls, facts: BucketFacts, names: Names, own: str | None, now: datetime | None) -> Situation:
-        return cls(
-            names, own, facts.region if isinstance(facts.region, str) and facts.region else None, now, facts.semantics
-        )
+    def of(
+        cls, facts: BucketFacts, names: Names, own: str | None, now: datetime | None, owners: tuple[str, ...] = ()
+    ) -> Situation:
+        region = facts.region if isinstance(facts.region, str) and facts.region else None
+        return cls(names, own, region, now, facts.semantics, owners)
 
     @property
     def frame(self) -> Frame:
-        return Frame(self.names, self.own, self.partition)
+        return Frame(self.names, self.own, self.partition, self.owners)
 
     @property
     def partition(self) -> str:
@@ -167,7 +172,7 @@ class Situation:
             return user_id(self.frame, party)
         person = party.signed and not party.service
         if key.startswith("aws:principaltag/"):
-            return _FREE if person else ABSENT
+            return _NAME if person else ABSENT
         if key in _PERSONAL:
             return _PERSONAL[key] if person else ABSENT
         if key in PERSONS:

@@ -61,6 +61,15 @@ class Names:
                     found.setdefault(wider, []).append(network)
         return {wider: tuple(inner) for wider, inner in found.items()}
 
+    @property
+    def source_owners(self) -> list[str]:
+        """The named accounts and organizations to which the source of a service's request may belong."""
+        return [one for one in self.sources if is_account(one) or (one.startswith("o-") and is_fixed(one))]
+
+    def add_accounts(self, accounts: Iterable[str]) -> None:
+        for account in accounts:
+            self._add_account(account)
+
     def add_principals(self, parties: Iterable[Party]) -> None:
         for party in parties:
             self._add_party(party)

@@ -12,11 +12,14 @@ from auditor.verdict.trust import Arn
 
 
 class Frame(NamedTuple):
-    """The facts on which these values depend. own: number of the bucket owner's account; None if it is not known."""
+    """The facts on which these values depend. own: number of the bucket owner's account; None if it is not known.
+    owners: trusted accounts and organizations, whose sources are parties of their own.
+    """
 
     names: Names
     own: str | None
     partition: str
+    owners: tuple[str, ...] = ()
 
 
 def type_of(party: Party) -> Domain:
@@ -76,7 +79,6 @@ def _arn(frame: Frame, party: Party) -> Domain:
     account = home or "############"
     kinds = ("iam::{}:root", "iam::{}:user/?*", "iam::{}:role/?*", "sts::{}:federated-user/?*")
     never = [f"{start}:*::{one}:*" for one in _not_his(frame, party)] if not home else []
-    never.append("*:*:*:*:*:*:*")  # an ARN has six parts
     if home:
         patterns = [one.arn_pattern for one in frame.names.parties if one.arn_pattern]
         never += [text for text in (*inner, *patterns) if _account_in(text) == home]
@@ -132,20 +134,33 @@ def _source_account(frame: Frame, party: Party) -> Domain:
     parts = party.source.split(":", 5)
     if len(parts) == 6 and is_account(parts[4]):
         return FixedValues((parts[4],))
-    return Texts(only=("############",), may_be_absent=True)
+    if party.owner and is_account(party.owner):
+        return FixedValues((party.owner,))
+    return Texts(only=("############",), never=_owned(frame, party, ""), may_be_absent=True)
+
+
+def _owned(frame: Frame, party: Party, end: str) -> tuple[str, ...]:
+    """Return the trusted owners, each with an end, of which a source without a trusted owner is none."""
+    return () if party.owner else tuple(f"{one}{end}" for one in frame.owners)
 
 
 def _source_organization(frame: Frame, party: Party) -> Domain:
     if party.source and party.source.startswith("o-"):
         return FixedValues((party.source.partition("/")[0],))
-    never = () if party.source or party.free else tuple(one for one in frame.names.sources if one.startswith("o-"))
+    if party.owner and party.owner.startswith("o-"):
+        return FixedValues((party.owner,))
+    never = _owned(frame, party, "")
+    if not (party.source or party.free):
+        never = tuple(one for one in frame.names.sources if one.startswith("o-"))
     return Texts(only=("o-*",), never=never, may_be_absent=True)
 
 
 def _source_paths(frame: Frame, party: Party) -> Domain:
     if party.source and party.source.startswith("o-"):
         return Texts(only=(f"{party.source.partition('/')[0]}/*",), many=True)
-    return Texts(only=("o-*/*",), may_be_absent=True, many=True)
+    if party.owner and party.owner.startswith("o-"):
+        return Texts(only=(f"{party.owner}/*",), many=True)
+    return Texts(only=("o-*/*",), never=_owned(frame, party, "/*"), may_be_absent=True, many=True)
 
 
 SOURCES: Final[dict[str, Callable[[Frame, Party], Domain]]] = {

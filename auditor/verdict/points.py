@@ -27,6 +27,9 @@ access points, and for those of others. What depends on an access point is unkno
 """
 
 
+_FOR_EVERYONE: Final = '{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}}'
+
+
 class PointOfBucket(NamedTuple):
     """One access point of the bucket. document: its policy; None if it was not read, or is malformed. cut: True if its
     own RestrictPublicBuckets keeps others than its account out.
@@ -134,10 +137,13 @@ def _read(point: AccessPoint, keys: Keys, names: Names) -> PointOfBucket:
         own_point=point.vpc is None,
         doubt=Doubt.OWN_POINTS if policy is None else None,
     )
-    if policy is None:
-        return PointOfBucket(place, None)
     block = point.public_access_block
     restricted = not isinstance(block, Unread) and block.restrict_public_buckets
     public = point.policy_is_public if isinstance(point.policy_is_public, bool) else None
+    if policy is None and restricted and public:
+        policy = parse(_FOR_EVERYONE)  # whatever it says, it is public
+        place = replace(place, doubt=None)
+    if policy is None:
+        return PointOfBucket(place, None)
     cut = restricted and (is_public(policy, semantics=Semantics.AWS) if public is None else public)
     return PointOfBucket(place, Document(policy, keys, names, start=f"{point.arn}/object/", whole_arns=True), cut)

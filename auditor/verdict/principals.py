@@ -44,6 +44,8 @@ class Party:
     service: str | None = None
     source: str | None = None
     """ARN, account or organization for which the service acts."""
+    owner: str | None = None
+    """The trusted account or organization to which the source belongs."""
     provider: str | None = None
     unique_id: str | None = None
     """The unique ID of one principal, such as AROAEXAMPLE, as aws:userid has it before the colon."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import Semantics
 from auditor.model.object import ANONYMOUS_OWNER
-from auditor.verdict.conditions import ConditionTest, key_name
-from auditor.verdict.documents import CONNECTION, Key
-from auditor.verdict.domains import ABSENT, Domain, FixedValues, Unknown
+from auditor.verdict.conditions import ConditionTest
+from auditor.verdict.documents import MEMBERSHIP, Key
+from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, Unknown
 from auditor.verdict.globs import TooComplexError
-from auditor.verdict.identities import CONNECTIONS, PLACE_KEYS, Situation, ways_with
+from auditor.verdict.identities import PLACE_KEYS, Situation, ways_with
+from auditor.verdict.joined import OWNER_KEYS, PATHS, bits, known_for, states_of, truth_of
 from auditor.verdict.named import SOURCE_KEYS, Names
 from auditor.verdict.places import ANYWHERE, INTERNET, OWN_VPC, Place
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE, Party, of_canonical
@@ -43,6 +43,18 @@ _SERVICE_NAMES: Final = frozenset({"aws:principalisawsservice", "aws:principalse
 
 Choice = tuple[int, ...] | None
 """The achievable truth of a key's tests, as search.Options has it; None if the world decides."""
+States = tuple[tuple[int, ...], tuple[int, ...]]
+"""The achievable truth without a variable that nobody knows, and with it: the world decides which."""
+
+
+class Truth(NamedTuple):
+    """The truth of a key's tests. options: those that are possible; None if they are too complex. world: True if the
+    world decides.
+    """
+
+    options: tuple[int, ...] | None
+    world: bool = False
+    states: States | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +72,8 @@ class Requester:
     """The possible truth of each key that the world decides."""
     complex: frozenset[int]
     """The keys that have too many combinations; they have all in `possible`."""
+    states: Mapping[int, States]
+    """The achievable truth of each key that the requester chooses in each state of the world."""
 
     @property
     def stranger(self) -> bool:
@@ -73,7 +87,7 @@ class Requesters:
         self._keys = keys
         self._situation = situation
         self._trust = trust
-        self._truth: dict[tuple[object, ...], tuple[int, ...] | None] = {}
+        self._truth: dict[tuple[object, ...], Truth] = {}
         names = situation.names
         self._places = [*places_of(names, situation.semantics), *points]
         self._services = [INTERNET]
@@ -86,7 +100,7 @@ class Requesters:
         parties = list(_parties(names))
         self.are_cut = len(parties) * len(self._places) * (1 + len(names.organizations)) > MOST_REQUESTERS
         """True if the policies name too many: a named party then counts as at any place that suits it."""
-        self._party_choices: dict[Party, dict[int, tuple[tuple[int, ...] | None, bool]]] = {}
+        self._party_choices: dict[Party, dict[int, Truth]] = {}
         self.named = [one for party in parties for one in self.of_party(party)]
         self._canonical: dict[Party, list[Requester]] = {}
 
@@ -101,6 +115,8 @@ class Requesters:
         if party.signed and not party.service and not party.organization and not party.free and party != ANY_ACCOUNT:
             named = self._situation.names.organizations
             variants += [replace(one, organization=name) for one in variants for name in named]
+        if party.source:
+            variants += [replace(party, owner=owner) for owner in self._situation.owners if owner != party.source]
         places = self._services if party.service else self._places
         if self.are_cut and party not in (ANONYMOUS, ANY_ACCOUNT):
             places = [*(place for place in places if place.kind is None), ANYWHERE]
@@ -130,10 +146,27 @@ class Requesters:
         for index, key in enumerate(self._keys):
             ways = ways_with(key.name)
             if key.is_header or ways is not None:
-                absent[index] = next(iter(_bits(truth_vectors([test.bind({}) for test in key.tests], ABSENT))))
+                absent[index] = next(iter(bits(truth_vectors([test.bind({}) for test in key.tests], ABSENT))))
             if ways is not None:
                 only_in[index] = ways
         return absent, frozenset(absent.keys() - only_in.keys()), only_in
+
+    def owners_truth(self, indices: Iterable[int]) -> dict[int, dict[str | None, tuple[int, ...]]]:
+        """Return the truth of the tests on the number of the bucket owner's account, by the key's index and that
+        number; None is each number that nothing names.
+        """
+        accounts = tuple(self._situation.names.accounts)
+        numbers: dict[str | None, Domain] = {None: Texts(only=("############",), never=accounts)}
+        numbers |= {account: FixedValues((account,)) for account in accounts}
+        keys = {index: self._keys[index] for index in indices}
+        return {
+            index: {
+                number: bits(truth_vectors([test.bind({}) for test in key.tests], domain))
+                for number, domain in numbers.items()
+            }
+            for index, key in keys.items()
+            if key.name in OWNER_KEYS and not key.depends_on
+        }
 
     def has_ended(self, dated: Needs) -> bool:
         """True if the tests of a statement on the date are not all true now."""
@@ -142,48 +175,41 @@ class Requesters:
 
     def with_tests(self, one: Requester, tests: Mapping[int, Sequence[ConditionTest]]) -> Requester:
         """Return the requester with further tests on some keys, by the key's index."""
-        choices = list(one.choices)
-        possible = dict(one.possible)
+        choices = dict(enumerate(one.choices))
+        possible, states = dict(one.possible), dict(one.states)
         domains = {name: self._domain(name, one.party, one.place) for key in self._keys for name in key.depends_on}
         for index, more in tests.items():
             key = replace(self._keys[index], tests=[*self._keys[index].tests, *more])
-            truth, world = self._choice(-1 - index, key, one.party, one.place, domains, tuple(more))
-            if truth is None or (world and len(truth) > 1):
-                choices[index] = None
-                possible[index] = truth or tuple(range(1 << min(len(key.tests), 4)))
-            else:
-                choices[index] = truth
-        return replace(one, choices=tuple(choices), possible=possible)
+            truth = self._choice(-1 - index, key, one.party, one.place, domains, tuple(more))
+            if truth.options is None:
+                truth = Truth(tuple(range(1 << min(len(key.tests), 4))), world=True)
+            _note(index, truth, choices, possible, states)
+        return replace(one, choices=tuple(choices.values()), possible=possible, states=states)
 
     # ---- one requester
 
     def _make(self, party: Party, place: Place) -> Requester:
         domains = {name: self._domain(name, party, place) for key in self._keys for name in key.depends_on}
-        choices: list[Choice] = []
+        choices: dict[int, Choice] = {}
         possible: dict[int, tuple[int, ...]] = {}
+        states: dict[int, States] = {}
         too_complex: set[int] = set()
         by_party = self._party_choices.setdefault(party, {})
         for index, key in enumerate(self._keys):
             if key.of_place:
-                truth, world = self._at(index, key, party, place, domains)
+                truth = self._at(index, key, party, place, domains)
             else:
                 if index not in by_party:
                     by_party[index] = self._choice(index, key, party, place, domains)
-                truth, world = by_party[index]
-            if truth is None:
+                truth = by_party[index]
+            if truth.options is None:
                 too_complex.add(index)
-                truth, world = tuple(range(min(1 << len(key.tests), 2))), True
-            if world and len(truth) > 1:
-                possible[index] = truth
-                choices.append(None)
-            else:
-                choices.append(truth)
+                truth = Truth(tuple(range(min(1 << len(key.tests), 2))), world=True)
+            _note(index, truth, choices, possible, states)
         trusted = self._trusted(party, place)
-        return Requester(party, place, trusted, tuple(choices), possible, frozenset(too_complex))
+        return Requester(party, place, trusted, tuple(choices.values()), possible, frozenset(too_complex), states)
 
-    def _at(
-        self, index: int, key: Key, party: Party, place: Place, domains: Mapping[str, Domain]
-    ) -> tuple[tuple[int, ...] | None, bool]:
+    def _at(self, index: int, key: Key, party: Party, place: Place, domains: Mapping[str, Domain]) -> Truth:
         """Return the truth of a key that depends on the place."""
         if place != ANYWHERE:
             return self._choice(index, key, party, place, domains)
@@ -191,11 +217,11 @@ class Requesters:
         for one in self._places:
             if one.point is None:
                 there = {name: self._domain(name, party, one) for name in domains}
-                truth, world = self._choice(index, key, party, one, there)
-                if truth is None or world:
-                    return truth, world
-                found.update(truth)
-        return tuple(sorted(found)), False
+                truth = self._choice(index, key, party, one, there)
+                if truth.options is None or truth.world:
+                    return truth
+                found.update(truth.options)
+        return Truth(tuple(sorted(found)))
 
     def _domain(self, name: str, party: Party, place: Place) -> Domain:
         if name in PLACE_KEYS:
@@ -213,29 +239,26 @@ class Requesters:
         place: Place,
         domains: Mapping[str, Domain],
         more: tuple[ConditionTest, ...] = (),
-    ) -> tuple[tuple[int, ...] | None, bool]:
-        """Return the achievable truth of a key's tests, and True if the world decides. None: too complex."""
-        bound = [domains[name] for name in sorted(key.depends_on)]
-        world = any(isinstance(one, Unknown) for one in bound)
+    ) -> Truth:
+        """Return the achievable truth of a key's tests."""
+        bound = known_for(key, {name: domains[name] for name in sorted(key.depends_on)})
+        world = any(isinstance(one, Unknown) for one in bound.values())
         if key.name.startswith("?"):
             if not key.variables:
-                return (0, 1), True
-            absent = any(isinstance(one, FixedValues) and not one.values for one in bound)
-            return ((int(key.negated),) if absent else (0, 1)), world
+                return Truth((0, 1), world=True)
+            absent = any(isinstance(one, FixedValues) and not one.values for one in bound.values())
+            return Truth((int(key.negated),) if absent else (0, 1), world)
         domain = self._domain(key.name, party, place)
-        memory = (index, more, (domain, *bound))
+        paths = self._domain(PATHS, party, place) if key.name == MEMBERSHIP else ABSENT
+        memory = (index, more, (domain, paths, *bound.values()))
         if memory not in self._truth:
-            self._truth[memory] = self._vectors(key, domain, domains)
-        return self._truth[memory], world or isinstance(domain, Unknown)
-
-    def _vectors(self, key: Key, domain: Domain, domains: Mapping[str, Domain]) -> tuple[int, ...] | None:
-        tests = [test.bind(domains) for test in key.tests]
-        try:
-            if key.name == CONNECTION:
-                return _bits(one for connection in CONNECTIONS for one in _of_connection(tests, connection))
-            return _bits(truth_vectors(tests, domain))
-        except TooComplexError:
-            return None
+            world = world or isinstance(domain, Unknown)
+            try:
+                truth = truth_of(key, [test.bind(bound) for test in key.tests], domain, paths)
+                self._truth[memory] = Truth(truth, world, states_of(key, domain, bound) if world else None)
+            except TooComplexError:
+                self._truth[memory] = Truth(None, world)
+        return self._truth[memory]
 
     def _trusted(self, party: Party, place: Place) -> str | None:
         return self._trusts_party(party) or self._trusts_place(place)
@@ -246,9 +269,12 @@ class Requesters:
             source = trust.source(party.source) if party.source else None
             if source is None and party.source and party.source.startswith("o-"):
                 source = trust.organization(party.source)
+            if source is None and party.owner:
+                source = trust.source(party.owner) or trust.organization(party.owner)
             return source or trust.principal("Service", party.service)
         if party.provider is not None:
-            return trust.principal("Federated", party.provider)
+            provider = trust.principal("Federated", party.provider)
+            return provider or (trust.organization(party.organization) if party.organization else None)
         found = trust.canonical(party.canonical) if party.canonical else None
         if found is None and (name := party.arn or party.account):
             found = trust.principal("AWS", name)
@@ -284,14 +310,19 @@ def _link(party: Party, principal: Party) -> Party:
     )
 
 
-def _bits(vectors: Iterable[Sequence[bool]]) -> tuple[int, ...]:
-    return tuple(sorted({sum(1 << i for i, true in enumerate(vector) if true) for vector in vectors}))
-
-
-def _of_connection(tests: Sequence[ConditionTest], connection: Mapping[str, Domain]) -> Iterator[tuple[bool, ...]]:
-    """Return the truth of the tests on one connection, whose keys are fixed."""
-    truths = ({vector[0] for vector in truth_vectors([test], connection[key_name(test.key)])} for test in tests)
-    return product(*truths)
+def _note(
+    index: int,
+    truth: Truth,
+    choices: dict[int, Choice],
+    possible: dict[int, tuple[int, ...]],
+    states: dict[int, States],
+) -> None:
+    """Note the truth of one key, which is not too complex, in the parts of a requester."""
+    choices[index] = truth.options
+    if truth.states is not None:
+        choices[index], possible[index], states[index] = None, (0, 1), truth.states
+    elif truth.world and len(truth.options or ()) > 1:
+        choices[index], possible[index] = None, truth.options or ()
 
 
 def places_of(names: Names, semantics: Semantics) -> Iterator[Place]:

@@ -204,6 +204,11 @@ class Trust:
         distribution = arn.resource.removeprefix("distribution/")
         return self._exactly(distribution) if arn.service == "cloudfront" else None
 
+    @property
+    def accounts(self) -> Iterable[str]:
+        """The numbers of the trusted accounts."""
+        return self._accounts.keys()
+
     # ---- the entries in use
 
     @property

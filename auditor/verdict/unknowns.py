@@ -34,6 +34,7 @@ def unknowns_of(
         [some for size in range(len(doubts) + 1) for some in combinations(doubts, size)],
         (False, True) if unclear else (False,),
         keys,
+        bucket.requesters.owners_truth(keys) if bucket.own_account is None else {},
     )
     points = Reason(ReasonCode.ACCESS_POINTS_UNREAD, _code(bucket.facts.access_points))
     if Doubt.OWN_POINTS not in doubts:
@@ -92,9 +93,11 @@ def _canonicals(
     """Return the canonical IDs that the bucket's owner possibly has; None stands for all that nothing names."""
     if bucket.own_id is not None:
         return (bucket.own_id,)
-    named = [one.party.canonical for one in requesters if one.party.canonical and not one.trusted]
+    named = [
+        one.party.canonical for one in requesters if one.party.canonical not in (None, SOMEBODY) and not one.trusted
+    ]
     named += [view.owner for view in acls if view.owner != SOMEBODY]
-    return [None, *dict.fromkeys(one for one in named if one not in PUBLIC_GROUPS and "://" not in one)]
+    return [None, *dict.fromkeys(one for one in named if one and one not in PUBLIC_GROUPS and "://" not in one)]
 
 
 def _accounts(bucket: CompiledBucket) -> Sequence[str | None]:

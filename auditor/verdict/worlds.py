@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from auditor.model.access import Reason, Verdict
@@ -35,7 +36,9 @@ class World(NamedTuple):
 
 
 class Unknowns(NamedTuple):
-    """The facts that are not known, each with all its possible values. keys: by the key's index."""
+    """The facts that are not known, each with all its possible values. keys: by the key's index. of_owner: the truth of
+    each key that has the number of the bucket owner's account, by that number.
+    """
 
     acls: Sequence[AclView]
     allows_all: Sequence[bool]
@@ -44,6 +47,7 @@ class Unknowns(NamedTuple):
     points: Sequence[tuple[Doubt, ...]]
     unclear: Sequence[bool]
     keys: Mapping[int, Sequence[int]]
+    of_owner: Mapping[int, Mapping[str | None, Sequence[int]]] = MappingProxyType({})
 
     def worlds(self, too_complex: Iterable[int]) -> tuple[list[World], bool]:
         """Return the worlds; True with them if they are not all, but the two between which all lie. too_complex: the
@@ -65,7 +69,13 @@ class Unknowns(NamedTuple):
             for truth in product(*keys.values())
             for high in bounds
         ]
-        return found, len(bounds) > 1
+        return [world for world in found if self._is_possible(world)], len(bounds) > 1
+
+    def _is_possible(self, world: World) -> bool:
+        """True if the keys of the bucket owner's account agree with its number."""
+        return all(
+            world.keys[key] in truth[world.own_account] for key, truth in self.of_owner.items() if key in world.keys
+        )
 
     def causes(self, worlds: Sequence[World], verdicts: Sequence[Verdict], names: Mapping[Any, Reason]) -> list[Reason]:
         """Return the unknown facts that the verdict depends on. names: the reason of each, by field or key."""

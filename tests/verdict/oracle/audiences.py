@@ -32,6 +32,7 @@ def _is_who(entry: str, who: Who) -> bool:
         identity.canonical,
         identity.service,
         who.organization,
+        *(() if identity.provider else who.keys.get("aws:principalaccount") or ()),
         *who.source,
     )
 

@@ -207,7 +207,8 @@ class _Asking:
         accounts = {number[0]}
         if others:
             accounts |= {account for account in self._names.accounts if account != self._world.account}
-        arns = [f"arn:aws:s3:{self._world.region}:{account}:accesspoint/zz" for account in sorted(accounts)]
+        usual = (f"{self._world.region}:{{}}:accesspoint/zz", ":{}:accesspoint/zz.mrap")  # the second in many regions
+        arns = [f"arn:aws:s3:{end.format(account)}" for end in usual for account in sorted(accounts)]
         for text in self._names.values("s3:dataaccesspointarn"):
             pieces = text.replace("*", "q").replace("?", "q").split(":")
             if len(pieces) > 5:

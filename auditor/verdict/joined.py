@@ -1,0 +1,91 @@
+"""The truth of a key's tests with what goes with it: keys that one fact decides, and variables that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Final
+
+from auditor.verdict.conditions import ConditionTest, key_name
+from auditor.verdict.documents import CONNECTION, MEMBERSHIP, Key
+from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, Unknown
+from auditor.verdict.identities import CONNECTIONS
+from auditor.verdict.values import truth_vectors
+
+ACCOUNT_KEYS: Final = frozenset({"aws:principalaccount", "kms:calleraccount"})
+OWNER_KEYS: Final = frozenset({"aws:resourceaccount", "s3:resourceaccount"})
+PATHS: Final = "aws:principalorgpaths"
+
+_OTHERS: Final = FixedValues(("the account of another",))
+"""Stands for the number of the bucket owner's account, which no outsider has."""
+_SOME_TEXT: Final = FixedValues(("\uffff",))
+"""Stands for the text of a variable that nobody knows."""
+
+
+def bits(vectors: Iterable[Sequence[bool]]) -> tuple[int, ...]:
+    return tuple(sorted({sum(1 << i for i, true in enumerate(vector) if true) for vector in vectors}))
+
+
+def truth_of(key: Key, tests: Sequence[ConditionTest], domain: Domain, paths: Domain) -> tuple[int, ...]:
+    """Return the achievable truth of a key's bound tests. paths: the domain of the paths in an organization, for the
+    key of the organization. Raises TooComplexError.
+    """
+    if key.name == CONNECTION:
+        return bits(vector for one in CONNECTIONS for vector in _of_situation(tests, one))
+    if key.name == MEMBERSHIP and any(key_name(test.key) == PATHS for test in tests):
+        return bits(vector for one in _memberships(domain, paths) for vector in _of_situation(tests, one))
+    return bits(truth_vectors(tests, domain))
+
+
+def _memberships(organization: Domain, paths: Domain) -> Iterator[Mapping[str, Domain]]:
+    """Return a membership in an organization, and none if that is possible: who has one of the two keys has both."""
+    may_be_absent = isinstance(organization, Texts) and organization.may_be_absent
+    if may_be_absent:
+        yield {MEMBERSHIP: ABSENT, PATHS: ABSENT}
+    both = {MEMBERSHIP: organization, PATHS: paths}
+    yield {
+        name: replace(one, may_be_absent=False) if may_be_absent and isinstance(one, Texts) else one
+        for name, one in both.items()
+    }
+
+
+def _of_situation(tests: Sequence[ConditionTest], situation: Mapping[str, Domain]) -> Iterator[tuple[bool, ...]]:
+    """Return the truth of tests on several keys, each of which has its values whatever the others have."""
+    places: dict[str, list[int]] = {}
+    for place, test in enumerate(tests):
+        places.setdefault(key_name(test.key), []).append(place)
+    each = [truth_vectors([tests[place] for place in some], situation[name]) for name, some in places.items()]
+    for vectors in product(*each):
+        found = {
+            place: true
+            for some, vector in zip(places.values(), vectors, strict=True)
+            for place, true in zip(some, vector, strict=True)
+        }
+        yield tuple(found[place] for place in range(len(tests)))
+
+
+def known_for(key: Key, bound: Mapping[str, Domain]) -> Mapping[str, Domain]:
+    """Return the domains of the variables in a key's tests, as an outsider meets them: the number of the bucket owner's
+    account, even if it is not known, is none that he has.
+    """
+    if key.name not in ACCOUNT_KEYS:
+        return bound
+    return {
+        name: _OTHERS if name in OWNER_KEYS and isinstance(domain, Unknown) else domain
+        for name, domain in bound.items()
+    }
+
+
+def states_of(key: Key, domain: Domain, bound: Mapping[str, Domain]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the truth of the tests on a key of which the requester chooses any text, while they compare it with one
+    variable that nobody knows: without that variable, and with it. None for other keys. Raises TooComplexError.
+    """
+    unknown = [name for name, one in bound.items() if isinstance(one, Unknown)]
+    if len(unknown) != 1 or not (isinstance(domain, Texts) and domain.only == ("*",)):
+        return None
+    without, within = (
+        bits(truth_vectors([test.bind({**bound, unknown[0]: one}) for test in key.tests], domain))
+        for one in (ABSENT, _SOME_TEXT)
+    )
+    return without, within
