@@ -14,7 +14,7 @@ from auditor.reports.highlights import Highlights
 from auditor.reports.page import checked, signs, words
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, curve, spark
-from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstStep, NumberCard, PageData, Places, Sign
+from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, NumberCard, PageData, Places, Sign
 from auditor.reports.page.group_facts import GroupFacts, without_rollups
 from auditor.reports.page.groups import ticks, view_of
 from auditor.reports.page.headline import headline
@@ -42,7 +42,7 @@ class PageSource:
     groups: Sequence[GroupFacts] | None = None
     places: Places | None = None
     unnamed: str = ""
-    first: tuple[FirstStep, ...] = ()
+    first: tuple[FirstChange, ...] = ()
     since: str = ""
     changes: tuple[ChangeCard, ...] = ()
     unchanged: str = ""
@@ -138,7 +138,7 @@ def _footer(summary: Summary) -> str:
     return f"auditor {VERSION} · engine {words.short_id(summary.engine)} · {asked}, {calls.retried:,} of them retries"
 
 
-def _copied(title: tuple[str, str], emphasis: str, bold: str, lead: str, first: Sequence[FirstStep]) -> Iterator[str]:
+def _copied(title: tuple[str, str], emphasis: str, bold: str, lead: str, first: Sequence[FirstChange]) -> Iterator[str]:
     yield f"{title[0]}{emphasis}{title[1]}"
     yield f"{bold} {lead}".strip()
     for number, step in enumerate(first, 1):

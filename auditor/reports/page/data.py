@@ -67,7 +67,7 @@ class NumberCard:
 
 
 @record()
-class FirstStep:
+class FirstChange:
     """One change that closes much: number of objects, and the words after it."""
 
     change: str
@@ -190,7 +190,7 @@ class Places:
 
 
 @record()
-class Sample:
+class SampleView:
     """A key that is an example of a group. grantee: in words."""
 
     key: str
@@ -221,7 +221,7 @@ class GroupView:
     """Names and values of the facts beside the text."""
     why: str
     fix: str
-    samples: tuple[Sample, ...]
+    samples: tuple[SampleView, ...]
     more: str
     command: str
     masked: bool = False
@@ -288,7 +288,7 @@ class PageData:
     title: str
     headline: Headline
     cards: tuple[NumberCard, ...]
-    first: tuple[FirstStep, ...]
+    first: tuple[FirstChange, ...]
     since: str
     """The heading of the changes."""
     changes: tuple[ChangeCard, ...]

@@ -12,7 +12,7 @@ from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Summary
 from auditor.reports.highlights import Highlights, masked
 from auditor.reports.page import words
-from auditor.reports.page.data import Sample
+from auditor.reports.page.data import SampleView
 from auditor.rules import RULES
 
 _SAMPLES: Final = 5
@@ -41,7 +41,7 @@ class GroupFacts:
     grantees: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()
     fingerprint: str | None = None
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[SampleView, ...] = ()
     masked: bool = False
 
 
@@ -79,7 +79,7 @@ def _of_rule(rule: str, severity: Severity, count: int, lines: list[FindingLine]
         grantees=tuple(grantees[:_SAMPLES]) if whole else (),
         permissions=tuple(sorted({line.permission for line in lines if line.permission})) if whole else (),
         samples=tuple(
-            Sample(line.key, line.version_id, "masked today" if masked(line) else "")
+            SampleView(line.key, line.version_id, "masked today" if masked(line) else "")
             for line in lines[:_SAMPLES]
             if line.key is not None
         ),
@@ -101,7 +101,7 @@ def _of_verdicts(summary: Summary, shown: Highlights) -> Iterator[GroupFacts]:
             who=_audiences(summary, verdict),
             prefix=None,
             count=count,
-            samples=tuple(Sample(one.key, one.version_id, ", ".join(one.rules)) for one in samples[:_SAMPLES]),
+            samples=tuple(SampleView(one.key, one.version_id, ", ".join(one.rules)) for one in samples[:_SAMPLES]),
         )
 
 

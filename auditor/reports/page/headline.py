@@ -6,12 +6,12 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.summary import Summary
 from auditor.reports.page import words
-from auditor.reports.page.data import Chip, FirstStep, Headline
+from auditor.reports.page.data import Chip, FirstChange, Headline
 from auditor.reports.summary import accepted, alarming, holes
 from auditor.text import counted, visible
 
 
-def headline(summary: Summary, intended: int, new: int | None, first: tuple[FirstStep, ...]) -> Headline:
+def headline(summary: Summary, intended: int, new: int | None, first: tuple[FirstChange, ...]) -> Headline:
     """Return the headline. intended: number of exposed objects that an exception covers. new: number of exposed objects
     that the last run did not have; None if that is not known.
     """
@@ -49,7 +49,7 @@ def _title(summary: Summary, exposed: int, new: int | None) -> tuple[str, str, s
     return f"{cut}{seen} open to strangers or to other accounts", "", "."
 
 
-def _bold(summary: Summary, first: tuple[FirstStep, ...]) -> str:
+def _bold(summary: Summary, first: tuple[FirstChange, ...]) -> str:
     closing = [step for step in first if step.number]
     if not closing or not summary.verdicts[Verdict.EXPOSED]:
         grave = summary.findings[Severity.CRITICAL] + summary.findings[Severity.HIGH]

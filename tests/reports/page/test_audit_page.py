@@ -20,7 +20,7 @@ from auditor.model.summary import Summary, UnreadCount
 from auditor.reports.highlights import ExposedObject, Highlights
 from auditor.reports.lines import finding_line
 from auditor.reports.page.build import PageSource
-from auditor.reports.page.data import Sample
+from auditor.reports.page.data import SampleView
 from auditor.reports.page.group_facts import GroupFacts
 from auditor.reports.page.render import audit_page
 from auditor.rules.access import o02_everyone_read as o02
@@ -254,7 +254,7 @@ def test_page_of_four_hundred_groups_is_below_a_megabyte() -> None:
             count=2_500,
             new=1,
             since="2026-01-02T03:04:05Z",
-            samples=tuple(Sample(f"{'k' * 1_000}{number}") for number in range(5)),
+            samples=tuple(SampleView(f"{'k' * 1_000}{number}") for number in range(5)),
         )
         for at in range(400)
     ]

@@ -16,7 +16,7 @@ from auditor.reports.highlights import Highlights
 from auditor.reports.page import signs
 from auditor.reports.page.build import PageSource
 from auditor.reports.page.curve import Night
-from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstStep, Sample
+from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, SampleView
 from auditor.reports.page.group_facts import GroupFacts
 from auditor.reports.page.places import PlaceCount, places_of
 from auditor.rules import RULES
@@ -96,9 +96,9 @@ def rich_page() -> PageSource:
         groups=[*_openings(), *_findings()],
         places=places_of(counts),
         first=(
-            FirstStep("Turn on BlockPublicAcls and IgnorePublicAcls", "on the bucket", 993, "of 1,204 exposed close"),
-            FirstStep("Narrow policy statement PublicSite", "to static/site/*", 211, "close"),
-            FirstStep("Let the auditor read ACLs below vault/", "s3:GetObjectAcl", 312, "decided"),
+            FirstChange("Turn on BlockPublicAcls and IgnorePublicAcls", "on the bucket", 993, "of 1,204 exposed close"),
+            FirstChange("Narrow policy statement PublicSite", "to static/site/*", 211, "close"),
+            FirstChange("Let the auditor read ACLs below vault/", "s3:GetObjectAcl", 312, "decided"),
         ),
         since="Since the run of 21 November",
         changes=(
@@ -145,7 +145,7 @@ def _openings() -> list[GroupFacts]:
     ]
     site = GroupFacts(
         id="place99", rule=None, verdict=Verdict.EXPOSED, severity=None, who="anyone on the internet",
-        prefix="static/site/", count=_INTENDED, excepted=_INTENDED, samples=(Sample("static/site/index.html"),),
+        prefix="static/site/", count=_INTENDED, excepted=_INTENDED, samples=(SampleView("static/site/index.html"),),
     )  # fmt: skip
     return [*found, site]
 
@@ -168,8 +168,8 @@ def _findings() -> list[GroupFacts]:
     ]
 
 
-def _samples(prefix: str) -> tuple[Sample, ...]:
-    return tuple(Sample(prefix + KEYS[prefix].format(number)) for number in range(1, 5))
+def _samples(prefix: str) -> tuple[SampleView, ...]:
+    return tuple(SampleView(prefix + KEYS[prefix].format(number)) for number in range(1, 5))
 
 
 def _nights() -> list[Night]:
