@@ -9,7 +9,7 @@ const ARCHITECTURES = ['arm64', 'x86_64', 'host'];
 const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
 const LEVELS = ['exposure', 'metadata', 'fixity'];
 const NAMES = [
-  'buckets', 'roleBuckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'trusted', 'auditedKeys', 'schedule',
+  'buckets', 'roleBuckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'keyPolicies', 'trusted', 'auditedKeys', 'schedule',
   'timezone', 'scheduleState', 'silentHours', 'bucketAlarms', 'verifySilentHours', 'verifySchedule', 'verifyScheduleState', 'verifyMaxAge',
   'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'concurrency', 'maxRate', 'algorithms', 'acceptCost',
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
@@ -238,6 +238,9 @@ module.exports = async ({ options, resolveVariable }) => {
   const architecture = choice('architecture', values.architecture, ARCHITECTURES);
   checked.artifact = `.build/function-${architecture === 'host' ? 'local' : architecture}.zip`;
   checked.architecture = architecture === 'host' ? HOST : architecture;
+  if (choice('keyPolicies', values.keyPolicies, ['true', 'false']) === 'true' && values.level === 'exposure') {
+    fail("the parameter keyPolicies is 'true', and at the level exposure no HEAD names a key: give level=metadata or level=fixity");
+  }
   choice('dependencies', values.dependencies, ['bundled', 'layer']);
   const service = `${await resolveVariable('self:service')}-${await resolveVariable('sls:stage')}`;
   checked.layers = layers(checked, service);

@@ -195,6 +195,7 @@ class Settings:
         False,
         "read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once for each key",
         "--key-policies",
+        _AUDIT,
     )
     semantics: Semantics | None = _setting(
         values.semantics,

@@ -174,6 +174,23 @@ def test_key_policies_without_keys_are_told_that_every_key_is_allowed(printed: P
     assert (said, actions(found, KEYS[0])) == ("", {"kms:GetKeyPolicy"})
 
 
+def test_the_audit_role_reads_key_policies_only_where_they_are_wanted(printed: Printed) -> None:
+    role = ("--role", "audit", "--out", "s3://reports/audits")
+    _, found, said = printed(*role, "--key-policies")
+    assert actions(found, "*") >= {"kms:GetKeyPolicy"}
+    assert "every key: name the objects' keys with --audited-keys" in said
+    _, found, said = printed(*role, "--key-policies", "--audited-keys", KEYS[0])
+    assert (said, actions(found, KEYS[0])) == ("", {"kms:GetKeyPolicy"})
+    _, found, _ = printed(*role)
+    assert not {one for one in actions(found) if one.startswith("kms:")}
+
+
+def test_key_policies_at_exposure_are_refused_for_the_role(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--role", "audit", "--level", "exposure", "--out", "s3://reports/audits", "--key-policies"]
+    assert main(["policy", "s3://photos", "--region", "eu-west-1", *given]) == 2
+    assert "with --level metadata or fixity" in capsys.readouterr().err
+
+
 def test_the_exposure_role_is_told_where_its_reads_are_allowed(printed: Printed) -> None:
     code, _, said = printed("--role", "audit", "--level", "exposure", "--out", "s3://reports/audits")
     assert (code, "by the policies of the reports bucket and its key" in said) == (0, True)

@@ -44,6 +44,8 @@ class Deployment:
     """The ARN of the SNS topic for alerts; None for the stack's own topic."""
     audited_keys: Sequence[str] = ()
     """ARNs of the KMS keys of the audited objects."""
+    key_policies: bool = False
+    """True if audits read the policies of these keys, or of all keys if none are named."""
     reports_key: str | None = None
     """ARN of the KMS key of the reports bucket, the queues, the topic, the ledger and the logs."""
     in_vpc: bool = False
@@ -56,9 +58,14 @@ class Deployment:
 def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
     """Return the IAM policy of the audit function's role.
 
-    Raises UsageError if the reports bucket is missing, or if the ledger is missing at the level fixity.
+    Raises UsageError if the reports bucket is missing, if the ledger is missing at the level fixity, or if key policies
+    are wanted at the level exposure.
     """
     arns, level = Arns(partition), deployment.level or LEVEL
+    if deployment.key_policies and level == "exposure":
+        raise UsageError(
+            "at the level exposure no HEAD names a key: use --key-policies with --level metadata or fixity"
+        )
     reports = _reports(deployment, arns, actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS)
     return document(
         statement("Account", actions.ACCOUNT_CALLS.values(), ["*"]),
@@ -73,6 +80,9 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
             object_arns(targets, arns),
         ),
         *(_denials(deployment, arns) if level == "exposure" else ()),
+        *key_statements(
+            "KeyPolicies", actions.KEY_POLICIES, (deployment.audited_keys or ["*"]) if deployment.key_policies else ()
+        ),
         *reports,
         *(_dispatch(deployment, arns) if level == "fixity" else ()),
         *_own_invocations("audit", deployment, arns),

@@ -89,6 +89,7 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
         ledger=settings.ledger,
         topic=options.topic,
         audited_keys=keys,
+        key_policies=settings.key_policies,
         reports_key=options.reports_key,
         in_vpc=options.vpc,
     )
@@ -98,9 +99,13 @@ def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iter
     hashes = role in ("hashing", "verify") or (role is None and settings.hash)
     if hashes and not deployment.audited_keys:
         yield "objects under SSE-KMS are hashed only with kms:Decrypt on their keys: name them with --audited-keys"
-    if role is None and settings.key_policies and not deployment.audited_keys:
+    reads_policies = role in (None, "audit") and settings.key_policies
+    if reads_policies and not deployment.audited_keys:
         yield "kms:GetKeyPolicy is allowed on every key: name the objects' keys with --audited-keys"
-    if deployment.audited_keys and not hashes and (role or not settings.key_policies):
-        yield "--audited-keys adds nothing here: without --hash, --role hashing or --role verify no object is decrypted"
+    if deployment.audited_keys and not hashes and not reads_policies:
+        yield (
+            "--audited-keys adds nothing here: without --hash, --role hashing or --role verify no object is decrypted,"
+            " and without --key-policies no key's policy is read"
+        )
     if role == "audit" and settings.level == "exposure":
         yield "this role reads its run folders by the policies of the reports bucket and its key (docs/deploy.md)"

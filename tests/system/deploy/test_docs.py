@@ -130,10 +130,10 @@ def test_what_stays_a_parameter_of_the_plain_template_is_named() -> None:
     sentence = PAGE.partition("stays a parameter of the stack: ")[2].partition(". All other")[0]
     given = {
         name
-        for file in ("given", "hashing", "ledger", "notifications")
+        for file in ("given", "keys", "ledger", "notifications")
         for name in read(f"deploy/resources/{file}.yml")["Parameters"]
     }
-    assert set(quoted(sentence)) == given | {"fixity"}
+    assert set(quoted(sentence)) == given | {"metadata", "fixity"}
 
 
 def test_the_owners_statements_are_what_an_audit_from_outside_can_ask() -> None:

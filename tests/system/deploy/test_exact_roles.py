@@ -128,10 +128,10 @@ class Account:
 async def account(
     moto_url: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Account]:
-    level = getattr(request, "param", "fixity")
+    level, *given = getattr(request, "param", "fixity").split()
     tell(moto_url, "reset")
     s3 = boto3.Session().client("s3", endpoint_url=moto_url)
-    stack = Stack(of_level(level, "--param", f"buckets={AUDITED}"), region="us-east-1")
+    stack = Stack(of_level(level, "--param", f"buckets={AUDITED}", *given), region="us-east-1")
     resources = stack.resources()
     for one in resources.values():
         if one["Type"] == "AWS::SQS::Queue":
@@ -176,6 +176,16 @@ async def test_the_audits_role_allows_what_the_audit_asks_for(account: Account) 
     await service.handle(event, around())
     await tell_and_hand_on(account, "AuditLambdaFunction")
     assert account.recording.asked_for == account.allowed("AuditRole") - NOT_SEEN
+
+
+@pytest.mark.parametrize("account", [f"{level} --param keyPolicies=true" for level in LEVELS[1:]], indirect=True)
+async def test_the_audits_role_allows_to_read_key_policies_where_they_are_read(account: Account) -> None:
+    key = account.client("kms").create_key()["KeyMetadata"]["Arn"]
+    account.client("s3").put_object(Bucket=AUDITED, Key="d", Body=b"d", ServerSideEncryption="aws:kms", SSEKMSKeyId=key)
+    service = AuditFunction(account.variables("AuditLambdaFunction"))
+    await service.handle({}, around())
+    seen = {call for call in account.recording.asked_for if call[0] == "kms"}
+    assert seen == {call for call in account.allowed("AuditRole") if call[0] == "kms"} == {("kms", "kms:GetKeyPolicy")}
 
 
 def leave_a_part(account: Account, run: str) -> None:

@@ -23,6 +23,8 @@ from tests.system.deploy.checks.sources import parameters
         (["buckets=photos", "level=deep"], "give exposure or metadata or fixity"),
         (["buckets=photos", "shedule=rate(1 day)"], "there is no parameter 'shedule'"),
         (["buckets=photos", "hashingTimeout=1000"], "give a whole number from 10 to 900"),
+        (["buckets=photos", "keyPolicies=yes"], "give true or false"),
+        (["buckets=photos", "keyPolicies=true", "level=exposure"], "give level=metadata or level=fixity"),
         (["buckets=photos", "verifyMaxAge=90"], "give a time like 90d"),
         (["buckets=photos", "verifyPercent=101"], "give a percentage"),
         (["buckets=photos", "visibilityTimeout=900"], "give six times hashingTimeout, 5400, or more"),

@@ -71,6 +71,9 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[st
 def test_it_prints_what_the_packaged_role_has(
     role: str, level: str, given: dict[str, str], told: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    keys_read = level != "exposure"
+    given = {**given, **({"KeyPolicies": "true"} if keys_read and given else {})}
+    told = (*told, *(["--key-policies"] if keys_read and told else []))
     stack = Stack(of_level(level), region=REGION, parameters={**given, "ReportsBucketName": "reports"})
     packaged = anywhere(stack.resources()[f"{role.title()}Role"])
     places = (

@@ -20,6 +20,7 @@ def allowed(function: str, level: str = "fixity") -> set[str]:
         out="s3://reports/audits",
         ledger="dynamodb:digests",
         audited_keys=[_KEY],
+        key_policies=level != "exposure",
         reports_key=_KEY,
         in_vpc=True,
     )
