@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from auditor.errors import UsageError
+from auditor.errors import OutputError, UsageError
 from auditor.model.json_text import JsonError
+from auditor.model.rollup import NAME as ROLLUPS
+from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.reports.highlights import Highlights
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
 
 
-def page_of(summary: Summary, shown: Highlights, bucket: bytes | None) -> str:
-    """Return the page of a run as HTML. bucket: the bytes of bucket.json; None if the run has none."""
-    from auditor.reports.page.build import PageSource  # an import that every start would pay for
+def page_of(summary: Summary, shown: Highlights, bucket: bytes | None, rollups: RollUps | None = None) -> str:
+    """Return the page of a run as HTML. bucket: the bytes of bucket.json; None if the run has none. rollups: the run's
+    roll-ups; None if it has none: the page is then made of the objects and findings that `shown` has.
+    """
+    from auditor.reports.page.build import source_of  # an import that every start would pay for
     from auditor.reports.page.render import audit_page
 
     described = None
     if bucket is not None:
         with suppress(JsonError):  # the page says less without it
             described = BucketFile.from_json(bucket)
-    return audit_page(PageSource(summary=summary, shown=shown, bucket=described))
+    return audit_page(source_of(summary, shown, described, rollups))
 
 
 def page_again(run: RunReader) -> str:
@@ -29,4 +33,10 @@ def page_again(run: RunReader) -> str:
     summary = run.summary
     if summary is None:
         raise UsageError(f"{run.uri} has no summary.json, because the run has not ended: go on with it by --resume")
-    return page_of(summary, Highlights.read(run, summary.verdicts["exposed"]), run.bucket_data)
+    data = run.store.get(f"{run.path}/{ROLLUPS}")
+    try:
+        rollups = None if data is None else RollUps.from_json(data)
+    except JsonError as error:
+        raise OutputError(f"{run.uri}/{ROLLUPS} is damaged ({error}): judge the run again") from error
+    shown = Highlights.read(run, summary.verdicts["exposed"]) if rollups is None else Highlights()
+    return page_of(summary, shown, run.bucket_data, rollups)

@@ -1,4 +1,4 @@
-"""Declare the commands that read a run folder: explain, what-if, judge and check."""
+"""Declare the commands that read a run folder: explain, what-if, judge, check and report."""
 
 from __future__ import annotations
 
@@ -77,6 +77,20 @@ def check_command(add: Add) -> None:
     _store(parser)
     config_flag(parser)
     format_flag(parser)
+
+
+def report_command(add: Add) -> None:
+    parser = command(add, "report", "make the page of a run again, by this version, from its folder")
+    _run_folder(parser)
+    parser.add_argument(
+        "--out",
+        dest="file",
+        metavar="FILE",
+        default="report.html",
+        help="write the page there (report.html); -: stdout",
+    )
+    _store(parser)
+    config_flag(parser)
 
 
 def _run_folder(parser: Group) -> None:

@@ -92,6 +92,9 @@ class VerifyFolder:
     def put_summary(self, summary: VerifySummary) -> None:
         self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
 
+    def put_page(self, page: str) -> None:
+        self._store.put(f"{self.path}/report.html", page.encode())
+
     def put_checkpoint(self, checkpoint: VerifyCheckpoint) -> None:
         """Write the checkpoint with which the next invocation of the Lambda function continues."""
         data = json.dumps({"v": VERSION, "verify": self._id, **checkpoint.to_dict()}).encode() + b"\n"

@@ -43,6 +43,7 @@ from auditor.verify.history import HistoryWriter
 from auditor.verify.loss import LossFinder
 from auditor.verify.merge import Pair, merged
 from auditor.verify.outcome import Verified
+from auditor.verify.page import Examples, verify_page
 from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
 from auditor.verify.read import ReadResult, VerifyReader
 from auditor.verify.summary import NOTHING_COMPARED, LineSink, VerifySummary, summarize
@@ -106,6 +107,7 @@ class Verification:
         self._due = due_of(settings.max_age, settings.percent, settings.every)
         self._at = VerifyCheckpoint(now, target.start_after, target.start_after)
         self._waiting: list[bytes] = []
+        self._examples = Examples()
         self._notes = HistoryWriter(self._ledger, target.bucket)
         self._lost: list[Verified] = []
         self.advanced = False
@@ -265,6 +267,7 @@ class Verification:
         return code is not None and accepts_object(self._settings.accept_undecided, done.key, [("GetObject", code)])
 
     def _report(self, verified: Verified) -> None:
+        self._examples.add(verified)
         self._waiting.append(json.dumps(verified.document()).encode() + b"\n")
         if self._combined is not None:
             self._combined.write(verified.line() + "\n")
@@ -292,6 +295,8 @@ class Verification:
         if self._hop is not None and not summary.complete:
             self._folder.put_checkpoint(self._at)
         self._folder.put_summary(summary)
+        if self._hop is None or summary.complete:
+            self._folder.put_page(verify_page(summary, self._examples, part=bool(self._hop and self._hop.number)))
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for the progress line on the terminal."""

@@ -173,6 +173,11 @@ def _why_nothing(tally: VerifyTally) -> str:
     )
 
 
+def meaning_of(outcome: VerifyOutcome) -> str:
+    """Return the meaning of an outcome as a phrase that begins small."""
+    return _WORDS[outcome].partition(": ")[2] or _WORDS[outcome].lower()
+
+
 def exit_code(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> int:
     """Return the exit code: 4 if the summary has a hole, such as a due object that was not read; else 3 if an outcome
     in `fail_on` occurred; else 0.

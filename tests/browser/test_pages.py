@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.conftest import AXE, Opener
 
-PAGES = ["rich", "hostile", "plain", "empty"]
+PAGES = ["rich", "hostile", "plain", "empty", "verify"]
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -8,18 +8,28 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
+from auditor.model.outcome import VerifyOutcome
 from auditor.reports.page.build import PageSource
 from auditor.reports.page.render import audit_page
+from auditor.verify.outcome import Verified
+from auditor.verify.page import Examples, verify_page
 from tests.reports.page.test_audit_page import HOSTILE
 from tests.support.samples.pages import rich_page
 from tests.support.samples.reports import denied, finding, judged, sample_summary, shown_of, tally_of, target
+from tests.verify.test_verify_page import summary as verification
 
 HOSTILE_PREFIX: Final = '"><script>alert(1)</script>{{ 7 * 7 }}/'
 
 
 def written_pages(folder: Path) -> dict[str, Path]:
     """Write a page of each kind into the folder, and return their paths by name."""
-    pages = {"rich": audit_page(rich_page()), "hostile": _hostile(), "empty": _empty(), "plain": _plain()}
+    pages = {
+        "rich": audit_page(rich_page()),
+        "hostile": _hostile(),
+        "empty": _empty(),
+        "plain": _plain(),
+        "verify": _verify(),
+    }
     found = {}
     for name, text in pages.items():
         found[name] = folder / f"{name}.html"
@@ -29,6 +39,13 @@ def written_pages(folder: Path) -> dict[str, Path]:
 
 def _empty() -> str:
     return audit_page(PageSource(summary=sample_summary()))
+
+
+def _verify() -> str:
+    examples = Examples()
+    for key in HOSTILE:
+        examples.add(Verified(key=key, outcome=VerifyOutcome.MISMATCH, version_id=key))
+    return verify_page(verification({"match": 900, "mismatch": len(HOSTILE), "not_due": 5, "unreadable": 2}), examples)
 
 
 def _plain() -> str:

@@ -348,5 +348,5 @@ def test_table_names_what_is_exposed_and_the_report(run: Run, stub: StubServer) 
     assert f"{'Exposed':16}open.txt" in lines
     assert f"{'Worst':16}high      O02  exposed  open.txt" in lines
     (report,) = (line[16:] for line in lines if line.startswith("Report "))
-    assert "Exposed objects" in Path(report).read_text()
+    assert "Strangers can get at <em>1 object</em>" in Path(report).read_text()
     assert "nothing is listed" not in err

@@ -8,10 +8,11 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
+from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
 from auditor.reports.highlights import Highlights
-from auditor.reports.page import checked, signs, words
+from auditor.reports.page import checked, from_rollups, signs, since, words
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, curve, spark
 from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, NumberCard, PageData, Places, Sign
@@ -31,9 +32,9 @@ _FEW: Final = 2
 class PageSource:
     """The files of a run of which its page is made. Each but the summary may be missing.
 
-    shown: some objects and findings of the run, for a run without roll-ups. groups: from the roll-ups; None if the run
-    has none. places: the map of the roll-ups. new: number of new objects by verdict. intended: number of objects by
-    verdict that an exception covers.
+    shown: some objects and findings of the run, for a run without roll-ups. groups, places, first: from the roll-ups;
+    groups is None if the run has none. new: number of new objects by verdict. intended: number of objects by verdict
+    that an exception covers. holes: the prefix that has most objects of each call and error code, undecided ones.
     """
 
     summary: Summary
@@ -41,15 +42,42 @@ class PageSource:
     bucket: BucketFile | None = None
     groups: Sequence[GroupFacts] | None = None
     places: Places | None = None
-    unnamed: str = ""
     first: tuple[FirstChange, ...] = ()
     since: str = ""
     changes: tuple[ChangeCard, ...] = ()
     unchanged: str = ""
+    causes: tuple[str, ...] = ()
     new: Mapping[str, int] | None = None
     nights: Sequence[Night] = ()
     exceptions: tuple[ExceptionRow, ...] = ()
     intended: Mapping[str, int] = field(default_factory=dict)
+    holes: Mapping[str, str] = field(default_factory=dict)
+
+
+def source_of(
+    summary: Summary, shown: Highlights, bucket: BucketFile | None = None, rollups: RollUps | None = None
+) -> PageSource:
+    """Return the source of a run's page. rollups: None for a run without them, of which `shown` has some lines."""
+    changes = summary.changes
+    made = PageSource(
+        summary=summary,
+        shown=shown,
+        bucket=bucket,
+        since=since.heading(changes),
+        changes=tuple(since.change_cards(changes)),
+        unchanged=since.unchanged(changes),
+        causes=since.causes(changes),
+        new=since.new_objects(changes),
+    )
+    if rollups is None:
+        return made
+    return replace(
+        made,
+        groups=from_rollups.groups_of(rollups),
+        places=from_rollups.places_in(rollups),
+        first=from_rollups.first_changes(rollups),
+        holes=from_rollups.undecided_places(rollups),
+    )
 
 
 def page_data(source: PageSource) -> PageData:
@@ -69,15 +97,15 @@ def page_data(source: PageSource) -> PageData:
         since=source.since,
         changes=source.changes,
         unchanged=source.unchanged,
+        causes=source.causes,
         curve=curve(source.nights, Verdict.EXPOSED),
         coverage=coverage_bar(summary, source.intended),
         places=source.places,
         openings=tuple(view for view in views if not view.rule),
         findings=findings,
         total=sum(summary.findings.values()),
-        unnamed=source.unnamed,
         ticks=ticks(findings),
-        holes=tuple(hole_rows(summary, source.shown)),
+        holes=tuple(hole_rows(summary, source.shown, source.holes)),
         exceptions=source.exceptions,
         rules=(rules := checked.rule_rows(summary, source.bucket)),
         rules_words=checked.in_words(rules),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -32,7 +32,7 @@ def coverage_bar(summary: Summary, intended: Mapping[str, int]) -> CoverageBar:
     return CoverageBar(
         listed=listed,
         parts=(*parts, Share(signs.PRIVATE, private)),
-        below=_laid(parts),
+        below=laid(parts),
         private=private,
         private_from=round(begin, 1),
         caption=_caption(listed, private, begin),
@@ -60,7 +60,7 @@ def _caption(listed: int, private: int, begin: float) -> str:
     return words if WIDTH - begin > len(words) * _LETTER + 24 else ""
 
 
-def _laid(parts: list[Share]) -> tuple[Share, ...]:
+def laid(parts: Sequence[Share]) -> tuple[Share, ...]:
     """Return the parts with their places in a bar of the whole width; each is wide enough to be seen."""
     total = sum(part.number for part in parts)
     if not total:

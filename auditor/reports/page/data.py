@@ -294,6 +294,8 @@ class PageData:
     changes: tuple[ChangeCard, ...]
     unchanged: str
     """The sentence in place of the changes, if there is nothing to compare with."""
+    causes: tuple[str, ...]
+    """Sentences on changes of the bucket or the configuration."""
     curve: Curve | None
     coverage: CoverageBar
     places: Places | None
@@ -302,8 +304,6 @@ class PageData:
     findings: tuple[GroupView, ...]
     total: int
     """Number of findings."""
-    unnamed: str
-    """A sentence on findings that no group has."""
     ticks: tuple[Tick, ...]
     holes: tuple[HoleRow, ...]
     exceptions: tuple[ExceptionRow, ...]
@@ -315,6 +315,25 @@ class PageData:
     footer: str
     copy: tuple[str, ...]
     """The lines that the button copies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyPage:
+    """The whole content of the page of one verification. parts: the outcomes, which add up to `total`. note: a sentence
+    on the examples of the groups; "" if they are of the whole run.
+    """
+
+    title: str
+    headline: Headline
+    cards: tuple[NumberCard, ...]
+    parts: tuple[Share, ...]
+    bar: tuple[Share, ...]
+    total: int
+    groups: tuple[GroupView, ...]
+    note: str
+    holes: tuple[str, ...]
+    numbers: tuple[NamedValue, ...]
+    footer: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

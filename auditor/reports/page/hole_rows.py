@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from auditor.model.object import Unread
@@ -17,10 +17,16 @@ _DENIED: Final = frozenset({"AccessDenied", "403", "Forbidden"})
 _NAMED: Final = 8
 
 
-def hole_rows(summary: Summary, shown: Highlights) -> Iterator[HoleRow]:
-    """Yield the facts of objects that could not be read, by call and error, then those of the bucket, by rule."""
+def hole_rows(summary: Summary, shown: Highlights, places: Mapping[str, str]) -> Iterator[HoleRow]:
+    """Yield the facts of objects that could not be read, by call and error, then those of the bucket, by rule.
+
+    places: a prefix that stands for the objects of each call and error code.
+    """
     for item in summary.unread:
-        first = next((one.key for one in shown.undecided if Unread(item.action, item.code) in one.unread), None)
+        reason = f"{item.action} {item.code}"
+        first = places.get(reason) or next(
+            (one.key for one in shown.undecided if Unread(item.action, item.code) in one.unread), None
+        )
         yield HoleRow(
             item.count, first, f"{item.action}: {item.code}", _rules(item.action), _advice(item.action, item.code)
         )

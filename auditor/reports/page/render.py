@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.coverage import in_words
-from auditor.reports.page.data import IndexData, PageData
+from auditor.reports.page.data import IndexData, PageData, VerifyPage
 from auditor.text import harmless, visible
 
 _LONGEST: Final = 256
@@ -33,6 +33,10 @@ def audit_page(source: PageSource) -> str:
 
 def print_page(page: PageData) -> str:
     return render("audit.html", page=page, coverage_words=in_words(page.coverage))
+
+
+def print_verification(page: VerifyPage) -> str:
+    return render("verify.html", page=page)
 
 
 def print_index(page: IndexData) -> str:

@@ -1,0 +1,85 @@
+"""Take a page's groups, map and first changes from the roll-ups of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from auditor.model.access import Verdict
+from auditor.model.rollup import Group, GroupKind, RollUps
+from auditor.reports.page import signs, words
+from auditor.reports.page.data import FirstChange, Places, SampleView
+from auditor.reports.page.group_facts import GroupFacts
+from auditor.reports.page.places import PlaceCount, places_of
+
+_WIDEST: Final = {Verdict.EXPOSED: 0, Verdict.UNKNOWN: 1, Verdict.SHARED: 2, Verdict.MASKED: 3}
+_WHAT_IF: Final = "auditor what-if RUN"
+
+
+def groups_of(rollups: RollUps) -> list[GroupFacts]:
+    """Return the groups of the lists: those of verdicts, the widest first, then those of findings as they come."""
+    verdicts = [group for group in rollups.groups if group.kind is GroupKind.VERDICT]
+    verdicts.sort(key=lambda group: (_WIDEST.get(group.verdict or Verdict.MASKED, 9), -group.count, group.id))
+    findings = [group for group in rollups.groups if group.kind is GroupKind.FINDING]
+    return [_facts(group) for group in (*verdicts, *findings)]
+
+
+def _facts(group: Group) -> GroupFacts:
+    samples = [sample for sample in group.samples if sample.key is not None]
+    whole = len(group.samples) == group.count
+    return GroupFacts(
+        id=group.id,
+        rule=group.rule,
+        verdict=group.verdict,
+        severity=group.severity,
+        who=words.audience(group.audience),
+        prefix=group.prefix,
+        count=group.count,
+        rest=group.rest,
+        bytes=group.bytes if group.prefix is not None else None,
+        new=group.new,
+        excepted=group.excepted,
+        since=group.since,
+        grantees=tuple(sorted({words.grantee(one.grantee) for one in group.samples if one.grantee})) if whole else (),
+        permissions=tuple(sorted({one.permission for one in group.samples if one.permission})),
+        fingerprint=group.samples[0].fingerprint if group.count == 1 and group.samples else None,
+        samples=tuple(SampleView(one.key or "", one.version_id) for one in samples),
+    )
+
+
+def places_in(rollups: RollUps) -> Places | None:
+    """Return the map of the objects that are not private; None if all of them are in the whole bucket's groups."""
+    counts = list(_place_counts(rollups))
+    return places_of(counts) if any(one.prefix for one in counts) else None
+
+
+def _place_counts(rollups: RollUps) -> Iterator[PlaceCount]:
+    for group in rollups.groups:
+        sign = signs.BY_VERDICT.get(group.verdict or "")
+        if group.kind is not GroupKind.VERDICT or sign is None:
+            continue
+        prefix, left = group.prefix or "", group.count - group.excepted
+        yield PlaceCount(prefix, sign, left, min(group.new or 0, left), group.id)
+        yield PlaceCount(prefix, signs.INTENDED, group.excepted, 0, group.id)
+
+
+def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
+    """Return the changes to make first, each with the number of objects that it closes beyond those before it."""
+    found, before = [], 0
+    for step in rollups.first:
+        losing = f"{', '.join(words.audience(one) for one in step.breaks[:3])} would lose access" if step.breaks else ""
+        how = f"{_WHAT_IF} {step.how}" if step.how else ""
+        found.append(
+            FirstChange(step.change, losing, max(step.closes - before, 0), f"of {step.of:,} open objects close", how)
+        )
+        before = step.closes
+    return tuple(found)
+
+
+def undecided_places(rollups: RollUps) -> dict[str, str]:
+    """Return the prefix of the largest group of undecided objects, by call and error code."""
+    found: dict[str, tuple[int, str]] = {}
+    for group in rollups.groups:
+        if group.kind is GroupKind.UNDECIDED and group.audience and group.count > found.get(group.audience, (0, ""))[0]:
+            found[group.audience] = (group.count, group.prefix or "")
+    return {reason: prefix for reason, (_, prefix) in found.items()}

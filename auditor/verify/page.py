@@ -1,0 +1,185 @@
+"""Make the page of a verification: the outcomes of all objects, and examples of those that need a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from auditor.model.outcome import VerifyOutcome
+from auditor.model.version import VERSION
+from auditor.reports.page import words
+from auditor.reports.page.coverage import laid
+from auditor.reports.page.data import (
+    Chip,
+    GroupView,
+    Headline,
+    NamedValue,
+    NumberCard,
+    SampleView,
+    Share,
+    Sign,
+    VerifyPage,
+)
+from auditor.text import counted, tallied, visible
+from auditor.verify.outcome import Verified
+from auditor.verify.summary import VerifySummary, meaning_of
+
+_NAMED: Final = (
+    VerifyOutcome.MISMATCH,
+    VerifyOutcome.MISSING,
+    VerifyOutcome.LOST,
+    VerifyOutcome.UNREADABLE,
+    VerifyOutcome.LEDGER_FAULT,
+    VerifyOutcome.CHANGED,
+)
+"""The outcomes of which the page names objects."""
+_MOST: Final = 20
+_BAD: Final = frozenset({VerifyOutcome.MISMATCH, VerifyOutcome.MISSING, VerifyOutcome.LOST})
+_COLOURS: Final = {
+    VerifyOutcome.MATCH: ("intended", "✓"),
+    VerifyOutcome.MISMATCH: ("exposed", "✱"),
+    VerifyOutcome.MISSING: ("exposed", "●"),
+    VerifyOutcome.LOST: ("exposed", "●"),
+    VerifyOutcome.UNREADABLE: ("unknown", "?"),
+    VerifyOutcome.LEDGER_FAULT: ("unknown", "?"),
+    VerifyOutcome.CHANGED: ("masked", "◐"),
+    VerifyOutcome.ACKNOWLEDGED: ("shared", "◆"),
+    VerifyOutcome.DELETED: ("vanished", "–"),
+    VerifyOutcome.RETIRED: ("vanished", "–"),
+}
+_FIX: Final = {
+    VerifyOutcome.MISMATCH: "Keep the object as it is: it is evidence. Restore a copy under another key, and compare.",
+    VerifyOutcome.MISSING: "Restore it, or say that it is not expected any more: `auditor digests retire`.",
+    VerifyOutcome.LOST: "Restore the earlier bytes from a copy; turn on versioning, which keeps them.",
+    VerifyOutcome.UNREADABLE: "Let the auditor read it (s3:GetObject, kms:Decrypt), and verify again.",
+    VerifyOutcome.LEDGER_FAULT: "Run `auditor ledger --check`, and restore the ledger from a copy.",
+    VerifyOutcome.CHANGED: "If nobody wrote it, look into its history: `auditor ledger s3://BUCKET/KEY`.",
+}
+
+
+class Examples:
+    """Keeps the first objects of each outcome that the page names."""
+
+    def __init__(self) -> None:
+        self._kept: dict[VerifyOutcome, list[SampleView]] = {outcome: [] for outcome in _NAMED}
+
+    def add(self, verified: Verified) -> None:
+        kept = self._kept.get(verified.outcome)
+        if kept is not None and len(kept) < _MOST:
+            kept.append(SampleView(verified.key, verified.version_id, verified.detail.get("code", "")))
+
+    def of(self, outcome: VerifyOutcome) -> tuple[SampleView, ...]:
+        return tuple(self._kept[outcome])
+
+
+def verify_page(summary: VerifySummary, examples: Examples, *, part: bool = False) -> str:
+    """Return the page as HTML. part: True if earlier invocations of a function did a part of the work: the examples
+    are of the last one alone.
+    """
+    from auditor.reports.page.render import print_verification  # an import that every start would pay for
+
+    return print_verification(page_content(summary, examples, part=part))
+
+
+def page_content(summary: VerifySummary, examples: Examples, *, part: bool = False) -> VerifyPage:
+    """Return the content of the page; the parameters are those of verify_page()."""
+    shares = [
+        Share(_sign(outcome), summary.outcomes[outcome]) for outcome in VerifyOutcome if summary.outcomes[outcome]
+    ]
+    return VerifyPage(
+        title=f"Verification of {visible(summary.target.uri)}",
+        headline=_headline(summary),
+        cards=tuple(_cards(summary)),
+        parts=tuple(shares),
+        bar=laid(shares),
+        total=summary.listed + summary.ledger_only,
+        groups=tuple(_group(summary, outcome, examples) for outcome in _NAMED if summary.outcomes[outcome]),
+        note="The examples are of the last invocation alone; the lines of all are in combined-*.jsonl.gz."
+        if part
+        else "",
+        holes=summary.holes,
+        numbers=tuple(_numbers(summary)),
+        footer=f"auditor {VERSION} · engine {summary.engine}",
+    )
+
+
+def _sign(outcome: VerifyOutcome) -> Sign:
+    name, mark = _COLOURS.get(outcome, ("private", "○"))
+    return Sign(name, outcome.value.replace("_", " "), mark, meaning_of(outcome))
+
+
+def _headline(summary: VerifySummary) -> Headline:
+    bad = sum(summary.outcomes[outcome] for outcome in _BAD)
+    moment = words.began(summary.run)
+    cut = "" if summary.complete else "Not complete. "
+    title, emphasis = (f"{cut}", "") if bad else (f"{cut}No object that was read is damaged, and none is missing", ".")
+    if bad:
+        emphasis, title = counted(bad, "object"), f"{cut}Damaged, missing or lost: "
+    elif not summary.read.objects:
+        title = f"{cut}No object was read"
+    chips = [Chip("✓ complete", "ok") if summary.complete else Chip("not complete", "warn")]
+    chips += [Chip("no hole", "ok")] if not summary.holes else [Chip(counted(len(summary.holes), "hole"), "warn")]
+    chips += [Chip(words.duration(summary.seconds)), Chip("run", code=summary.run)]
+    return Headline(
+        kicker="Verification of",
+        target=summary.target.uri,
+        when=words.long_date(moment) if moment else "",
+        title=(title, "." if bad or not summary.read.objects else emphasis),
+        emphasis=emphasis if bad else "",
+        bad=bool(bad or summary.holes),
+        bold=f"{counted(summary.read.objects, 'object')} of {words.size(summary.read.bytes)} were read again.",
+        lead=f"{counted(summary.listed, 'object')} listed, {summary.ledger_only:,} in the ledger alone.",
+        chips=tuple(chips),
+        notes=tuple(f"Hole: {hole}." for hole in summary.holes),
+    )
+
+
+def _cards(summary: VerifySummary) -> Iterable[NumberCard]:
+    for outcome in (VerifyOutcome.MATCH, VerifyOutcome.MISMATCH, VerifyOutcome.MISSING, VerifyOutcome.UNREADABLE):
+        yield NumberCard(_sign(outcome), summary.outcomes[outcome], "of what was compared")
+    not_due = summary.outcomes[VerifyOutcome.NOT_DUE]
+    yield NumberCard(_sign(VerifyOutcome.NOT_DUE), not_due, f"due: {summary.due}")
+
+
+def _group(summary: VerifySummary, outcome: VerifyOutcome, examples: Examples) -> GroupView:
+    count, samples, sign = summary.outcomes[outcome], examples.of(outcome), _sign(outcome)
+    left = count - len(samples)
+    return GroupView(
+        id=outcome.value,
+        kind=sign.label,
+        severity="",
+        verdict=sign.name,
+        sign=None,
+        before="",
+        subject=counted(count, "object"),
+        after="",
+        prefix=None,
+        count=count,
+        new=0,
+        new_words="",
+        excepted=0,
+        rule="",
+        rows=(),
+        why=sign.words,
+        fix=_FIX[outcome],
+        samples=samples,
+        more=f"{'and ' if samples else ''}{left:,} more in the run folder" if left else "",
+        command=f"zcat combined-*.gz | jq -c 'select(.outcome == \"{outcome.value}\") | .key'" if left else "",
+    )
+
+
+def _numbers(summary: VerifySummary) -> Iterable[NamedValue]:
+    yield NamedValue("Due", summary.due)
+    yield NamedValue("Read", f"{counted(summary.read.objects, 'object')}, {words.size(summary.read.bytes)}")
+    for item in summary.unreadable:
+        yield NamedValue(f"Unreadable: {item.code}", counted(item.count, "object"))
+    for name, left in summary.left_for_cost.items():
+        yield NamedValue(f"Left for cost: {name}", f"{counted(left.objects, 'object')}, {words.size(left.bytes)}")
+    if summary.accepted:
+        yield NamedValue("Accepted in the configuration", tallied(summary.accepted))
+    if summary.late.objects:
+        yield NamedValue("Read later than the schedule says", counted(summary.late.objects, "object"))
+    yield NamedValue("Recorded as new evidence", counted(summary.recorded, "object"))
+    if summary.unnoted:
+        yield NamedValue("Lines not noted in the ledger", f"{summary.unnoted:,}")
+    yield NamedValue("Delete markers", f"{summary.delete_markers:,}")
