@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import repeat
 from typing import Any, Final, TypeVar
 
+from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of
 from auditor.audit.report import page_of
 from auditor.audit.standing import StoredStandings
@@ -31,7 +32,6 @@ from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.rules.base import Rule
-from auditor.rules.exceptions import accepts_object, accepts_rule
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
@@ -78,6 +78,7 @@ class JudgeAgain:
         self._standings = StoredStandings(self._file.now)
         self._order = {rule.id: number for number, rule in enumerate(by.rules)}
         self._tally = Tally()
+        self._exceptions = RunExceptions(by.settings, run.bucket_name, self._file.now, self._tally)
         self._unstored: Counter[str] = Counter()
         """Number of objects by the ID of each rule that could not judge them, for lack of a stored value."""
         self._lacking: dict[str, RuleUndecided] = {}
@@ -97,6 +98,7 @@ class JudgeAgain:
         if parts and replace(self._file, read=read).at(parts[0][0]) is None:
             raise UsageError(f"{self._run.uri} was begun by an earlier version, without {BUCKET_FILE}: audit again")
         self._tally = self._begin_tally()
+        self._exceptions = RunExceptions(self._by.settings, self._target.bucket, self._file.now, self._tally)
         plans = self._plans(read)
         link = link_to(self._run.store, self._run.bucket_name, self._run.run_id)
         file = replace(
@@ -228,7 +230,8 @@ class JudgeAgain:
         findings = [*judge.bucket(), *gone]
         self._tally.trust(judge.trust.used)
         self._tally.add_findings(findings)
-        standings, nobody = self._standings.findings(findings, stored), repeat(None)
+        standings = self._exceptions.bucket(findings, self._standings.findings(findings, stored))
+        nobody = repeat(None)
         folder.write_findings(map(encode_finding, findings, nobody, standings))
         self.shown.add_findings(map(finding_line, findings, nobody, standings))
 
@@ -237,17 +240,13 @@ class JudgeAgain:
     ) -> None:
         evidence = line.evidence
         judgement = self._with_stored(judge.object(evidence), stored)
-        recorded = self._standings.object(judgement, line, stored)
         tally, ref, verdict, findings = self._tally, evidence.ref, judgement.verdict, judgement.findings
         if (noted := (judge, judge.trust.number_used)) != self._noted:
             self._noted = noted
             tally.trust(judge.trust.used)
         tally.add(judgement)
+        recorded = self._exceptions.object(self._standings.object(judgement, line, stored))
         undecided = undecided_line(judgement)
-        if undecided is not None:
-            unread = [(fact.action, fact.code) for fact in evidence.unread]
-            if accepts_object(self._by.settings.accept_undecided, ref.key, unread):
-                tally.accept()
         if findings or undecided is not None or verdict is Verdict.EXPOSED:
             self.shown.add(judgement, list(map(finding_line, findings, repeat(verdict), recorded.findings)), undecided)
         full = folder.write(
@@ -288,11 +287,12 @@ class JudgeAgain:
         return rule in self._file.selected and before.get(rule) == plain(self._by.settings.rules.get(rule))
 
     def _summary(self, folder: RunFolder, plan: Plan) -> Summary:
-        last, accept = self._run.summary, self._by.settings.accept_undecided
+        last = self._run.summary
         known = {item.rule: item for item in plan.undecided}
         for rule in sorted(self._lacking.keys() - known):
             known[rule] = self._lacking[rule]
         undecided = self._tally.rules_undecided(tuple(known.values()))
+        accepted, exceptions = self._exceptions.summed(undecided)
         complete = self._run.complete
         algorithms = last.hashing.algorithms if last and last.hashing else None
         try:
@@ -324,7 +324,8 @@ class JudgeAgain:
             seconds=time.monotonic() - self._started,
             resume=resume,
             trust_unused=Trust.of(self._by.settings.trusted).unused(self._tally.trusted),
-            accepted_rules=sum(accepts_rule(accept, item.rule, item.action, item.code) for item in undecided),
+            accepted_rules=accepted,
+            exceptions=exceptions,
         )
 
     def _words(self) -> Iterator[str]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from auditor.config import values
+from auditor.config.exceptions import ACCEPTED, EXCEPTIONS
 from auditor.config.file import load, read
 from auditor.config.settings import Layer, Settings, resolve
 from auditor.errors import OutputError, UsageError
+from auditor.model.exception import ExceptionEntry
 from auditor.model.json_text import plain
 from auditor.model.target import Target
 from auditor.rules import RULES
@@ -20,7 +22,7 @@ from auditor.runs.paths import began_at
 
 _SELECTING: Final = ("only", "ignore", "level")
 JUDGING: Final = ("only", "ignore", "level", "trusted", "keep_metadata")
-"""The settings that decide on verdicts and findings, besides the two tables of auditor.toml."""
+"""The settings that decide on verdicts and findings, besides the tables of auditor.toml."""
 
 
 def begun_file(
@@ -44,15 +46,17 @@ def configuration_of(settings: Settings) -> dict[str, Any]:
     for name in JUDGING:
         value = getattr(settings, name)
         found[name] = sorted(value) if isinstance(value, frozenset) else plain(value)
-    entries = [
-        {name: value for name, value in plain(entry).items() if value is not None}
-        for entry in settings.accept_undecided
-    ]
     return {
         **{name: value for name, value in found.items() if value is not None},
         "rules": plain(settings.rules),
-        "accept_undecided": entries,
+        EXCEPTIONS: [_entry(entry) for entry in settings.exceptions],
+        ACCEPTED: [_entry(entry) for entry in settings.accept_undecided],
     }
+
+
+def _entry(entry: ExceptionEntry) -> dict[str, Any]:
+    """Return an entry as auditor.toml has it."""
+    return {name: value for name, value in plain(entry).items() if value not in (None, "") and name != "hole"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,11 @@ def _own(file: BucketFile, place: str, known: Set[str]) -> tuple[Layer, dict[str
     options = document.get("rules")
     if isinstance(options, dict):
         document["rules"] = {name: value for name, value in options.items() if name in known}
+    entries = document.get(EXCEPTIONS)
+    if isinstance(entries, list):  # an entry for a rule that is gone covers nothing any more
+        document[EXCEPTIONS] = [
+            one for one in entries if not isinstance(one, dict) or one.get("rule", "") in {*known, ""}
+        ]
     try:
         layer, tables = read(document, "configuration")
         settings = resolve([layer], tables)

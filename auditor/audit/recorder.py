@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
+from auditor.audit.excepting import RunExceptions
 from auditor.audit.standing import Standings
 from auditor.config.settings import Settings
 from auditor.model.access import Verdict
+from auditor.model.exception import ExceptionUse
+from auditor.model.finding import RuleUndecided
 from auditor.model.json_text import plain
 from auditor.model.object import Evidence, ObjectRef
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
-from auditor.rules.exceptions import accepts_object
 from auditor.rules.judge import Judge
 from auditor.runs.folder import RunFolder
 from auditor.runs.tally import CALLS, Tally
@@ -42,6 +44,7 @@ class Recorder:
         self,
         judge: Judge,
         standings: Standings,
+        exceptions: RunExceptions,
         folder: RunFolder,
         tally: Tally,
         fixity: HashStatusFinder | None,
@@ -54,6 +57,7 @@ class Recorder:
         self.shown = Highlights()
         self._judge = judge
         self._standings = standings
+        self._exceptions = exceptions
         self._folder = folder
         self._fixity = fixity
         self._dispatcher = dispatcher
@@ -69,7 +73,7 @@ class Recorder:
         findings = self._judge.bucket()
         self.tally.add_findings(findings)
         self._note_trusted()
-        standings = self._standings.bucket(findings)
+        standings = self._exceptions.bucket(findings, self._standings.bucket(findings))
         nobody = repeat(None)
         self._folder.write_findings(map(encode_finding, findings, nobody, standings))
         self.shown.add_findings(map(finding_line, findings, nobody, standings))
@@ -93,6 +97,10 @@ class Recorder:
             elif self._write(item.evidence, next(following)):
                 await self._io(self._folder.flush)
 
+    def summed_exceptions(self, undecided: Sequence[RuleUndecided]) -> tuple[int, tuple[ExceptionUse, ...]]:
+        """Return the number of these undecided rules that are accepted, and all exceptions with their states."""
+        return self._exceptions.summed(undecided)
+
     def _write(self, evidence: Evidence, looked: HashStatus | None) -> bool:
         hashed = None
         if looked is not None:
@@ -100,15 +108,11 @@ class Recorder:
             evidence = replace(evidence, digests=looked.digests)
             self._count(evidence.ref, looked)
         judgement = self._judge.object(evidence)
-        recorded = self._standings.object(judgement)
         self.tally.add(judgement)
+        recorded = self._exceptions.object(self._standings.object(judgement))
         if self._judge.trust.number_used > self._trusted:
             self._note_trusted()
         undecided = undecided_line(judgement)
-        if undecided is not None:
-            unread = [(fact.action, fact.code) for fact in evidence.unread]
-            if accepts_object(self._settings.accept_undecided, evidence.ref.key, unread):
-                self.tally.accept()
         ref, verdict, findings = evidence.ref, judgement.verdict, judgement.findings
         if findings or undecided is not None or verdict is Verdict.EXPOSED:
             self.shown.add(judgement, list(map(finding_line, findings, repeat(verdict), recorded.findings)), undecided)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar, ask_bucket, check_budget, listed_by, load_run, permits_of
+from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import begun_file
 from auditor.audit.recorder import Recorder
 from auditor.audit.report import page_of
@@ -35,7 +36,6 @@ from auditor.progress import Snapshot
 from auditor.reports.highlights import Highlights
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.rules import RULES
-from auditor.rules.exceptions import accepts_rule
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
 from auditor.rules.selection import select
@@ -217,8 +217,9 @@ class Audit:
             dispatcher = self._dispatcher()
             fixity = self._fixity(engine, stack)
             standings = Standings(began_at(self.run_id))
+            exceptions = RunExceptions(settings, target.bucket, began_at(self.run_id), tally)
             recorder = Recorder(
-                judge, standings, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io
+                judge, standings, exceptions, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io
             )
             self.shown = recorder.shown
             if self._began is not None:
@@ -322,7 +323,7 @@ class Audit:
         settings = self._settings
         recorder.count_calls()
         undecided = recorder.tally.rules_undecided(plan.undecided)
-        accepted = sum(accepts_rule(settings.accept_undecided, item.rule, item.action, item.code) for item in undecided)
+        accepted, exceptions = recorder.summed_exceptions(undecided)
         result = summarize(
             run=self.run_id,
             out=folder.uri,
@@ -338,6 +339,7 @@ class Audit:
             seconds=time.monotonic() - self._started,
             resume=None if ended else self._resume(folder),
             accepted_rules=accepted,
+            exceptions=exceptions,
             trust_unused=Trust.of(settings.trusted).unused(recorder.tally.trusted),
         )
         if self._hands_on and self._outer_stop and not ended:

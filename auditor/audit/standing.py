@@ -62,4 +62,4 @@ class StoredStandings:
     def _of(self, line: FindingLine | ObjectLine | None) -> Standing:
         if line is None:
             return Standing(self._began, None)
-        return Standing(line.since or self._began, None, line.exception)
+        return Standing(line.since or self._began, None)  # the exceptions are applied anew

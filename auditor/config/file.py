@@ -1,13 +1,14 @@
-"""Read auditor.toml (settings, options of rules, accepted holes), and load the settings from all sources."""
+"""Read auditor.toml (settings, options of rules, exceptions), and load the settings from all sources."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+from auditor.config.exceptions import ACCEPTED, EXCEPTIONS, read_accepted, read_exceptions, renewal
 from auditor.config.settings import (
     SETTINGS,
     Layer,
@@ -20,10 +21,11 @@ from auditor.config.settings import (
 from auditor.errors import ConfigError, UsageError
 from auditor.rules import RULES
 from auditor.rules.base import Rule
-from auditor.rules.exceptions import Acceptance
+
+log = logging.getLogger(__name__)
 
 DEFAULT_FILE: Final = "auditor.toml"
-_ACCEPTANCE: Final = frozenset(field.name for field in fields(Acceptance))
+_TABLES: Final = ("rules", EXCEPTIONS, ACCEPTED)
 
 
 def load_settings(
@@ -49,7 +51,8 @@ def load_settings(
 
 
 def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
-    """Read auditor.toml: return its settings, and its tables `rules` and `accept_undecided`. Raises ConfigError.
+    """Read auditor.toml: return its settings, and its tables `rules`, `exceptions` and `accept_undecided`. Raises
+    ConfigError.
 
     path: path of the file; None for auditor.toml in the present directory, where it may be missing: both results are
     then empty.
@@ -68,18 +71,22 @@ def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
         raise ConfigError(f"{name} is not TOML: {error}") from error
     except OSError as error:
         raise ConfigError(f"{name} cannot be read ({error.strerror}): fix --config") from error
-    return read(document, name)
+    layer, tables = read(document, name)
+    if words := renewal(tables[ACCEPTED], name):
+        log.warning("%s", words)
+    return layer, tables
 
 
 def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]:
     """Return the settings and tables of a parsed auditor.toml. name: of the file, for messages. Raises ConfigError."""
-    known = SETTINGS.keys() | {"rules", "accept_undecided"}
+    known = SETTINGS.keys() | set(_TABLES)
     if unknown := sorted(document.keys() - known):
         refuse_removed(unknown[0], f"{name}: the key {unknown[0]}")
         raise ConfigError(f"{name}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(known))}")
     tables = {
         "rules": _rules(document.get("rules", {}), name),
-        "accept_undecided": _acceptances(document.get("accept_undecided", []), name),
+        EXCEPTIONS: read_exceptions(document.get(EXCEPTIONS, []), name),
+        ACCEPTED: read_accepted(document.get(ACCEPTED, []), name),
     }
     return Layer(
         {key: document[key] for key in document.keys() & SETTINGS.keys()}, lambda key: f"{name}: {key}"
@@ -114,23 +121,3 @@ def _check_options(rule_id: str, options: Any, rule: Rule, name: str) -> None:
         rule.validate(options)
     except ValueError as error:
         raise ConfigError(f"{here}: {error}") from error
-
-
-def _acceptances(entries: Any, name: str) -> tuple[Acceptance, ...]:
-    if not isinstance(entries, list):
-        raise ConfigError(f"{name}: accept_undecided is not an array of tables: write [[accept_undecided]]")
-    return tuple(_acceptance(entry, f"{name}: [[accept_undecided]]") for entry in entries)
-
-
-def _acceptance(entry: Any, here: str) -> Acceptance:
-    if not isinstance(entry, dict):
-        raise ConfigError(f"{here} is not a table")
-    if unknown := sorted(entry.keys() - _ACCEPTANCE):
-        raise ConfigError(f"{here}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(_ACCEPTANCE))}")
-    if not all(isinstance(value, str) and value for value in entry.values()):
-        raise ConfigError(f"{here}: every value is a text that is not empty")
-    if "reason" not in entry:
-        raise ConfigError(f"{here}: the reason is missing: say why the hole is accepted")
-    if len(entry) == 1:
-        raise ConfigError(f"{here}: name a prefix, a rule, an action or a code")
-    return Acceptance(**entry)

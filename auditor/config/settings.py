@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 from auditor.config import values
 from auditor.errors import UsageError
 from auditor.model.bucket import Semantics
+from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import Severity
 from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
-from auditor.rules.exceptions import Acceptance
 from auditor.s3.engines import DEFAULT_ENGINE
 
 T = TypeVar("T")
@@ -81,7 +81,8 @@ def _setting(
 class Settings:
     """The values of all settings, for one command or Lambda function. Durations are in seconds, sizes in bytes.
 
-    rules: the options of each rule, by its ID. accept_undecided: the accepted holes. Both come from auditor.toml only.
+    rules: the options of each rule, by its ID. exceptions, accept_undecided: what the bucket's owner accepts. These
+    three come from auditor.toml only.
     """
 
     engine: str = _setting(
@@ -222,11 +223,17 @@ class Settings:
         values.seconds, 10.0, "seconds for the first answer of S3 or STS, once, where none ever answered (10)"
     )
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    accept_undecided: tuple[Acceptance, ...] = ()
+    exceptions: tuple[ExceptionEntry, ...] = ()
+    accept_undecided: tuple[ExceptionEntry, ...] = ()
+
+    @property
+    def accepted(self) -> tuple[ExceptionEntry, ...]:
+        """The entries of both tables in their order, `exceptions` first."""
+        return (*self.exceptions, *self.accept_undecided)
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(Settings) if one.metadata}
-"""The declarations of all settings by name, except `rules` and `accept_undecided`, which are tables of auditor.toml."""
+"""The declarations of all settings by name, except the tables of auditor.toml (`rules`, `exceptions` and so on)."""
 
 _DUE: Final = ("max_age", "percent")
 
@@ -297,7 +304,7 @@ def _layers_for(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
 def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) -> Settings:
     """Make the settings from layers of raw values; the first layer that has a setting wins.
 
-    tables: `rules` and `accept_undecided` of auditor.toml, checked. Raises UsageError, which names the source.
+    tables: the tables of auditor.toml, checked. Raises UsageError, which names the source.
     """
     chosen: dict[str, Any] = dict(tables or {})
     for name, setting in SETTINGS.items():

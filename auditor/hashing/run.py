@@ -23,12 +23,13 @@ from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.outage import patient
 from auditor.hashing.status import AskHead, HashStatus, HashStatusFinder
 from auditor.ledger.base import Ledger
+from auditor.model.dates import now_in_utc
 from auditor.model.json_text import plain
 from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
 from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import Target
 from auditor.progress import Snapshot
-from auditor.rules.exceptions import accepts_object
+from auditor.rules.exceptions import accepts_object, holes_of
 from auditor.runs.tally import REASONS, Tally
 from auditor.s3.listing import Listed, listed_still, pages, within_limit
 from auditor.s3.object_reader import ObjectReader
@@ -95,6 +96,7 @@ class HashRun:
         self._tally = Tally()
         self._open: Counter[str] = Counter()
         self._accepted: Counter[str] = Counter()
+        self._holes = holes_of(settings.accepted, target.bucket, now_in_utc()[:10])
         self._vanished = 0
         self._started = time.monotonic()
 
@@ -187,9 +189,7 @@ class HashRun:
         code = status.code or "other"
         if code not in self._open and len(self._open) >= REASONS:
             code = "other"
-        accepted = code not in _WRONG and accepts_object(
-            self._settings.accept_undecided, ref.key, [("GetObject", code)]
-        )
+        accepted = code not in _WRONG and accepts_object(self._holes, ref.key, [("GetObject", code)])
         (self._accepted if accepted else self._open)[code] += 1
 
     def snapshot(self) -> Snapshot:

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from auditor.model.access import Verdict
 from auditor.model.changes import Changes
+from auditor.model.exception import ExceptionUse
 from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.json_text import JsonError, plain, typed
 from auditor.model.target import Target
@@ -45,6 +46,17 @@ class AcceptedHoles:
 
     undecided: int = 0
     rules: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptedCounts:
+    """The number of objects by verdict, of findings by severity, and of undecided objects that an exception of
+    auditor.toml covers. The summary's other counts include them.
+    """
+
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    findings: Mapping[str, int] = field(default_factory=dict)
+    undecided: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +144,9 @@ class Summary:
     accepted: AcceptedHoles = AcceptedHoles()
     changes: Changes = field(default_factory=Changes)
     """The changes since the last complete run of the target."""
+    excepted: ExceptedCounts = ExceptedCounts()
+    exceptions: tuple[ExceptionUse, ...] = ()
+    """The entries of auditor.toml that are for this bucket, with their states, in their order."""
     hashing: HashingSummary | None
     """Counts of the objects' digests; None if the run has no ledger."""
     calls: CallCounts

@@ -11,6 +11,7 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import NOT_OURS, BucketFacts, Semantics
+from auditor.model.exception import ExceptionUse
 from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import (
@@ -18,6 +19,7 @@ from auditor.model.summary import (
     Amount,
     CallCounts,
     Coverage,
+    ExceptedCounts,
     HashingSummary,
     Resume,
     Summary,
@@ -82,6 +84,7 @@ def summarize(
     seconds: float,
     resume: Resume | None = None,
     accepted_rules: int = 0,
+    exceptions: Sequence[ExceptionUse] = (),
     trust_unused: Sequence[str] = (),
 ) -> Summary:
     """Make the summary of a run from its present counts. What is counted later does not change the summary.
@@ -89,6 +92,7 @@ def summarize(
     out: URI of the run folder. engine: name of the engine. complete: True if the listing reached its end. tally: the
     counts. algorithms: the wanted digests' algorithms; None if there is no ledger. not_looked_at: the result of
     not_looked_at(). seconds: the run's duration. accepted_rules: how many of rules_undecided auditor.toml accepts.
+    exceptions: the entries of auditor.toml with their states.
     trust_unused: the entries of `trusted` that trusted nothing.
 
     Raises ValueError if the counts of the tally do not add up.
@@ -109,6 +113,12 @@ def summarize(
         rules_undecided=tuple(rules_undecided),
         unread=tuple(_unread(reason, number) for reason, number in _largest_first(tally.unread).items()),
         accepted=AcceptedHoles(tally.accepted, accepted_rules),
+        excepted=ExceptedCounts(
+            {verdict.value: tally.excepted_verdicts.get(verdict, 0) for verdict in Verdict},
+            {severity.value: tally.excepted_findings.get(severity, 0) for severity in Severity},
+            tally.accepted,
+        ),
+        exceptions=tuple(exceptions),
         hashing=None if algorithms is None else tally.hashing_summary(algorithms),
         calls=CallCounts(**tally.calls),
         not_looked_at=tuple(not_looked_at),
@@ -130,13 +140,19 @@ def exit_code(summary: Summary, fail_on: Severity | None) -> int:
     """Return the exit code of an audit: 4, 3 or 0.
 
     4: there is a hole (something that could not be read) that auditor.toml does not accept. 3: there is no such hole,
-    but a finding at or above the severity `fail_on`. 0: neither. fail_on: None if findings do not change the exit code.
+    but a finding at or above the severity `fail_on` that no exception covers. 0: neither. fail_on: None if findings do
+    not change the exit code.
     """
     if holes(summary):
         return 4
     if fail_on is None:
         return 0
-    return 3 if any(summary.findings[severity] for severity in Severity if severity.at_least(fail_on)) else 0
+    return 3 if any(counting(summary, severity) for severity in Severity if severity.at_least(fail_on)) else 0
+
+
+def counting(summary: Summary, severity: Severity) -> int:
+    """Return the number of findings of this severity that no exception covers."""
+    return summary.findings[severity] - summary.excepted.findings.get(severity, 0)
 
 
 def holes(summary: Summary) -> list[str]:
@@ -174,9 +190,11 @@ def _amount(amount: Amount) -> str:
 
 
 def alarming(summary: Summary) -> bool:
-    """True if an object is exposed or a finding is critical or high: a report must not show this run in green."""
-    found = summary.findings
-    return bool(summary.verdicts[Verdict.EXPOSED] or found[Severity.CRITICAL] or found[Severity.HIGH])
+    """True if an object is exposed or a finding is critical or high, and no exception covers it: a report must not show
+    this run in green.
+    """
+    exposed = summary.verdicts[Verdict.EXPOSED] - summary.excepted.verdicts.get(Verdict.EXPOSED, 0)
+    return bool(exposed or counting(summary, Severity.CRITICAL) or counting(summary, Severity.HIGH))
 
 
 def not_looked_at(

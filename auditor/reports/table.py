@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Final
 
 from auditor.model.access import Verdict
+from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import Severity
 from auditor.model.summary import HashingSummary, Summary
 from auditor.reports.highlights import Highlights
 from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes
 from auditor.reports.table_layout import TableLayout, labelled
-from auditor.text import visible
+from auditor.text import counted, visible
 
 COLUMNS: Final = 100
 """Largest width in columns, and the width if the output is not a terminal."""
@@ -50,6 +51,7 @@ def render(
         layout.counts("Calls", asdict(summary.calls)),
         _not_looked_at(summary, layout),
         layout.listed("Trusted in vain", summary.trust_unused),
+        _excepted(summary, layout),
         _foot(summary, fail_on, layout),
     )
     return "".join(f"{line}\n" for section in sections for line in section)
@@ -104,15 +106,36 @@ def _not_looked_at(summary: Summary, layout: TableLayout) -> Iterator[str]:
     yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
 
 
+def _excepted(summary: Summary, layout: TableLayout) -> Iterator[str]:
+    """Yield the numbers that exceptions cover, and each exception that has expired or covers nothing."""
+    counts = summary.excepted
+    words = [f"{number:,} {verdict}" for verdict, number in counts.verdicts.items() if number]
+    words += [f"{counted(number, f'{severity} finding')}" for severity, number in counts.findings.items() if number]
+    yield from layout.listed("By intent", [", ".join(words)] if words else [])
+    others = [one for one in summary.exceptions if one.state is not ExceptionState.ACTIVE]
+    yield from layout.listed("Exceptions", map(_exception, others[:_WORST]))
+    if len(others) > _WORST:
+        yield from layout.listed("", [f"and {len(others) - _WORST:,} more: summary.json, exceptions"])
+
+
+def _exception(one: ExceptionUse) -> str:
+    """Return an exception that covers nothing, and the reason, safe to print."""
+    covered = [one.rule or one.verdict or "hole", one.prefix or one.pattern]
+    what = visible(f"{one.id} ({' '.join(filter(None, covered))})")
+    if one.state is ExceptionState.EXPIRED:
+        return f"{what} expired on {one.until}: {one.matched:,} count again"
+    if one.state is ExceptionState.SHADOWED:
+        return f"{what} is shadowed: earlier ones cover all of it"
+    return f"{what} is unused: nothing matches it"
+
+
 def _foot(summary: Summary, fail_on: Severity | None, layout: TableLayout) -> Iterator[str]:
     if known := accepted(summary):
         yield from layout.listed("Accepted", ["; ".join(known)])
     missed = holes(summary)
     yield from layout.listed("Holes", ["; ".join(missed) or "none"])
     if any("undecided" in words for words in missed):
-        yield from layout.listed(
-            "", ["accept a known one: [[accept_undecided]] in auditor.toml, see docs/configuration.md"]
-        )
+        yield from layout.listed("", ["accept a known one: [[exceptions]] in auditor.toml, see docs/configuration.md"])
     # Paths are never cut, because people copy them.
     yield labelled("Report", visible(f"{summary.out}/report.html"))
     yield labelled("Run folder", visible(summary.out))

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import Outcome
 from auditor.model.summary import HASHING, Amount, HashingSummary
@@ -35,19 +36,40 @@ class Tally(Counters):
     Counts never fall, except by move() and go_back_to().
     """
 
-    LATER = frozenset({"audiences", "left_bytes", "left_objects", "routed", "trusted", "unanswered"})
+    LATER = frozenset(
+        {
+            "audiences",
+            "excepted_findings",
+            "excepted_verdicts",
+            "exceptions",
+            "left_bytes",
+            "left_objects",
+            "routed",
+            "shadowed",
+            "trusted",
+            "unanswered",
+        }
+    )
 
     accepted: int = 0
     audiences: dict[str, int] = field(default_factory=dict)
     """Number of objects by verdict and audience, with a space between the two."""
     calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CALLS, 0))
     coverage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COVERAGE, 0))
+    excepted_findings: dict[str, int] = field(default_factory=dict)
+    """Number of findings by severity that an exception covers."""
+    excepted_verdicts: dict[str, int] = field(default_factory=dict)
+    """Number of objects by verdict whose verdict an exception covers."""
+    exceptions: dict[str, int] = field(default_factory=dict)
+    """By the name of an exception, how often it covered something; for an expired one, how often it would have."""
     findings: dict[str, int] = field(default_factory=lambda: {severity.value: 0 for severity in Severity})
     hashing: dict[str, int] = field(default_factory=lambda: dict.fromkeys(HASHING, 0))
     left_bytes: dict[str, int] = field(default_factory=dict)
     left_objects: dict[str, int] = field(default_factory=dict)
     routed: dict[str, int] = field(default_factory=lambda: {"objects": 0, "bytes": 0})
     rules: dict[str, int] = field(default_factory=dict)
+    shadowed: dict[str, int] = field(default_factory=dict)
+    """By the name of an exception, how often it would have covered something that an earlier one covers."""
     trusted: dict[str, int] = field(default_factory=dict)
     """The entries of `trusted` that trusted something; the numbers mean nothing."""
     unanswered: dict[str, int] = field(default_factory=dict)
@@ -111,6 +133,24 @@ class Tally(Counters):
     def accept(self, number: int = 1) -> None:
         """Count undecided objects that auditor.toml accepts. They stay counted as undecided too."""
         self.accepted += number
+
+    def except_(self, excepted: Excepted, judgement: Judgement) -> None:
+        """Count what exceptions cover of one object, which was added before. It stays counted everywhere else."""
+        if excepted.verdict is not None and judgement.verdict is not None:
+            _count(self.excepted_verdicts, judgement.verdict)
+        if excepted.hole is not None:
+            self.accept()
+        self.except_findings(excepted, judgement.findings)
+
+    def except_findings(self, excepted: Excepted, findings: Sequence[Finding]) -> None:
+        """Count what exceptions cover of these findings, of an object or of the bucket, which were added before."""
+        for finding, name in zip(findings, excepted.findings, strict=False):
+            if name is not None:
+                _count(self.excepted_findings, finding.severity)
+        for name in (*excepted.used, *excepted.expired):
+            _count(self.exceptions, name)
+        for name in excepted.shadowed:
+            _count(self.shadowed, name)
 
     def hash(self, state: str, number: int = 1) -> None:
         """Count objects by the state of their digests, such as "known" or "pending".
@@ -178,6 +218,8 @@ class Tally(Counters):
             "listed = audited + vanished + undecided": coverage["listed"] == judged + coverage["vanished"],
             "verdicts = audited + undecided": sum(self.verdicts.values()) == judged,
             "findings by rule = findings by severity": sum(self.rules.values()) == sum(self.findings.values()),
+            "excepted <= findings": _is_within(self.excepted_findings, self.findings),
+            "excepted <= verdicts": _is_within(self.excepted_verdicts, self.verdicts),
             "accepted <= undecided": self.accepted <= coverage["undecided"],
             "hashing = audited + undecided": not hashing or sum(self.hashing.values()) == judged,
             "left for cost <= pending": sum(self.left_objects.values()) <= self.hashing["pending"],
@@ -186,6 +228,14 @@ class Tally(Counters):
         }
         if broken := [words for words, holds in sums.items() if not holds]:
             raise ValueError(f"the counts do not add up: {'; '.join(broken)}; {self.to_dict()}")
+
+
+def _count(counts: dict[str, int], name: str) -> None:
+    counts[name] = counts.get(name, 0) + 1
+
+
+def _is_within(part: dict[str, int], whole: dict[str, int]) -> bool:
+    return all(number <= whole.get(name, 0) for name, number in part.items())
 
 
 @lru_cache(1024)

@@ -29,8 +29,8 @@ from auditor.model.outcome import VerifyOutcome
 from auditor.model.summary import Resume
 from auditor.model.target import Target
 from auditor.progress import Snapshot
-from auditor.rules.exceptions import accepts_object, accepts_rule
-from auditor.runs.paths import new_run_id
+from auditor.rules.exceptions import accepts_object, accepts_rule, holes_of
+from auditor.runs.paths import new_run_id, parse_run_id
 from auditor.s3.calls import Caller
 from auditor.s3.listing import pages
 from auditor.s3.paced_reads import PacedReads
@@ -104,6 +104,8 @@ class Verification:
         self.verify_id = (hop and (hop.verify_id or hop.first_id)) or new_run_id(now, os.urandom(3))
         self._folder = VerifyFolder(resources.store, target.bucket, self.verify_id, hop.number if hop else 0)
         self._now = now
+        day = parse_run_id(self.verify_id).date().isoformat()
+        self._holes = holes_of(settings.accepted, target.bucket, day)
         self._due = due_of(settings.max_age, settings.percent, settings.every)
         self._at = VerifyCheckpoint(now, target.start_after, target.start_after)
         self._waiting: list[bytes] = []
@@ -264,7 +266,7 @@ class Verification:
 
     def _accepts(self, done: Done) -> bool:
         code = done.answer.verified.unread if done.answer is not None else None
-        return code is not None and accepts_object(self._settings.accept_undecided, done.key, [("GetObject", code)])
+        return code is not None and accepts_object(self._holes, done.key, [("GetObject", code)])
 
     def _report(self, verified: Verified) -> None:
         self._examples.add(verified)
@@ -284,7 +286,7 @@ class Verification:
             engine=self._settings.engine,
             due=self._due.words,
             tally=self._at.tally,
-            empty_accepted=accepts_rule(self._settings.accept_undecided, "", *NOTHING_COMPARED),
+            empty_accepted=accepts_rule(self._holes, "", *NOTHING_COMPARED),
             unnoted=self._notes.unnoted,
             seconds=time.monotonic() - self._started,
             resume=None if ended else Resume(self.verify_id, self._at.start_after, self._stop.reason),

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from auditor.audit.excepting import RunExceptions
 from auditor.audit.recorder import Recorder
 from auditor.audit.standing import Standings
 from auditor.config.settings import Settings
@@ -18,9 +20,9 @@ from auditor.errors import QueueError
 from auditor.hashing.queue.send import Dispatcher
 from auditor.hashing.status import HashStatus, HashStatusFinder
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
+from auditor.model.exception import ExceptionEntry
 from auditor.model.object import ALL_USERS, Acl, DigestSources, Evidence, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.rules import RULES
-from auditor.rules.exceptions import Acceptance
 from auditor.rules.judge import Judge
 from auditor.rules.plan import make_plan
 from auditor.rules.selection import select
@@ -32,6 +34,8 @@ from auditor.s3.gather import Gathered
 from auditor.s3.listing import Listed
 from tests.support.samples.bucket import OWNER, facts
 from tests.support.samples.reports import RUN, target
+
+accepting = partial(ExceptionEntry, hole=True)
 
 OWN = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),))
 HEAD = Head(etag="e", content_length=1, server_side_encryption="AES256")
@@ -87,6 +91,7 @@ class Bench:
         self.recorder = Recorder(
             Judge(make_plan(select(RULES, {}, (), ()), bucket), bucket),
             Standings(BEGAN),
+            RunExceptions(Settings(**settings), "bucket", BEGAN, self.tally),
             self.folder,
             self.tally,
             None if states is None else cast(HashStatusFinder, self),
@@ -178,7 +183,7 @@ async def test_objects_that_a_report_names(opened: Open) -> None:
         ' "Resource": "arn:aws:s3:::audited/open"}}'
     )
     open_bucket = facts(policy=everyone, public_access_block=Skipped("none"), ownership=BUCKET_OWNER_ENFORCED)
-    vault = Acceptance("the vault is closed", prefix="vault/", action="HeadObject", code="AccessDenied")
+    vault = accepting("the vault is closed", prefix="vault/", action="HeadObject", code="AccessDenied")
     bench = opened(bucket=open_bucket, accept_undecided=(vault,))
     bench.recorder.record_bucket()
     denied, disabled = Unread("HeadObject", "AccessDenied"), Skipped("ACLs are disabled")

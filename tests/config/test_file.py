@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from auditor.config.exceptions import read_exceptions
 from auditor.config.file import load
 from auditor.config.settings import resolve
 from auditor.errors import ConfigError
-from auditor.rules.exceptions import Acceptance, accepts_object, accepts_rule
+from auditor.model.exception import ExceptionEntry
+from auditor.model.object import ALL_USERS
+from auditor.rules.exceptions import accepts_object, accepts_rule
 
 GOOD = """
 engine = "boto3"
@@ -74,6 +79,89 @@ def test_a_mistake_is_one_sentence_that_names_it(tmp_path: Path, text: str, name
     assert caught.value.exit_code == 2
 
 
+EXCEPTION = {"rule": "O02", "owner": "web team", "reason": "a public website", "until": "2026-12-31"}
+
+
+def excepting(**changes: Any) -> dict[str, Any]:
+    """Return a whole entry of [[exceptions]] with some values changed; None leaves a key out."""
+    return {key: value for key, value in {**EXCEPTION, **changes}.items() if value is not None}
+
+
+def read_one(**changes: Any) -> ExceptionEntry:
+    (found,) = read_exceptions([excepting(**changes)], "auditor.toml", date(2026, 3, 1))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"owner": None}, "the owner is missing: name the person or team that answers for it"),
+        ({"reason": None}, "the reason is missing: say why it is accepted"),
+        ({"until": None}, "the until is missing: give the last day on which it holds, such as until = 2027-01-31"),
+        ({"until": "2027-04-06"}, "until is 2027-04-06, more than 400 days ahead: write 2027-04-05 or earlier"),
+        ({"until": "31.12.2026"}, "until is '31.12.2026': write a day, such as until = 2027-01-31"),
+        ({"until": "2026-02-30"}, "until is '2026-02-30': write a day, such as until = 2027-01-31"),
+        ({"until": 2026}, 'until is not a text that is not empty: write until = ".."'),
+        ({"reason": " "}, 'reason is not a text that is not empty: write reason = ".."'),
+        ({"reason": "r" * 2049}, "reason has more than 2,048 characters: shorten it"),
+        ({"rule": None}, "name either a rule or a verdict, or the action or code of a hole"),
+        ({"verdict": "exposed"}, "name either a rule or a verdict, or the action or code of a hole"),
+        ({"rule": "Z99"}, "there is no rule 'Z99': `auditor rules` lists them"),
+        ({"rule": "B04", "prefix": "site/"}, "rule B04 is on the bucket itself: remove the prefix"),
+        ({"rule": None, "verdict": "unknown"}, "verdict is 'unknown': use exposed, shared, masked"),
+        ({"rule": None, "verdict": "exposed", "grantee": "x"}, "grantee goes with a rule: name the audience"),
+        ({"rule": None, "verdict": "exposed", "code": "x"}, "verdict does not go with action or code"),
+        ({"code": "AccessDenied", "audience": "anyone"}, "audience does not go with action or code"),
+        ({"prefix": "a", "pattern": "a*"}, "prefix and pattern exclude each other"),
+        ({"audience": "everyone"}, "audience is 'everyone': write it as the report has it"),
+        ({"audience": "account"}, "audience is 'account': add its name, account NAME"),
+        ({"audience": "anyone at all"}, "audience is 'anyone at all': remove its name"),
+        ({"id": "a b"}, "id has other characters than letters"),
+        ({"bucket": "s3://site"}, "bucket is no name of a bucket: write it without s3:// and prefix"),
+        ({"severity": "high"}, "the key 'severity' is unknown: use action,"),
+    ],
+)
+def test_a_wrong_exception_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_one(**changes)
+    assert str(caught.value).startswith(f"auditor.toml: [[exceptions]]: {sentence}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("entries", [3, "x", {"rule": "O02"}, [3]])
+def test_exceptions_are_an_array_of_tables(entries: Any) -> None:
+    with pytest.raises(ConfigError, match="table"):
+        read_exceptions(entries, "auditor.toml")
+
+
+def test_two_exceptions_for_one_thing_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"2 has the id '[0-9a-f]{12}' of number 1"):
+        read_exceptions([excepting(), excepting(reason="again")], "auditor.toml", date(2026, 3, 1))
+
+
+def test_an_exception_is_read_from_toml(tmp_path: Path) -> None:
+    until = datetime.now(UTC).date() + timedelta(days=90)
+    lines = ["[[exceptions]]", "rule = 'O02'", "grantee = 'AllUsers'", f"until = {until}", "owner='o'", "reason='r'"]
+    layer, tables = load(write(tmp_path, "\n".join(lines)))
+    (entry,) = resolve([layer], tables).exceptions
+    assert (entry.until, entry.grantee, entry.hole) == (until.isoformat(), ALL_USERS, False)
+
+
+def test_an_exception_with_an_action_or_code_accepts_a_hole() -> None:
+    assert read_one(rule=None, prefix="vault/", code="AccessDenied").hole
+    assert read_one(rule="B01", action="GetBucketOwnershipControls").hole
+
+
+def test_an_old_entry_is_read_with_a_word_on_the_new_form(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    old = "[[accept_undecided]]\nprefix = 'vault/'\nreason = 'closed'\n"
+    _, tables = load(write(tmp_path, old))
+    assert tables["accept_undecided"] == (ExceptionEntry("closed", "vault/", hole=True),)
+    assert "1 of [[accept_undecided]] never ends: write [[exceptions]] with owner and until" in caplog.text
+    caplog.clear()
+    load(write(tmp_path, f"{old}owner = 'o'\nuntil = {datetime.now(UTC).date()}\n"))
+    assert not caplog.text
+
+
 def test_a_directory_is_no_settings_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load(str(tmp_path))
@@ -86,7 +174,7 @@ def test_bytes_that_are_not_text_are_not_toml(tmp_path: Path) -> None:
         load(str(path))
 
 
-VAULT = Acceptance(reason="r", prefix="vault/", code="AccessDenied")
+VAULT = ExceptionEntry(hole=True, reason="r", prefix="vault/", code="AccessDenied")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +192,7 @@ def test_an_object_is_accepted_only_with_all_it_lacks(key: str, unread: list[tup
 
 
 def test_an_accepted_prefix_says_nothing_of_rules_and_a_rule_nothing_of_objects() -> None:
-    rule = Acceptance(reason="r", rule="B02")
+    rule = ExceptionEntry(hole=True, reason="r", rule="B02")
     assert accepts_rule([rule], "B02", "GetPublicAccessBlock", "AccessDenied")
     assert not accepts_rule([rule], "B01", "GetPublicAccessBlock", "AccessDenied")
     assert not accepts_rule([VAULT], "B02", "GetPublicAccessBlock", "AccessDenied")

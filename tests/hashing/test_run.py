@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ from auditor.config.settings import Settings
 from auditor.hashing.run import BATCH, HashRun, HashRunSummary
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
+from auditor.model.exception import ExceptionEntry
 from auditor.model.target import Target
-from auditor.rules.exceptions import Acceptance
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import error
 from tests.support.servers.world import StubObject
 from tests.support.verification import Bench
+
+accepting = partial(ExceptionEntry, hole=True)
 
 
 @pytest.fixture
@@ -167,9 +170,9 @@ class TestNotHashed:
         assert summary.holes == ("4 objects not hashed (1 AccessDenied, 1 SSE-C, 1 archived, 1 left_for_cost)",)
         assert summary.exit_code == 4
         assert reasons(summary) == {"AccessDenied": 1, "SSE-C": 1, "archived": 1, "left_for_cost": 1}
-        accepting = [Acceptance("known", code=code) for code in ("archived", "SSE-C", "left_for_cost")]
-        accepting.append(Acceptance("theirs", prefix="den", action="GetObject"))
-        summary = await hash_all(stub, ledger, accept_undecided=tuple(accepting))
+        known = [accepting("known", code=code) for code in ("archived", "SSE-C", "left_for_cost")]
+        known.append(accepting("theirs", prefix="den", action="GetObject"))
+        summary = await hash_all(stub, ledger, accept_undecided=tuple(known))
         assert (summary.accepted, summary.holes, summary.exit_code) == (4, (), 0)
         assert reasons(summary) == {"AccessDenied": 1, "SSE-C": 1, "archived": 1, "left_for_cost": 1}
 
@@ -201,6 +204,6 @@ class TestNotHashed:
         self, stub: StubServer, ledger: Ledger
     ) -> None:
         stub.put(BUCKET, "key", b"data", checksums={"SHA256": "A" * 43 + "="}, checksum_type="FULL_OBJECT")
-        accept = (Acceptance("all", prefix="k"),)
+        accept = (accepting("all", prefix="k"),)
         summary = await hash_all(stub, ledger, algorithms=("sha256", "md5"), accept_undecided=accept)
         assert (reasons(summary), summary.accepted, summary.exit_code) == ({"ChecksumMismatch": 1}, 0, 4)

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
+from auditor.model.exception import Excepted, ExceptionEntry
 from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.summary import UnreadCount
 from auditor.reports.table import COLUMNS, LEAST, render
+from auditor.rules.exceptions import Exceptions
 from auditor.text import width
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import denied, finding, judged, sample_summary, shown_of, tally_of, target
@@ -53,6 +55,25 @@ def test_findings_holes_and_reasons() -> None:
     assert shown["Rules undecided"] == "B01: GetBucketAcl AccessDenied"
     assert shown["Holes"] == "1 object undecided; 1 rule undecided"
     assert shown["Exit"].startswith("4: ")
+
+
+def test_exceptions_and_what_they_cover() -> None:
+    tally = tally_of(judged("a", finding("a"), verdict=Verdict.EXPOSED))
+    tally.except_(Excepted("site", ("site",)), judged("a", finding("a"), verdict=Verdict.EXPOSED))
+    entries = [
+        ExceptionEntry("r", rule="O02", until="2026-01-01", id="old"),
+        ExceptionEntry("r", verdict=Verdict.EXPOSED, prefix="site/\x1b", id="site"),
+        ExceptionEntry("r", rule="O04", prefix="in\nvain", id="vain"),
+    ]
+    states = Exceptions(entries, "audited", "2026-01-02").states(
+        {"old": 7, "site": 1, "vain": 0}.__getitem__, lambda name: 0
+    )
+    made = sample_summary(tally, exceptions=states)
+    shown = rows(render(made))
+    assert shown["By intent"] == "1 exposed, 1 high finding"
+    assert shown["Exceptions"] == "old (O02) expired on 2026-01-01: 7 count again"
+    assert "vain (O04 in\\nvain) is unused: nothing matches it" in render(made)
+    assert shown["Exit"].startswith("0: ")
 
 
 def test_exit_follows_the_severity_that_fails() -> None:
@@ -133,9 +154,9 @@ def test_only_what_is_particular_to_this_run_is_said_of_what_was_not_looked_at()
 
 
 def test_holes_say_how_a_known_one_is_accepted() -> None:
-    assert "[[accept_undecided]] in auditor.toml" in render(sample_summary(tally_of(denied("a"))))
+    assert "[[exceptions]] in auditor.toml" in render(sample_summary(tally_of(denied("a"))))
     for whole in (sample_summary(tally_of(judged("a"))), sample_summary(complete=False)):
-        assert "accept_undecided" not in render(whole)
+        assert "[[exceptions]]" not in render(whole)
 
 
 @pytest.mark.parametrize(

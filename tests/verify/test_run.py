@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -12,8 +13,8 @@ import pytest
 from auditor.config.values import outcomes
 from auditor.errors import RunError, UsageError
 from auditor.ledger.base import Entry
+from auditor.model.exception import ExceptionEntry
 from auditor.model.target import Target
-from auditor.rules.exceptions import Acceptance
 from auditor.text import visible
 from auditor.verify.due import DAY
 from tests.support.odd_keys import ODD_KEYS
@@ -22,6 +23,8 @@ from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import SLOW_DOWN, TRUNCATED, Fault, error, on_keys
 from tests.support.servers.world import StubBucket, StubObject
 from tests.support.verification import LONG_AGO, Bench, days_ago, entry, expectation, now
+
+accepting = partial(ExceptionEntry, hole=True)
 
 SHA256_OF_DATA: Final = hashlib.sha256(b"data").hexdigest()
 
@@ -439,15 +442,15 @@ class TestHoles:
         for name, value in fields.items():
             setattr(odd, name, value)
         assert await self.hole(bench) == f"1 object due and not read (1 {code})"
-        for accepted in (Acceptance("known", code=code), Acceptance("known", prefix="od", action="GetObject")):
+        for accepted in (accepting("known", code=code), accepting("known", prefix="od", action="GetObject")):
             found = await bench.verify(accept_undecided=(accepted,))
             assert (found.code, found.summary["holes"], found.summary["accepted"]) == (0, [], {code: 1})
-        assert await self.hole(bench, accept_undecided=(Acceptance("other", prefix="sound"),))
+        assert await self.hole(bench, accept_undecided=(accepting("other", prefix="sound"),))
 
     async def test_all_objects_unread_and_all_accepted(self, bench: Bench) -> None:
         await bench.recorded(bench.put("deep", storage_class="DEEP_ARCHIVE"))
         assert await self.hole(bench) == "1 object due and not read (1 archived)"
-        accepted = (Acceptance("tapes", code="archived"),)
+        accepted = (accepting("tapes", code="archived"),)
         assert (await bench.verify(accept_undecided=accepted)).code == 0
         bench.put("new")
         assert "nothing was compared" in await self.hole(bench, accept_undecided=accepted)
@@ -460,9 +463,9 @@ class TestHoles:
         assert (found.outcomes, found.code) == ({"not_due": 2}, 0)
 
     async def test_owner_accepts_that_a_bucket_is_empty(self, bench: Bench) -> None:
-        accepted = Acceptance("it is a drop box", action="Verify", code="NothingCompared")
+        accepted = accepting("it is a drop box", action="Verify", code="NothingCompared")
         assert (await bench.verify(accept_undecided=(accepted,))).code == 0
-        assert await self.hole(bench, accept_undecided=(Acceptance("other", action="GetObject"),))
+        assert await self.hole(bench, accept_undecided=(accepting("other", action="GetObject"),))
 
     async def test_hole_outranks_findings_and_both_are_said(self, bench: Bench, bucket: StubBucket) -> None:
         await bench.recorded(bench.put("deep", storage_class="GLACIER"), bench.put("gone"))

@@ -1,0 +1,61 @@
+"""Apply the exceptions of auditor.toml in a run: count what they cover, and name them on its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from auditor.config.settings import Settings
+from auditor.model.exception import Excepted, ExceptionUse
+from auditor.model.finding import Finding, RuleUndecided
+from auditor.model.standing import Recorded, Standing
+from auditor.rules.exceptions import NOTHING, Exceptions
+from auditor.runs.tally import Tally
+
+
+class RunExceptions:
+    """The exceptions for one run, which counts them in a tally.
+
+    began: the time at which the run began, in ISO 8601 in UTC: an exception holds until the end of its last day.
+    """
+
+    def __init__(self, settings: Settings, bucket: str, began: str, tally: Tally) -> None:
+        self._exceptions = Exceptions(settings.accepted, bucket, began[:10])
+        self._tally = tally
+
+    def object(self, recorded: Recorded) -> Recorded:
+        """Count what covers an object that the tally has, and return its record with the names of the exceptions."""
+        excepted = self._exceptions.of_object(recorded.judgement)
+        if excepted is NOTHING:
+            return recorded
+        self._tally.except_(excepted, recorded.judgement)
+        standing = recorded.standing
+        if standing is not None and excepted.verdict is not None:
+            standing = replace(standing, exception=excepted.verdict)
+        return Recorded(recorded.judgement, standing, _named(recorded.findings, excepted))
+
+    def bucket(self, findings: Sequence[Finding], standings: tuple[Standing, ...]) -> tuple[Standing, ...]:
+        """Count what covers the findings on the bucket, and return their history with the names of the exceptions."""
+        excepted = self._exceptions.of_bucket(findings)
+        self._tally.except_findings(excepted, findings)
+        return _named(standings, excepted)
+
+    def summed(self, undecided: Sequence[RuleUndecided]) -> tuple[int, tuple[ExceptionUse, ...]]:
+        """Return the number of these undecided rules that are accepted, and all exceptions with their states."""
+        rules = self._exceptions.of_rules(undecided)
+        used, tally = [*rules.used, *rules.expired], self._tally
+        return len(rules.used), self._exceptions.states(
+            lambda name: tally.exceptions.get(name, 0) + used.count(name),
+            lambda name: tally.shadowed.get(name, 0) + rules.shadowed.count(name),
+        )
+
+
+def _named(standings: tuple[Standing, ...], excepted: Excepted) -> tuple[Standing, ...]:
+    return tuple(
+        [
+            standing if name is None else replace(standing, exception=name)
+            for standing, name in zip(standings, excepted.findings, strict=True)
+        ]
+        if excepted.findings
+        else standings
+    )
