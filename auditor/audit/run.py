@@ -103,7 +103,7 @@ class Audit:
         self._target = target
         self._ceiling, permits = permits_of(settings)
         self._rate = RateLimit(settings.max_rate)
-        self._caller = caller_of(target.bucket, settings, self._rate, permits)
+        self._caller = caller_of(target.bucket, settings, self._rate, permits, ceiling=places.ceiling)
         spare = (settings.streams or STREAMS) if settings.hash else 0  # for an object that several streams read
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         ledger = places.ledger is not None
@@ -150,6 +150,11 @@ class Audit:
                 return await self._audit(facts, plan, before)
         finally:
             self._thread.shutdown(wait=False)  # a store that does not answer would block for minutes
+
+    @property
+    def calls_left(self) -> int | None:
+        """The number of calls that --max-calls still allows; None if there is no limit."""
+        return self._caller.budget_left
 
     @property
     def saved(self) -> Resume | None:

@@ -1,22 +1,27 @@
-"""Run a command on each of its targets in turn: with signals, progress, failures, and one exit code for all."""
+"""Run a command on each of its targets, some side by side: with signals, progress, failures, and one exit code."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.cli.output import expect, first_word, heard, say
-from auditor.cli.progress import Show, make_progress, showing
+from auditor.cli.progress import Show, Together, make_progress, showing
 from auditor.cli.signals import GRACE, stop_on_signals
-from auditor.errors import RunError
+from auditor.errors import AuditorError, RunError
 from auditor.model.target import Target
 from auditor.text import visible
 
 R = TypeVar("R")
+
+FAILED = 1
+HOLE = 4
 
 
 async def each_target(
@@ -26,44 +31,105 @@ async def each_target(
     *,
     verb: str,
     kept: str,
+    at_once: int = 1,
+    failed: Callable[[Target, str, int], None] | None = None,
 ) -> int:
-    """Run a command's work for each target in turn, and return the worst exit code. A failed target does not stop the
-    others.
+    """Run a command's work for each target, and return one exit code. A failed target does not stop the others: among
+    several it is a hole (4), unless all failed.
 
     opening: opens the resources that the targets share. one: does the work for one target, with these resources, a Stop
     and a display of progress, and returns its exit code. verb: the work as a past participle ("audited"). kept: a
-    clause that tells the user what is kept if a second signal, or a silent server, ends the work.
+    clause that tells the user what is kept if a second signal, or a silent server, ends the work. at_once: largest
+    number of targets that are worked on side by side. failed: called with a target that failed or was given up, a
+    sentence, and the target's exit code.
     """
     others = f" and {len(targets) - 1:,} more" if targets[1:] else ""
     first_word(f"asking about {visible(targets[0].uri)}{others}")
     stop, progress = Stop(grace=GRACE), make_progress()
     stop_on_signals(stop)
-    codes = []
+    codes: dict[Target, int] = {}
+    together = Together(len(targets)) if min(at_once, len(targets)) > 1 else None
     async with opening as shared:
-        for target in targets:
-            if stop:
-                say(f"{visible(target.uri)} was not {verb}: {stop.reason}")
-                codes.append(4)
-                continue
-            expect(f"asking about {visible(target.uri)}")
-            try:
-                async with stop.all() as limit:
-                    codes.append(await one(target, shared, stop, partial(showing, progress)))
-                if limit.expired():
-                    raise asyncio.CancelledError
-            except RunError as error:
-                say(str(error))
-                codes.append(error.exit_code)
-            except asyncio.CancelledError:
-                say(f"{visible(target.uri)}: given up; {kept}")
-                codes.append(4)
-            finally:
-                heard()
-                progress.close()
-    return worst(codes)
+        show = together.show if together else partial(showing, progress)
+        work = _Work(one, shared, stop, show, verb, kept, alone=len(targets) == 1, failed=failed)
+        waiting = iter(targets)
+        try:
+            async with task_group() as group:
+                if together:
+                    ticker = group.create_task(_tick(showing(progress, together.snapshot, ends=False)))
+                workers = [group.create_task(_each(waiting, work, codes)) for _ in range(min(at_once, len(targets)))]
+                await asyncio.wait(workers)
+                if together:
+                    ticker.cancel()
+        except asyncio.CancelledError:
+            pass  # a second signal: each target was given up, with a sentence
+        finally:
+            progress.close()
+    return combined(codes.values())
 
 
-def worst(codes: Iterable[int]) -> int:
-    """Return the worst of these exit codes: 1 (failed), then 4 (not all could be read), then 3 (findings), then 0."""
+async def _tick(display: AbstractAsyncContextManager[None]) -> None:
+    async with display:
+        await asyncio.Event().wait()
+
+
+async def _each(waiting: Iterator[Target], work: _Work[R], codes: dict[Target, int]) -> None:
+    for target in waiting:
+        try:
+            codes[target] = await work.do(target)
+        except Exception as error:  # a bug, or stdout is gone: the other targets end in order
+            work.stop.set(f"{type(error).__name__} at {visible(target.uri)}")
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Work(Generic[R]):
+    """The work for one target after another. alone: True if there is one target only."""
+
+    one: Callable[[Target, R, Stop, Show], Awaitable[int]]
+    shared: R
+    stop: Stop
+    show: Show
+    verb: str
+    kept: str
+    alone: bool
+    failed: Callable[[Target, str, int], None] | None
+
+    async def do(self, target: Target) -> int:
+        """Do the work for the target, and return its exit code. Other errors than those of a bug raise nothing."""
+        name = visible(target.uri)
+        if self.stop:
+            return self._fail(target, f"{name} was not {self.verb}: {self.stop.reason}", HOLE)
+        expect(f"asking about {name}")
+        try:
+            async with self.stop.all() as limit:
+                code = await self.one(target, self.shared, self.stop, self.show)
+            if not limit.expired():
+                return code
+        except RunError as error:
+            return self._fail(target, str(error), error.exit_code)
+        except AuditorError as error:
+            if self.alone:
+                raise
+            return self._fail(target, f"{name}: {error}", FAILED)
+        except asyncio.CancelledError:
+            pass
+        finally:
+            heard()
+        return self._fail(target, f"{name}: given up; {self.kept}", HOLE)
+
+    def _fail(self, target: Target, sentence: str, code: int) -> int:
+        say(sentence)
+        if self.failed is not None:
+            self.failed(target, sentence, code)
+        return code
+
+
+def combined(codes: Iterable[int]) -> int:
+    """Return one exit code for the codes of several targets: 1 if all failed, 4 if one failed or could not be read, 3
+    for findings, or 0.
+    """
     found = set(codes)
-    return next(code for code in (1, 4, 3, 0) if code in found)
+    if found == {FAILED}:
+        return FAILED
+    return next(code for code in (HOLE, 3, 0) if code in found or (code == HOLE and FAILED in found))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, Protocol, TextIO
 
 from auditor.cli.output import heard
 from auditor.progress import Snapshot, reporting
+from auditor.text import counted
 
 SECONDS_BETWEEN_LINES: Final = 60.0
 
@@ -70,6 +72,37 @@ class Bar:
         if self._task is not None:
             self._bar.remove_task(self._task)
             self._task = None
+
+
+class Together:
+    """Sums up the progress of targets that are worked on side by side. number: of all targets."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._running: list[Count] = []
+        self._ended = self._objects = 0
+        self._started = time.monotonic()
+
+    @asynccontextmanager
+    async def show(self, count: Count) -> AsyncIterator[None]:
+        """Count the work in the `with` block as running. count: makes a snapshot of it."""
+        self._running.append(count)
+        try:
+            yield
+        finally:
+            self._running.remove(count)
+            self._objects += count().objects
+            self._ended += 1
+
+    def snapshot(self) -> Snapshot:
+        running = [count() for count in self._running]
+        return Snapshot(
+            what=counted(self._number, "target"),
+            objects=self._objects + sum(one.objects for one in running),
+            seconds=time.monotonic() - self._started,
+            detail=f"{self._ended:,} ended, {len(running):,} running",
+            heard=bool(self._ended) or any(one.heard for one in running),
+        )
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:

@@ -35,7 +35,8 @@ class Resources:
     """The resources that all runs of one command, or of one Lambda event, share.
 
     store: of run folders. manifests: the store of the manifests for S3 Batch Operations; None: they go into `store`.
-    engines: a function that opens, or lends, an engine for a bucket.
+    engines: a function that opens, or lends, an engine for a bucket. ceiling: the limit of calls per second of all runs
+    together, where they go side by side.
     """
 
     store: Store
@@ -43,6 +44,7 @@ class Resources:
     ledger: Ledger | None = None
     queue: Queue | None = None
     engines: OpenEngine[EngineChoice] = open_engine
+    ceiling: RateLimit | None = None
 
 
 @asynccontextmanager
@@ -161,15 +163,22 @@ def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connecti
 
 
 def caller_of(
-    bucket: str, settings: Settings, rate: RateLimit, permits: ConcurrencyLimit, *, answered: bool = False
+    bucket: str,
+    settings: Settings,
+    rate: RateLimit,
+    permits: ConcurrencyLimit,
+    *,
+    answered: bool = False,
+    ceiling: RateLimit | None = None,
 ) -> Caller:
     """Make a Caller for the bucket, which retries calls and limits their total number as the settings say. rate: the
     limit of calls per second. permits: the limit of calls at once. answered: True if the server has answered before.
+    ceiling: the limit of calls per second that several runs share.
     """
     retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
     if answered:
         retry = replace(retry, first_seconds=retry.seconds)
-    return Caller(bucket, rate=rate, permits=permits, retry=retry, max_calls=settings.max_calls)
+    return Caller(bucket, rate=rate, permits=permits, retry=retry, max_calls=settings.max_calls, ceiling=ceiling)
 
 
 @dataclass(frozen=True, slots=True)

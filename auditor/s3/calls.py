@@ -56,6 +56,8 @@ class Caller:
     It retries throttled calls, lost connections and server errors, after doubling, random pauses. It raises RunError if
     every further call would fail the same way, for example with expired credentials, and CallFailed for any other
     failure.
+
+    ceiling: a limit of calls per second that several runs share, and that S3's refusals do not change.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Caller:
         permits: ConcurrencyLimit,
         retry: RetryPolicy | None = None,
         max_calls: int | None = None,
+        ceiling: RateLimit | None = None,
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
         dice: random.Random | None = None,
@@ -80,6 +83,7 @@ class Caller:
         self._rate = rate
         self._retry = retry or RetryPolicy()
         self._max_calls = max_calls
+        self._ceiling = ceiling
         self._sent = 0
         self._reached: set[str] = set()
         self.clock = clock
@@ -119,6 +123,8 @@ class Caller:
             self._spend(kind, action, beyond_budget)
             if self._rate.limited:
                 await self._rate.take()
+            if self._ceiling is not None:
+                await self._ceiling.take()
             self.counts[kind] += 1
             sent = self.clock()
             try:

@@ -64,7 +64,7 @@ def test_bucket_that_fails_does_not_keep_the_others_from_being_hashed(stub: Stub
     stub.put(BUCKET, "key", b"data")
     with hash_as_child(stub, tmp_path, "s3://no-such-bucket", f"s3://{BUCKET}") as child:
         out, err = child.communicate(timeout=30)
-    assert child.returncode == 1
+    assert child.returncode == 4
     assert "no-such-bucket" in err
     assert json.loads(out)["hashing"]["hashed_now"] == 1
 

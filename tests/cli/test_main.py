@@ -156,14 +156,54 @@ def test_several_targets_print_a_document_a_line_and_the_worst_code_wins(
         *("audit", "s3://audited/clean/", "s3://missing-bucket", "s3://audited/denied/", "--format", "json"),
         *("--endpoint-url", stub.url, "--ignore", "B01,B02"),
     )
-    summaries = [json.loads(line) for line in out.splitlines()]
-    assert [summary["target"]["prefix"] for summary in summaries] == ["clean/", "denied/"]
-    assert "missing-bucket" in err
-    assert code == 1
+    lines = {
+        line["target"]["bucket"] + "/" + line["target"]["prefix"]: line for line in map(json.loads, out.splitlines())
+    }
+    assert lines.keys() == {"audited/clean/", "missing-bucket/", "audited/denied/"}
+    missing = lines["missing-bucket/"]
+    assert (missing["complete"], missing["exit_code"], missing["failed"] in err) == (False, 1, True)
+    assert [lines[f"audited/{name}/"]["coverage"]["listed"] for name in ("clean", "denied")] == [1, 1]
+    assert code == 4
     code, _, _ = run("audit", "s3://audited/denied/", "--endpoint-url", stub.url, "--ignore", "B01,B02")
     assert code == 4
     code, _, _ = run("audit", "s3://audited/clean/", "--endpoint-url", stub.url, "--ignore", "B01,B02")
     assert code == 0
+
+
+def test_one_target_that_failed_is_a_line_too_and_exit_code_1(run: Run, stub: StubServer) -> None:
+    code, out, err = run("audit", "s3://missing-bucket", "--format", "json", "--endpoint-url", stub.url)
+    line = json.loads(out)
+    assert (code, line["target"]["bucket"], line["exit_code"], line["failed"] in err) == (1, "missing-bucket", 1, True)
+
+
+def test_sixty_small_buckets_are_one_table_of_one_line_each(run: Run, stub: StubServer) -> None:
+    names = [f"small-{number:02}" for number in range(60)]
+    for name in names:
+        stub.world.buckets[name] = StubBucket(name=name)
+        stub.put(name, "key", b"x")
+    stub.put("small-07", "public", b"x", acl="public-read")
+    stub.put("small-30", "denied", b"x", deny={"acl"})
+    targets = [f"s3://{name}" for name in names]
+    code, out, err = run("audit", *targets, "--endpoint-url", stub.url, "--ignore", "B01,B02")
+    head, *rows, sums, reports = out.splitlines()
+    assert (code, len(rows), head.split()) == (4, 60, ["objects", "exposed", "undecided", "target"]), err
+    assert [row.split()[-1] for row in rows] == targets
+    assert [row.split()[0] for row in rows if not row.startswith("passed")] == ["FINDINGS", "HOLE"]
+    assert sums == "60 targets: 58 passed, 1 FINDINGS, 1 HOLE; 62 objects, 1 exposed, 1 undecided"
+    assert reports.startswith("reports: ")
+
+
+def test_several_targets_share_the_number_of_calls(run: Run, stub: StubServer, bucket: StubBucket) -> None:
+    for prefix in "abc":
+        stub.put("audited", f"{prefix}/key", b"x")
+    base = ["audit", *(f"s3://audited/{prefix}/" for prefix in "abc"), "--format", "json", "--endpoint-url", stub.url]
+    before = len(stub.calls)
+    code, out, _ = run(*base, "--max-calls", "20")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert code == 4
+    assert len(stub.calls) - before <= 20
+    assert [line["target"]["prefix"] for line in lines] == ["a/", "b/", "c/"]
+    assert (lines[0]["complete"], lines[2]["complete"]) == (True, False)
 
 
 def test_findings_raise_three_and_a_hole_outranks_them(run: Run, stub: StubServer, bucket: StubBucket) -> None:

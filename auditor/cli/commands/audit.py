@@ -6,19 +6,24 @@ import argparse
 import asyncio
 import shutil
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
 from auditor.cli import signals
+from auditor.cli.closing_table import TargetResult, closing_table
 from auditor.cli.each_target import each_target
 from auditor.cli.options import settings_of, targets_of
 from auditor.cli.output import print_json, say
 from auditor.cli.progress import Show
 from auditor.cli.resume_hint import resume_command
-from auditor.config.resources import Resources, open_resources
+from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
-from auditor.errors import RunComplete, UsageError
+from auditor.errors import RunComplete, RunStopped, UsageError
+from auditor.model.json_text import plain
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import table
@@ -27,7 +32,13 @@ from auditor.reports.summary import exit_code
 from auditor.rules import RULES
 from auditor.rules.selection import select
 from auditor.runs.reading import RunReader
+from auditor.s3.rate import RateLimit
 from auditor.text import visible
+
+AT_ONCE: Final = 8
+"""Largest number of targets that are audited side by side. With --max-calls it is one after the other, because calls in
+flight of one target could use up those of another.
+"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -36,30 +47,81 @@ def run(options: argparse.Namespace) -> int:
     select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None)
     if options.resume and len(targets) > 1:
         raise UsageError("--resume goes on with one run: give its one target")
-    one = partial(_audit_one, settings, options)
-    opening = open_resources(settings, targets)
-    return signals.run(each_target(targets, opening, one, verb="audited", kept="what was written is in place"))
+    audits = _Audits(settings, options, targets)
+    code = signals.run(
+        each_target(
+            targets,
+            open_resources(settings, targets),
+            audits.one,
+            verb="audited",
+            kept="what was written is in place",
+            at_once=1 if settings.max_calls is not None else AT_ONCE,
+            failed=audits.failed,
+        )
+    )
+    audits.close()
+    return code
 
 
-async def _audit_one(
-    settings: Settings, options: argparse.Namespace, target: Target, resources: Resources, stop: Stop, show: Show
-) -> int:
-    """Audit one target, print the result, and return the exit code."""
-    audit = Audit(target, settings, resources, stop, began=partial(_announce, target), run_id=options.resume)
-    try:
-        async with show(audit.snapshot):
-            summary = await audit.run()
-    except RunComplete:
-        summary, shown = await asyncio.to_thread(_read_back, target, resources, options.resume)
-        say(f"{visible(target.uri)}: run {options.resume} is complete, this is its summary")
-    else:
-        shown = audit.shown
-    if options.format == "json":
-        print_json(summary.to_dict())
-    else:
-        _print_table(summary, settings, shown)
-    _remark(summary, target, options)
-    return exit_code(summary, settings.fail_on)
+class _Audits:
+    """The audits of a command. Several targets share the limits of calls per second and of calls (--max-calls)."""
+
+    def __init__(self, settings: Settings, options: argparse.Namespace, targets: Sequence[Target]) -> None:
+        self._settings = settings
+        self._options = options
+        self._targets = targets
+        self._several = len(targets) > 1
+        self._calls_left = settings.max_calls
+        self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
+        self._results: dict[Target, TargetResult] = {}
+
+    async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
+        """Audit one target, print the result, and return the exit code."""
+        if not self._several:
+            return await self._audit(target, resources, stop, show)
+        if self._calls_left == 0:
+            raise RunStopped(f"{visible(target.uri)} was not audited: --max-calls is used up")
+        async with open_stores(self._settings, [target]) as own:  # a run's thread writes to a store of its own
+            mine = replace(resources, store=own.store, manifests=own.manifests, ceiling=self._ceiling)
+            return await self._audit(target, mine, stop, show)
+
+    async def _audit(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
+        settings, options = replace(self._settings, max_calls=self._calls_left), self._options
+        announce = partial(_announce, target)
+        audit = Audit(target, settings, resources, stop, began=announce, run_id=options.resume)
+        try:
+            async with show(audit.snapshot):
+                summary = await audit.run()
+        except RunComplete:
+            summary, shown = await asyncio.to_thread(_read_back, target, resources, options.resume)
+            say(f"{visible(target.uri)}: run {options.resume} is complete, this is its summary")
+        else:
+            shown = audit.shown
+        finally:
+            self._calls_left = audit.calls_left
+        code = exit_code(summary, settings.fail_on)
+        self._results[target] = TargetResult(target, summary, code)
+        if options.format == "json":
+            print_json(summary.to_dict())
+        elif not self._several:
+            _print_table(summary, settings, shown)
+        _remark(summary, target, options)
+        return code
+
+    def failed(self, target: Target, sentence: str, code: int) -> None:
+        """Note that a target has no summary, and print its line of JSON."""
+        self._results[target] = TargetResult(target, None, code)
+        if self._options.format == "json":
+            print_json({"target": plain(target), "complete": False, "failed": sentence, "exit_code": code})
+
+    def close(self) -> None:
+        """Print the closing table of several targets."""
+        if self._several and self._options.format == "table":
+            results = [self._results[target] for target in self._targets if target in self._results]
+            sys.stdout.write(closing_table(results, _columns()))
+            out = self._settings.out.rstrip("/")
+            sys.stdout.write(f"reports: {visible(out)}/bucket=BUCKET/run=RUN/report.html\n")
+            sys.stdout.flush()
 
 
 def _read_back(target: Target, resources: Resources, run_id: str) -> tuple[Summary, Highlights]:
@@ -75,9 +137,12 @@ def _read_back(target: Target, resources: Resources, run_id: str) -> tuple[Summa
 
 
 def _print_table(summary: Summary, settings: Settings, shown: Highlights) -> None:
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
-    sys.stdout.write(table.render(summary, settings.fail_on, shown, columns))
+    sys.stdout.write(table.render(summary, settings.fail_on, shown, _columns()))
     sys.stdout.flush()
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
 
 
 def _remark(summary: Summary, target: Target, options: argparse.Namespace) -> None:
