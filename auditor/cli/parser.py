@@ -7,7 +7,14 @@ from __future__ import annotations
 import argparse
 
 from auditor.cli.flags import Add, Group, command, config_flag, connection_flags, format_flag, settings_flags
-from auditor.cli.run_parser import check_command, explain_command, judge_command, report_command, what_if_command
+from auditor.cli.run_parser import (
+    accept_command,
+    check_command,
+    explain_command,
+    judge_command,
+    report_command,
+    what_if_command,
+)
 from auditor.model.version import VERSION
 
 
@@ -32,6 +39,7 @@ def make_parser() -> argparse.ArgumentParser:
     what_if_command(commands.add_parser)
     judge_command(commands.add_parser)
     check_command(commands.add_parser)
+    accept_command(commands.add_parser)
     report_command(commands.add_parser)
     _rules(commands.add_parser)
     _audit(commands.add_parser, "policy", "print the least IAM policy for such an audit")

@@ -71,6 +71,19 @@ def judge_command(add: Add) -> None:
     format_flag(parser)
 
 
+def accept_command(add: Add) -> None:
+    parser = command(add, "accept", "print an entry of [[exceptions]], for auditor.toml, that covers a finding")
+    parser.add_argument("fingerprint", metavar="FINGERPRINT", help="the finding's fingerprint: 32 hex digits")
+    parser.add_argument(
+        "--run", dest="run_folder", metavar="RUN", required=True, help="the run folder that has it: its path or URI"
+    )
+    parser.add_argument("--owner", metavar="TEXT", default="", help="the person or team that answers for it")
+    parser.add_argument("--reason", metavar="TEXT", default="", help="why it is accepted")
+    parser.add_argument("--until", metavar="DAY", help="the last day on which it holds: YYYY-MM-DD (in 90 days)")
+    _store(parser)
+    config_flag(parser)
+
+
 def check_command(add: Add) -> None:
     parser = command(add, "check", "prove that no part of a run was altered, cut, left out or added")
     _run_folder(parser)
