@@ -14,6 +14,7 @@ from auditor.cli.run_parser import (
     judge_command,
     report_command,
     what_if_command,
+    who_command,
 )
 from auditor.model.version import VERSION
 
@@ -40,6 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     judge_command(commands.add_parser)
     check_command(commands.add_parser)
     accept_command(commands.add_parser)
+    who_command(commands.add_parser)
     report_command(commands.add_parser)
     _rules(commands.add_parser)
     _audit(commands.add_parser, "policy", "print the least IAM policy for such an audit")

@@ -84,6 +84,14 @@ def accept_command(add: Add) -> None:
     config_flag(parser)
 
 
+def who_command(add: Add) -> None:
+    parser = command(add, "who", "name an account or another party, and count its access in a run")
+    parser.add_argument("id", metavar="ID", help="a canonical ID, an account, an ARN, a network, as a report names it")
+    parser.add_argument("--run", dest="run_folder", metavar="RUN", help="count its access in this run: its path or URI")
+    _store(parser)
+    config_flag(parser)
+
+
 def check_command(add: Add) -> None:
     parser = command(add, "check", "prove that no part of a run was altered, cut, left out or added")
     _run_folder(parser)

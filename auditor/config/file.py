@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from auditor.config.accounts import ACCOUNTS, read_accounts
 from auditor.config.exceptions import ACCEPTED, EXCEPTIONS, read_accepted, read_exceptions, renewal
 from auditor.config.settings import (
     SETTINGS,
@@ -25,7 +26,7 @@ from auditor.rules.base import Rule
 log = logging.getLogger(__name__)
 
 DEFAULT_FILE: Final = "auditor.toml"
-_TABLES: Final = ("rules", EXCEPTIONS, ACCEPTED)
+_TABLES: Final = ("rules", ACCOUNTS, EXCEPTIONS, ACCEPTED)
 
 
 def load_settings(
@@ -51,7 +52,7 @@ def load_settings(
 
 
 def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
-    """Read auditor.toml: return its settings, and its tables `rules`, `exceptions` and `accept_undecided`. Raises
+    """Read auditor.toml: return its settings, and its tables (`rules`, `accounts`, `exceptions` and so on). Raises
     ConfigError.
 
     path: path of the file; None for auditor.toml in the present directory, where it may be missing: both results are
@@ -85,6 +86,7 @@ def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]
         raise ConfigError(f"{name}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(known))}")
     tables = {
         "rules": _rules(document.get("rules", {}), name),
+        ACCOUNTS: read_accounts(document.get(ACCOUNTS, []), name),
         EXCEPTIONS: read_exceptions(document.get(EXCEPTIONS, []), name),
         ACCEPTED: read_accepted(document.get(ACCEPTED, []), name),
     }

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from auditor.config import values
 from auditor.errors import UsageError
+from auditor.model.account import NamedAccount
 from auditor.model.bucket import Semantics
 from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import Severity
@@ -81,8 +82,8 @@ def _setting(
 class Settings:
     """The values of all settings, for one command or Lambda function. Durations are in seconds, sizes in bytes.
 
-    rules: the options of each rule, by its ID. exceptions, accept_undecided: what the bucket's owner accepts. These
-    three come from auditor.toml only.
+    rules: the options of each rule, by its ID. exceptions, accept_undecided: what the bucket's owner accepts.
+    accounts: names of parties. These four come from auditor.toml only.
     """
 
     engine: str = _setting(
@@ -223,6 +224,7 @@ class Settings:
         values.seconds, 10.0, "seconds for the first answer of S3 or STS, once, where none ever answered (10)"
     )
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    accounts: tuple[NamedAccount, ...] = ()
     exceptions: tuple[ExceptionEntry, ...] = ()
     accept_undecided: tuple[ExceptionEntry, ...] = ()
 

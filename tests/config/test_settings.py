@@ -85,7 +85,12 @@ def test_variables_that_are_read_elsewhere_are_those_that_are_known() -> None:
 
 
 def test_every_setting_has_a_parser_or_is_a_table() -> None:
-    assert set(Settings.__dataclass_fields__) == SETTINGS.keys() | {"rules", "exceptions", "accept_undecided"}
+    assert set(Settings.__dataclass_fields__) == SETTINGS.keys() | {
+        "rules",
+        "accounts",
+        "exceptions",
+        "accept_undecided",
+    }
 
 
 @pytest.mark.parametrize(
