@@ -87,7 +87,7 @@ lock: install ## write requirements*.txt anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml \
 		-o requirements.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml \
-		--extra demo --group dev -c requirements.txt -o requirements-dev.txt
+		--extra demo --extra sql --group dev -c requirements.txt -o requirements-dev.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-deploy.in \
 		-c requirements-dev.txt -o requirements-deploy.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-check.in \

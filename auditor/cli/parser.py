@@ -11,6 +11,7 @@ from auditor.cli.run_parser import (
     accept_command,
     check_command,
     explain_command,
+    export_command,
     judge_command,
     report_command,
     what_if_command,
@@ -43,6 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     accept_command(commands.add_parser)
     who_command(commands.add_parser)
     report_command(commands.add_parser)
+    export_command(commands.add_parser)
     _rules(commands.add_parser)
     _audit(commands.add_parser, "policy", "print the least IAM policy for such an audit")
     _demo(commands.add_parser)

@@ -1,4 +1,4 @@
-"""Declare the commands that read a run folder: explain, what-if, judge, check and report."""
+"""Declare the commands that read a run folder: explain, what-if, judge, check, report and export."""
 
 from __future__ import annotations
 
@@ -110,6 +110,21 @@ def report_command(add: Add) -> None:
         default="report.html",
         help="write the page there (report.html); -: stdout",
     )
+    _store(parser)
+    config_flag(parser)
+
+
+def export_command(add: Add) -> None:
+    parser = command(add, "export", "write a run in a format for other programs, without a request to its bucket")
+    _run_folder(parser)
+    parser.add_argument(
+        "--format",
+        required=True,
+        choices=("json", "jsonl", "csv", "markdown", "ocsf"),
+        help="json: the summary; jsonl, csv: an entry for each finding, hole and object that is not private; "
+        "markdown: for a comment on a pull request; ocsf: Compliance Findings",
+    )
+    parser.add_argument("--out", dest="file", metavar="FILE", help="write there, not to stdout")
     _store(parser)
     config_flag(parser)
 

@@ -1,0 +1,52 @@
+"""The command `auditor export`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, heard
+from auditor.errors import UsageError
+from auditor.reports.formats import FORMATS
+from auditor.runs.reading import open_run
+from auditor.runs.stores.local import output_errors
+from auditor.text import visible
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the run in the chosen format, to stdout or to a file, and return 0."""
+    settings = settings_of(options)
+    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
+    first_word(f"reading the run {visible(options.run_folder)}")
+    with open_run(options.run_folder, **connection) as opened:
+        if opened.summary is None:
+            raise UsageError(f"run {opened.run_id} has no summary.json yet: end it with `auditor audit --resume`")
+        heard()
+        pieces = FORMATS[options.format](opened.summary, opened)
+        if options.file is None:
+            sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
+            sys.stdout.writelines(pieces)
+            sys.stdout.flush()
+        else:
+            write_whole(Path(options.file), pieces)
+    return 0
+
+
+def write_whole(place: Path, pieces: Iterable[str]) -> None:
+    """Write the file so that it exists only when it is whole. Only its owner may read it (mode 600)."""
+    growing = place.with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
+    with output_errors(place):
+        try:
+            descriptor = os.open(growing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.writelines(pieces)
+            os.replace(growing, place)
+        finally:
+            with suppress(OSError):
+                growing.unlink(missing_ok=True)

@@ -1,0 +1,128 @@
+"""The interface of a format, and the entries that the formats of lines write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, Protocol
+
+from auditor.model.access import Verdict
+from auditor.model.record import record
+from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
+from auditor.model.summary import Summary
+from auditor.text import counted
+
+Kind = Literal["run", "rule-undecided", "finding", "undecided", "verdict"]
+
+
+class RunLines(Protocol):
+    """The interface of a run's lines. RunReader has it."""
+
+    def objects(self) -> Iterable[ObjectLine]: ...
+    def findings(self) -> Iterable[FindingLine]: ...
+    def undecided(self) -> Iterable[UndecidedLine]: ...
+
+
+class Format(Protocol):
+    """The interface of a format: yields the text of the run, piece by piece. Each piece can be encoded in UTF-8."""
+
+    def __call__(self, summary: Summary, lines: RunLines) -> Iterator[str]: ...
+
+
+@record()
+class ExportEntry:
+    """One row of the formats of lines. kind: the row's subject: the run as a whole, a rule that lacked a fact of the
+    bucket, a finding, an object that could not be looked at, or an object that is not private. A member that does not
+    belong to the kind is None.
+    """
+
+    kind: Kind
+    bucket: str
+    key: str | None = None
+    version_id: str | None = None
+    severity: str | None = None
+    rule: str | None = None
+    verdict: str | None = None
+    audience: str | None = None
+    grantee: str | None = None
+    permission: str | None = None
+    since: str | None = None
+    exception: str | None = None
+    fingerprint: str | None = None
+    message: str | None = None
+
+
+COLUMNS: Final = ExportEntry.__match_args__
+"""The names of an entry's members."""
+
+
+def entries(summary: Summary, lines: RunLines) -> Iterator[ExportEntry]:
+    """Yield the entries of a run: the run itself, always; each undecided rule; each finding; each undecided object;
+    each object whose verdict is not private. Memory does not grow with the run.
+    """
+    bucket = summary.target.bucket
+    yield ExportEntry("run", bucket, message=coverage_sentence(summary))
+    for rule in summary.rules_undecided:
+        yield ExportEntry("rule-undecided", bucket, rule=rule.rule, message=f"{rule.action} {rule.code}")
+    for line in lines.findings():
+        yield _finding(bucket, line)
+    for undecided in lines.undecided():
+        facts = ", ".join(f"{fact.action} {fact.code}" for fact in undecided.unread)
+        yield ExportEntry(
+            "undecided", bucket, undecided.key, undecided.version_id, message=f"could not be looked at: {facts}"
+        )
+    for found in lines.objects():
+        if found.verdict not in (None, Verdict.PRIVATE):
+            yield _verdict(bucket, found)
+
+
+def coverage_sentence(summary: Summary) -> str:
+    """Return the sentence that each format has: how far the run looked, and how many objects it could not look at."""
+    coverage = summary.coverage
+    state = "complete" if summary.complete else "NOT COMPLETE"
+    return (
+        f"{state}: {counted(coverage.listed, 'object')} listed = {coverage.audited:,} audited + "
+        f"{coverage.vanished:,} vanished + {coverage.undecided:,} that could not be looked at; "
+        f"{counted(len(summary.rules_undecided), 'rule')} undecided"
+    )
+
+
+def has_hole(summary: Summary) -> bool:
+    """Return True if the run did not look at everything, holes that the configuration accepts included."""
+    return not summary.complete or summary.coverage.undecided > 0 or bool(summary.rules_undecided)
+
+
+def encodable(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot hold, by their escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _finding(bucket: str, line: FindingLine) -> ExportEntry:
+    return ExportEntry(
+        "finding",
+        bucket,
+        line.key,
+        line.version_id,
+        line.severity.value,
+        line.rule,
+        line.verdict,
+        grantee=line.grantee,
+        permission=line.permission,
+        since=line.since,
+        exception=line.exception,
+        fingerprint=line.fingerprint,
+        message=line.message,
+    )
+
+
+def _verdict(bucket: str, line: ObjectLine) -> ExportEntry:
+    return ExportEntry(
+        "verdict",
+        bucket,
+        line.key,
+        line.version_id,
+        verdict=line.verdict,
+        audience="; ".join(line.audience) or None,
+        since=line.since,
+        exception=line.exception,
+        message="; ".join(line.reasons) or None,
+    )

@@ -1,0 +1,38 @@
+"""CSV: one entry a row. No cell can be run as a formula, and no cell has a line end or a hidden character."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from auditor.model.summary import Summary
+from auditor.reports.formats.base import COLUMNS, RunLines, entries
+from auditor.text import visible
+
+_FORMULA: Final = re.compile("\\s*['=+\\-@|%＝＋－＠]")
+"""The beginnings of a cell that a spreadsheet may run as a formula, the full-width forms included, and the apostrophe
+that marks such a cell."""
+
+
+def write(summary: Summary, lines: RunLines) -> Iterator[str]:
+    """Yield the header, and a row for each entry of the run."""
+    yield _row(COLUMNS)
+    for entry in entries(summary, lines):
+        yield _row(tuple(neutral(getattr(entry, name) or "") for name in COLUMNS))
+
+
+def neutral(text: str) -> str:
+    """Return the text of a cell: unprintable characters are escaped, backslashes are doubled, and an apostrophe stands
+    before a text that a spreadsheet would run.
+    """
+    shown = visible(text)
+    return f"'{shown}" if _FORMULA.match(shown) else shown
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    row = io.StringIO()
+    csv.writer(row, lineterminator="\r\n").writerow(cells)
+    return row.getvalue()

@@ -1,0 +1,17 @@
+"""JSON Lines: one entry a line, in ASCII, so that no character of a key can be taken for the end of a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from auditor.model.summary import Summary
+from auditor.reports.formats.base import COLUMNS, RunLines, entries
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def write(summary: Summary, lines: RunLines) -> Iterator[str]:
+    """Yield a line for each entry of the run. Keys are unchanged: JSON's escapes stand for odd characters."""
+    for entry in entries(summary, lines):
+        yield _encode({name: getattr(entry, name) for name in COLUMNS}) + "\n"

@@ -1,0 +1,80 @@
+"""Markdown for a comment on a pull request: coverage, counts, findings by rule. Untrusted text cannot be markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from auditor.model.summary import Summary
+from auditor.reports.formats.base import RunLines, coverage_sentence, has_hole
+from auditor.reports.formats.groups import CountedGroup, finding_groups, undecided_groups
+from auditor.text import counted, shorten, visible
+
+LONGEST: Final = 65_536
+"""Largest number of characters of a comment on GitHub."""
+_ROOM: Final = LONGEST - 1_000
+"""Characters for the tables; the rest is for the sentence on the rows that are left out."""
+_WIDEST: Final = 120
+_MARKUP: Final = re.compile(r"[^\w ,;=/-]|_")
+
+
+def write(summary: Summary, lines: RunLines) -> Iterator[str]:
+    """Yield the comment: at most 65,536 characters."""
+    length = left_out = 0
+    for line in _lines(summary, lines):
+        if length + len(line) > _ROOM:
+            left_out += 1
+            continue
+        length += len(line)
+        yield line
+    if left_out:
+        yield f"\n{counted(left_out, 'further line')} would not fit: `summary.json` of the run has all counts.\n"
+
+
+def inert(text: str) -> str:
+    """Return untrusted text as text of Markdown that is no link, mention, tag or table cell's end: each character that
+    could be markup becomes a numeric entity. The text is cut to 120 columns.
+    """
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", shorten(visible(text), _WIDEST))
+
+
+def _lines(summary: Summary, lines: RunLines) -> Iterator[str]:
+    target = summary.target
+    yield f"## S3 audit of {inert(f's3://{target.bucket}/{target.prefix}')}\n\n"
+    yield f"**{_headline(summary)}**\n\n{coverage_sentence(summary)}.\n"
+    yield from _table("Verdict", "Objects", ((name, f"{count:,}") for name, count in summary.verdicts.items()))
+    yield from _table("Findings", "Number", ((name, f"{count:,}") for name, count in summary.findings.items()))
+    yield "\n### Could not be looked at\n"
+    if not has_hole(summary):
+        yield "\nNothing: everything that the run asked for was read.\n"
+    yield from _groups(("Call", "Error"), undecided_groups(lines))
+    rules = [(rule.rule, f"{inert(rule.action)} {inert(rule.code)}") for rule in summary.rules_undecided]
+    if rules:
+        yield from _table("Rule", "Lacks", iter(rules))
+    yield "\n### Findings by rule\n"
+    yield from _groups(("Rule", "Severity"), finding_groups(lines))
+    yield f"\nRun {inert(summary.run)}.\n"
+
+
+def _headline(summary: Summary) -> str:
+    exposed = summary.verdicts["exposed"]
+    if exposed:
+        return f"{counted(exposed, 'object')} exposed"
+    return "No object is exposed among those that were looked at" if has_hole(summary) else "No object is exposed"
+
+
+def _table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> Iterator[str]:
+    yield f"\n| {first} | {second} |\n|---|---:|\n"
+    for name, value in rows:
+        yield f"| {inert(name)} | {value} |\n"
+
+
+def _groups(names: tuple[str, str], groups: Sequence[CountedGroup]) -> Iterator[str]:
+    if not groups:
+        return
+    yield f"\n| {names[0]} | {names[1]} | Number | Since | First keys |\n|---|---|---:|---|---|\n"
+    for group in groups:
+        keys = ", ".join(inert(key) for key in group.keys)
+        cells = (inert(group.name[0]), inert(group.name[1]), f"{group.count:,}", inert(group.since or ""), keys)
+        yield f"| {' | '.join(cells)} |\n"

@@ -1,0 +1,68 @@
+"""`auditor export` over the run folder of a real audit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import main
+from auditor.reports.formats import FORMATS
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import canned
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(stub: StubServer, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    for key in ODD_KEYS.values():
+        stub.put("audited", key, grants=canned("public-read", "a0" * 32))
+    stub.put("audited", "refused", deny={"acl"})
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def audited(run: Run, stub: StubServer) -> str:
+    folder = json.loads(run("audit", "s3://audited", "--format", "json", "--endpoint-url", stub.url)[1])["out"]
+    stub.forget()
+    return str(folder)
+
+
+def test_each_format_to_stdout_and_to_a_file_of_its_owner(run: Run, stub: StubServer) -> None:
+    folder = audited(run, stub)
+    for name in FORMATS:
+        code, out, err = run("export", folder, "--format", name)
+        assert (code, err) == (0, "")
+        file = Path(f"run.{name}")
+        assert run("export", folder, "--format", name, "--out", str(file)) == (0, "", "")
+        assert file.read_bytes() == out.encode()
+        assert file.stat().st_mode & 0o777 == 0o600
+    assert stub.requests == []
+    assert sorted(path.name for path in Path().iterdir()) == sorted(
+        [*(f"run.{name}" for name in FORMATS), "auditor-runs"]
+    )
+
+
+def test_a_run_without_a_summary(run: Run, stub: StubServer) -> None:
+    folder = audited(run, stub)
+    Path(folder, "summary.json").unlink()
+    code, out, err = run("export", folder, "--format", "csv")
+    assert (code, out) == (2, "")
+    assert "--resume" in err
+
+
+def test_a_file_that_cannot_be_written(run: Run, stub: StubServer) -> None:
+    folder = audited(run, stub)
+    code, out, err = run("export", folder, "--format", "csv", "--out", "missing/run.csv")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "bug" not in err

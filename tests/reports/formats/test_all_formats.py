@@ -1,0 +1,214 @@
+"""Every format, over one hostile run: hostile text is inert, holes are there, and counts are the summary's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas  # type: ignore[import-untyped]
+import pytest
+from defusedcsv import csv as defused
+from jsonschema import Draft202012Validator
+from ocsf_json_schema import OcsfJsonSchemaEmbedded, get_ocsf_schema
+
+from auditor.cli.parser import make_parser
+from auditor.model.access import Verdict
+from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
+from auditor.model.json_text import typed
+from auditor.model.object import ALL_USERS, Skipped, Unread
+from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
+from auditor.model.summary import Summary
+from auditor.reports.formats import FORMATS
+from auditor.reports.formats.base import COLUMNS, coverage_sentence
+from auditor.reports.formats.csv_rows import neutral
+from auditor.reports.formats.groups import LARGEST
+from auditor.reports.formats.markdown import LONGEST
+from auditor.reports.formats.ocsf import events, milliseconds
+from auditor.reports.lines import finding_line, object_line, undecided_line
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.samples.reports import denied, gone, judged, sample_summary, tally_of
+
+HOSTILE = [
+    *ODD_KEYS.values(),
+    "=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "＝1", "%0", "|x", "'=1",
+    "<script>alert(1)</script>", "[x](javascript:alert(1))", "![x](http://evil)", "@everyone", "a|b|c", "`x`", "#1",
+    "https://evil.example/", "www.evil.example", "**b**", "__b__", "~~x~~", "\u202eabc", "a\nb", "a\u2028b", "\x00",
+    "\ud800", "&lt;", "1e5", '"', "x" * 1024,
+]  # fmt: skip
+
+
+class HostileRun:
+    """The lines of judgements, as a reader of their run folder would give them."""
+
+    def __init__(self, judgements: Sequence[Judgement]) -> None:
+        self._judgements = judgements
+
+    def objects(self) -> Iterator[ObjectLine]:
+        for judgement in self._judgements:
+            yield typed(ObjectLine, object_line(judgement, None))
+
+    def findings(self) -> Iterator[FindingLine]:
+        for judgement in self._judgements:
+            for found in judgement.findings:
+                yield finding_line(found, judgement.verdict)
+
+    def undecided(self) -> Iterator[UndecidedLine]:
+        for judgement in self._judgements:
+            if line := undecided_line(judgement):
+                yield line
+
+
+def refused(key: str, code: str = "<b>=1|x\n") -> Judgement:
+    return judged(key, verdict=Verdict.UNKNOWN, acl=Unread("GetObjectAcl", code), head=Skipped("not needed"))
+
+
+def hostile_run() -> tuple[Summary, HostileRun]:
+    judgements = [denied("denied"), gone("gone")]
+    for number, key in enumerate(HOSTILE):
+        severity = list(Severity)[number % 5]
+        found = Finding(f"{number:032x}", "O02", severity, key, None, ALL_USERS, "READ", f"message {key}")
+        judgements += [judged(key, found, verdict=Verdict.EXPOSED), refused(key)]
+    rule = RuleUndecided("B01", "GetBucketPolicy", "=<b>")
+    return sample_summary(tally_of(*judgements), rules_undecided=(rule,)), HostileRun(judgements)
+
+
+def written(name: str, summary: Summary, run: HostileRun) -> str:
+    text = "".join(FORMATS[name](summary, run))
+    text.encode()
+    return text
+
+
+@pytest.fixture(scope="module")
+def hostile() -> tuple[Summary, HostileRun]:
+    return hostile_run()
+
+
+def rows_of(name: str, hostile: tuple[Summary, HostileRun]) -> list[dict[str, Any]]:
+    text = written(name, *hostile)
+    if name == "csv":
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_the_command_offers_every_format() -> None:
+    for name in FORMATS:
+        assert make_parser().parse_args(["export", "run", "--format", name]).format == name
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_twice_the_same(name: str, hostile: tuple[Summary, HostileRun]) -> None:
+    assert written(name, *hostile) == written(name, *hostile)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_hidden_character(name: str, hostile: tuple[Summary, HostileRun]) -> None:
+    text = written(name, *hostile).replace("\r\n", "\n").replace("\n", "")
+    assert text.isprintable()
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "json"])
+def test_how_far_the_run_looked_is_always_said(name: str, hostile: tuple[Summary, HostileRun]) -> None:
+    summary, run = hostile
+    assert f"{summary.coverage.undecided:,} that could not be looked at" in written(name, summary, run)
+    empty = sample_summary()
+    assert "0 that could not be looked at" in written(name, empty, HostileRun(()))
+    assert "NOT COMPLETE" in written(name, sample_summary(complete=False), HostileRun(()))
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl"])
+def test_entries_add_up_to_the_summary(name: str, hostile: tuple[Summary, HostileRun]) -> None:
+    summary, rows = hostile[0], rows_of(name, hostile)
+    kinds = Counter(row["kind"] for row in rows)
+    assert kinds["run"] == kinds["rule-undecided"] == 1
+    assert kinds["undecided"] == summary.coverage.undecided > 0
+    by_severity = Counter(row["severity"] for row in rows if row["kind"] == "finding")
+    assert by_severity == Counter({name: count for name, count in summary.findings.items() if count})
+    by_verdict = Counter(row["verdict"] for row in rows if row["kind"] == "verdict")
+    assert by_verdict == Counter({name: n for name, n in summary.verdicts.items() if n and name != "private"})
+
+
+def test_json_lines_keep_each_key(hostile: tuple[Summary, HostileRun]) -> None:
+    rows = rows_of("jsonl", hostile)
+    assert [row["key"] for row in rows if row["kind"] == "finding"] == HOSTILE
+    assert list(rows[0]) == list(COLUMNS)
+
+
+def test_a_spreadsheet_shows_each_hostile_key_as_text(hostile: tuple[Summary, HostileRun]) -> None:
+    table = pandas.read_csv(io.StringIO(written("csv", *hostile), newline=""), dtype=str, keep_default_na=False)
+    assert list(table.columns) == list(COLUMNS)
+    keys = list(table[table["kind"] == "finding"]["key"])
+    assert keys == [neutral(key) for key in HOSTILE]
+    for column in table.columns:
+        for cell in table[column]:
+            assert not cell.lstrip().startswith(("=", "+", "-", "@", "|", "%", "＝", "＋", "－", "＠"))
+
+
+def test_a_cell_that_the_reference_defuses_begins_with_an_apostrophe() -> None:
+    for key in HOSTILE:
+        plain = "\\" not in key and key.isprintable() and "|" not in key
+        row = io.StringIO()
+        defused.writer(row).writerow([key])
+        first = next(csv.reader(io.StringIO(row.getvalue())), [""])[0] if plain else ""
+        if first.startswith("'"):
+            assert neutral(key).startswith("'"), key
+
+
+def test_markdown_has_no_markup_of_a_key(hostile: tuple[Summary, HostileRun]) -> None:
+    text = written("markdown", *hostile)
+    for found in ("<script", "](", "@every", "http://", "www.", "**b", "__b", "`x`", "\u202e", "=<b>", "~~"):
+        assert found not in text, found
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in rows} <= {3, 6}
+
+
+def test_markdown_counts_are_the_summarys(hostile: tuple[Summary, HostileRun]) -> None:
+    summary, text = hostile[0], written("markdown", *hostile)
+    for name, count in (*summary.verdicts.items(), *summary.findings.items()):
+        assert f"| {name} | {count:,} |\n" in text
+    found = re.findall(r"\| GetObjectAcl \| [^|]* \| (\d+) \|", text)
+    assert sum(map(int, found)) == summary.coverage.undecided
+
+
+def test_markdown_calls_nothing_clean_that_was_not_looked_at() -> None:
+    assert "No object is exposed**" in written("markdown", sample_summary(), HostileRun(()))
+    unseen = [denied("k")]
+    assert "No object is exposed**" not in written("markdown", sample_summary(tally_of(*unseen)), HostileRun(unseen))
+
+
+def test_markdown_fits_a_comment_and_error_codes_stay_bounded() -> None:
+    judgements = [refused(f"{'&' * 900}{number}", f"code {number}") for number in range(LARGEST + 100)]
+    summary = sample_summary(tally_of(*judgements))
+    text = written("markdown", summary, HostileRun(judgements))
+    assert len(text) <= LONGEST
+    assert "would not fit" in text
+    unread = [one for one in events(summary, HostileRun(judgements)) if one["severity"] == "Unknown"][1:]
+    assert len(unread) == LARGEST + 1
+    assert sum(one["count"] for one in unread) == summary.coverage.undecided
+
+
+def test_ocsf_counts_and_times(hostile: tuple[Summary, HostileRun]) -> None:
+    summary, found = hostile[0], rows_of("ocsf", hostile)
+    for name, title in (("info", "Informational"), ("high", "High"), ("critical", "Critical")):
+        assert sum(one["count"] for one in found if one["severity"] == title) == summary.findings[name]
+    unknown = [one for one in found if one["compliance"]["control"].startswith("GetObjectAcl")]
+    assert sum(one["count"] for one in unknown) == summary.coverage.undecided
+    assert {one["compliance"]["status_id"] for one in unknown} == {0}
+    assert {one["time"] for one in found} == {1767323045000}
+    assert milliseconds("20260102T030405Z-0a1b2c") == 1767323045000
+    assert found[0]["message"] == coverage_sentence(summary)
+    assert found[0]["compliance"]["status"] == "Unknown"
+    assert next(events(sample_summary(), HostileRun(())))["compliance"]["status"] == "Pass"
+
+
+def test_each_event_is_valid_by_the_schema(hostile: tuple[Summary, HostileRun]) -> None:
+    schema = OcsfJsonSchemaEmbedded(get_ocsf_schema("1.5.0")).get_class_schema("compliance_finding")
+    checked = Draft202012Validator(schema)
+    for event in rows_of("ocsf", hostile):
+        assert [error.message for error in checked.iter_errors(event)] == []
+    seconds = {**next(events(sample_summary(), HostileRun(()))), "class_uid": 1}
+    assert list(checked.iter_errors(seconds))
