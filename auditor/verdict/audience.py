@@ -9,7 +9,8 @@ from typing import Final
 from auditor.model.access import Audience, AudienceKind
 from auditor.verdict.networks import parse_network, wider_than
 from auditor.verdict.places import INTERNET, OWN_VPC, Place
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE, Party, is_account
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party, is_account
+from auditor.verdict.sources import wider_services
 
 Inside = tuple[Party, Place]
 """A requester that gets in: the party and the place."""
@@ -80,12 +81,7 @@ def widest(inside: Mapping[Inside, str | None]) -> list[Inside]:
 def contains(inside: Mapping[Inside, str | None], party: Party, place: Place) -> bool:
     """True if one of those inside contains the requester, so that he widens no audience."""
     header = inside.get((party, place))
-    for wider in _wider(party, place):
-        if wider in inside and inside[wider] in (None, header):
-            return True
-    if party.service != ANY_SERVICE or party.source is None:
-        return False
-    return any(one.service and one.source is None and one != party and at == place for one, at in inside)
+    return any(wider in inside and inside[wider] in (None, header) for wider in _wider(party, place))
 
 
 def _wider(party: Party, place: Place) -> Iterable[Inside]:
@@ -116,7 +112,10 @@ def _wider_parties(party: Party) -> Iterable[Party]:
         party = replace(party, linked=None, account=None, arn=None, arn_pattern=None)
         yield party
     if party.service is not None:
-        yield from _wider_services(party)
+        yield from wider_services(party)
+    for pattern in party.patterns:
+        wide = Party(AudienceKind.ACCOUNT, pattern, account=party.account, arn_pattern=pattern)
+        yield from dict.fromkeys((wide, replace(wide, organization=party.organization)))
     account = party.account if party.arn or party.arn_pattern else None
     if account is not None:
         yield Party(AudienceKind.ACCOUNT, account, account=account)
@@ -126,15 +125,6 @@ def _wider_parties(party: Party) -> Iterable[Party]:
             yield Party(AudienceKind.ORGANIZATION, party.organization, organization=party.organization)
         if account is not None:
             yield Party(AudienceKind.ACCOUNT, account, account=account, organization=party.organization)
-
-
-def _wider_services(party: Party) -> Iterable[Party]:
-    if (party.service, party.source) != (ANY_SERVICE, None):
-        yield Party(AudienceKind.SERVICE, ANY_SERVICE, service=ANY_SERVICE)
-    if party.source is not None:
-        yield Party(AudienceKind.SERVICE, party.service, service=party.service)
-        if (account := _account_in(party.source)) is not None:
-            yield replace(party, name=account, source=account)
 
 
 def _account_in(source: str) -> str | None:

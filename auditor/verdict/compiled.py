@@ -19,6 +19,7 @@ from auditor.verdict.principals import Party, is_account
 from auditor.verdict.public import is_public
 from auditor.verdict.requesters import Requesters, places_of
 from auditor.verdict.resources import KeyClass
+from auditor.verdict.sources import owners_of
 from auditor.verdict.trust import Trust
 from auditor.verdict.ways import DECRYPT
 
@@ -87,7 +88,7 @@ class CompiledBucket:
         self.gates = [*gates.values(), *key_gates.values()]
         if any(not _OF_ACCOUNTS.isdisjoint(key.depends_on) for key in self.keys):
             self.names.add_principals([Party(AudienceKind.ACCOUNT, one, account=one) for one in self.names.accounts])
-        owners = tuple(one for one in self.names.source_owners if trust.source(one) or trust.organization(one))
+        owners = owners_of(self.names, lambda one: bool(trust.source(one) or trust.organization(one)))
         situation = Situation.of(facts, self.names, self.own_account, now, owners)
         self.document.coverage.representative = Representatives(keys, self.names, self.own_account).of
         self.place_of = keys.place_of

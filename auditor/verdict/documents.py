@@ -25,8 +25,13 @@ _SERVICE_KEYS: Final = SOURCE_KEYS | {
 }
 CONNECTION: Final = "aws:securetransport"
 MEMBERSHIP: Final = "aws:principalorgid"
-_JOINED: Final = {"s3:tlsversion": CONNECTION, "aws:principalorgpaths": MEMBERSHIP}
-"""Keys that another key decides with itself, of one connection or of one membership: their tests are tests of that key.
+_JOINED: Final = {
+    "s3:tlsversion": CONNECTION,
+    "aws:principalorgpaths": MEMBERSHIP,
+    "aws:resourceaccount": "s3:resourceaccount",
+}
+"""Keys that another key decides with itself, of one connection, membership or account: their tests are tests of that
+key.
 """
 
 MOST_OF_CAUSE: Final = 256

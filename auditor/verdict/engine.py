@@ -188,7 +188,10 @@ def _audience(verdict: Verdict, results: Sequence[Result]) -> tuple[Audience, ..
     if verdict is Verdict.EXPOSED:
         each = [min(_named(result), key=_width) for result in results]
         return (max(each, key=_width),)
-    headers = {one: header for result in results for one, header in result.inside.items()}
+    headers: dict[Inside, str | None] = {}
+    for result in results:
+        for one, header in result.inside.items():
+            headers[one] = min(headers.get(one, header), header, key=lambda text: text or "")
     return named(headers)
 
 

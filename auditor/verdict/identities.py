@@ -15,9 +15,10 @@ from auditor.model.bucket import BucketFacts, Semantics
 from auditor.verdict.domains import ABSENT, UNKNOWN, Addresses, Domain, FixedValues, Numbers, Texts
 from auditor.verdict.named import Names
 from auditor.verdict.networks import NOT_PUBLIC, Network
-from auditor.verdict.persons import PERSONS, SOURCES, Frame, type_of, user_id
+from auditor.verdict.persons import PERSONS, Frame, type_of, user_id
 from auditor.verdict.places import Place
 from auditor.verdict.principals import ANY_SERVICE, Party, is_fixed
+from auditor.verdict.sources import SOURCES
 from auditor.verdict.ways import VERSION_WAYS, WRITE_ACP
 
 _FREE: Final = Texts(may_be_absent=True)
@@ -103,7 +104,7 @@ class Situation:
     now: datetime | None
     semantics: Semantics = Semantics.AWS
     owners: tuple[str, ...] = ()
-    """The trusted accounts and organizations that the policies name as owners of sources."""
+    """The accounts and organizations of which sources are parties of their own."""
 
     @classmethod
     def of(

@@ -1,4 +1,4 @@
-"""The values of the condition keys that tell who sends a request: principals, and services with their sources."""
+"""The values of the condition keys that tell which principal sends a request."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 
 from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts
 from auditor.verdict.named import Names
-from auditor.verdict.principals import Party, is_account, is_fixed, role_of, role_of_session
+from auditor.verdict.principals import Party, is_account, role_of, role_of_session
 from auditor.verdict.trust import Arn
 
 
 class Frame(NamedTuple):
     """The facts on which these values depend. own: number of the bucket owner's account; None if it is not known.
-    owners: trusted accounts and organizations, whose sources are parties of their own.
+    owners: accounts and organizations of which sources are parties of their own.
     """
 
     names: Names
@@ -113,64 +113,6 @@ def _paths(frame: Frame, party: Party) -> Domain:
     never = () if party.free else tuple(f"{one}/*" for one in frame.names.organizations)
     return Texts(only=("o-*/*",), never=never, may_be_absent=True)
 
-
-def _source_arn(frame: Frame, party: Party) -> Domain:
-    if party.source is not None and party.source.startswith("arn:"):
-        fixed = (one for one in frame.names.sources if one.startswith("arn:") and is_fixed(one))
-        return Texts(only=(party.source,), never=tuple(one for one in fixed if one != party.source))
-    never = () if party.free else tuple(one for one in frame.names.sources if one.startswith("arn:"))
-    only: tuple[str, ...] = ("arn:*",)
-    if party.source is not None and is_account(party.source):
-        only = (f"arn:*:*:*:{party.source}:*", "arn:*:s3:::*")
-    return Texts(only=only, never=never, may_be_absent=True)
-
-
-def _source_account(frame: Frame, party: Party) -> Domain:
-    if party.source is None:
-        never = [] if party.free else [one for one in frame.names.sources if is_account(one)]
-        return Texts(only=("############",), never=(*never, *([frame.own] if frame.own else [])), may_be_absent=True)
-    if is_account(party.source):
-        return FixedValues((party.source,))
-    parts = party.source.split(":", 5)
-    if len(parts) == 6 and is_account(parts[4]):
-        return FixedValues((parts[4],))
-    if party.owner and is_account(party.owner):
-        return FixedValues((party.owner,))
-    return Texts(only=("############",), never=_owned(frame, party, ""), may_be_absent=True)
-
-
-def _owned(frame: Frame, party: Party, end: str) -> tuple[str, ...]:
-    """Return the trusted owners, each with an end, of which a source without a trusted owner is none."""
-    return () if party.owner else tuple(f"{one}{end}" for one in frame.owners)
-
-
-def _source_organization(frame: Frame, party: Party) -> Domain:
-    if party.source and party.source.startswith("o-"):
-        return FixedValues((party.source.partition("/")[0],))
-    if party.owner and party.owner.startswith("o-"):
-        return FixedValues((party.owner,))
-    never = _owned(frame, party, "")
-    if not (party.source or party.free):
-        never = tuple(one for one in frame.names.sources if one.startswith("o-"))
-    return Texts(only=("o-*",), never=never, may_be_absent=True)
-
-
-def _source_paths(frame: Frame, party: Party) -> Domain:
-    if party.source and party.source.startswith("o-"):
-        return Texts(only=(f"{party.source.partition('/')[0]}/*",), many=True)
-    if party.owner and party.owner.startswith("o-"):
-        return Texts(only=(f"{party.owner}/*",), many=True)
-    return Texts(only=("o-*/*",), never=_owned(frame, party, "/*"), may_be_absent=True, many=True)
-
-
-SOURCES: Final[dict[str, Callable[[Frame, Party], Domain]]] = {
-    "aws:sourcearn": _source_arn,
-    "aws:sourceaccount": _source_account,
-    "aws:sourceowner": _source_account,
-    "aws:sourceorgid": _source_organization,
-    "aws:sourceorgpaths": _source_paths,
-}
-"""The keys of a service's source. Other requests do not have them."""
 
 PERSONS: Final[dict[str, Callable[[Frame, Party], Domain]]] = {
     "aws:principalarn": _arn,

@@ -39,13 +39,15 @@ class Party:
     """The ARN of one principal."""
     arn_pattern: str | None = None
     """Pattern for the ARNs of several principals of the account."""
+    patterns: tuple[str, ...] = ()
+    """The patterns of policies that match its ARN."""
     canonical: str | None = None
     """Canonical ID; on Ceph USER or TENANT$USER."""
     service: str | None = None
     source: str | None = None
-    """ARN, account or organization for which the service acts."""
-    owner: str | None = None
-    """The trusted account or organization to which the source belongs."""
+    """ARN, account or organization for which the service acts, as a policy names it."""
+    source_account: str | None = None
+    source_organization: str | None = None
     provider: str | None = None
     unique_id: str | None = None
     """The unique ID of one principal, such as AROAEXAMPLE, as aws:userid has it before the colon."""

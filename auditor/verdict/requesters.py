@@ -23,14 +23,13 @@ from auditor.verdict.named import SOURCE_KEYS, Names
 from auditor.verdict.places import ANYWHERE, INTERNET, OWN_VPC, Place
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE, Party, of_canonical
 from auditor.verdict.search import Needs
+from auditor.verdict.sources import with_sources
 from auditor.verdict.trust import Trust
 from auditor.verdict.values import truth_vectors
+from auditor.verdict.wildcard import Wildcard
 
 MOST_REQUESTERS: Final = 6000
 """Largest number of requesters for which each party is tried at each place."""
-
-MOST_SOURCES: Final = 400
-"""Largest number of pairs of a named service and a named source that are tried one by one; of sources a tenth."""
 
 MOST_LINKS: Final = 24
 """Largest number of accounts and principals of which each is tried as the one that a canonical ID stands for."""
@@ -91,13 +90,13 @@ class Requesters:
         names = situation.names
         self._places = [*places_of(names, situation.semantics), *points]
         self._services = [INTERNET]
-        linkable = [one for one in names.parties if one.account and not one.canonical]
+        linkable = [_in_patterns(one, names) for one in names.parties if one.account and not one.canonical]
         linkable += [Party(AudienceKind.ACCOUNT, one, unique_id=one) for one in names.unique_ids]
         self._linkable = linkable[:MOST_LINKS]
         self._links = situation.semantics is Semantics.AWS
         self._links_all = self._links and len(linkable) <= MOST_LINKS
         self._place_domains: dict[tuple[str, Place, bool], Domain] = {}
-        parties = list(_parties(names))
+        parties = [_in_patterns(one, names) for one in _parties(names, situation.owners)]
         self.are_cut = len(parties) * len(self._places) * (1 + len(names.organizations)) > MOST_REQUESTERS
         """True if the policies name too many: a named party then counts as at any place that suits it."""
         self._party_choices: dict[Party, dict[int, Truth]] = {}
@@ -115,8 +114,6 @@ class Requesters:
         if party.signed and not party.service and not party.organization and not party.free and party != ANY_ACCOUNT:
             named = self._situation.names.organizations
             variants += [replace(one, organization=name) for one in variants for name in named]
-        if party.source:
-            variants += [replace(party, owner=owner) for owner in self._situation.owners if owner != party.source]
         places = self._services if party.service else self._places
         if self.are_cut and party not in (ANONYMOUS, ANY_ACCOUNT):
             places = [*(place for place in places if place.kind is None), ANYWHERE]
@@ -266,11 +263,10 @@ class Requesters:
     def _trusts_party(self, party: Party) -> str | None:
         trust = self._trust
         if party.service is not None:
-            source = trust.source(party.source) if party.source else None
-            if source is None and party.source and party.source.startswith("o-"):
-                source = trust.organization(party.source)
-            if source is None and party.owner:
-                source = trust.source(party.owner) or trust.organization(party.owner)
+            source = next(filter(None, map(trust.source, filter(None, (party.source, party.source_account)))), None)
+            if source is None and party.source_organization:
+                named = party.source if party.source and party.source.startswith("o-") else party.source_organization
+                source = trust.organization(named)
             return source or trust.principal("Service", party.service)
         if party.provider is not None:
             provider = trust.principal("Federated", party.provider)
@@ -296,6 +292,14 @@ class Requesters:
         return trust.source(place.point) or (
             trust.principal("AWS", place.point_account) if place.point_account else None
         )
+
+
+def _in_patterns(party: Party, names: Names) -> Party:
+    """Return the party with the patterns of policies that match its ARN."""
+    if party.arn is None:
+        return party
+    patterns = (one.arn_pattern for one in names.parties if one.arn_pattern and one.account == party.account)
+    return replace(party, patterns=tuple(text for text in patterns if Wildcard.of(text).matches(party.arn)))
 
 
 def _link(party: Party, principal: Party) -> Party:
@@ -342,9 +346,8 @@ def places_of(names: Names, semantics: Semantics) -> Iterator[Place]:
             yield Place(AudienceKind.VPC_ENDPOINT, one, private=True, vpc=vpc, vpc_endpoint=one)
 
 
-def _parties(names: Names) -> Iterator[Party]:
+def _parties(names: Names, owners: Sequence[str]) -> Iterator[Party]:
     """Return each party that the policies can tell apart, the two strangers first."""
-    one_by_one = len(names.services) * len(names.sources) <= MOST_SOURCES and len(names.sources) <= MOST_SOURCES // 10
     yield ANONYMOUS
     yield ANY_ACCOUNT
     yield from (Party(AudienceKind.ORGANIZATION, one, organization=one) for one in names.organizations)
@@ -353,8 +356,4 @@ def _parties(names: Names) -> Iterator[Party]:
     yield from (Party(AudienceKind.ACCOUNT, one, unique_id=one) for one in names.unique_ids)
     if not names.keys.isdisjoint(_SERVICE_NAMES | SOURCE_KEYS):
         services.append(Party(AudienceKind.SERVICE, ANY_SERVICE, service=ANY_SERVICE))
-    for party in services:
-        yield party if one_by_one else replace(party, free=True)
-        if one_by_one:
-            for source in names.sources:
-                yield replace(party, kind=AudienceKind.SOURCE, name=source, source=source)
+    yield from with_sources(services, names, owners)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from auditor.model.bucket import AccessPoint
 from auditor.model.object import AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant, Skipped
 from auditor.verdict.judge import VerdictJudge
 from tests.verdict.oracle.recipe import CURRENT, DENIED, FRIEND, FRIENDS, OTHER, OURS, OWNER, PLAIN, THEIRS, Recipe
-from tests.verdict.oracle.topics import ROLE
+from tests.verdict.oracle.topics import POINT, ROLE
 from tests.verdict.oracle.verdict import judge
 from tests.verdict.oracle.worlds import NOW
 
@@ -20,6 +21,11 @@ SKIPPED = Skipped("no selected rule needs it")
 THEIR_POINTS = f"arn:*:s3:*:{THEIRS}:accesspoint/*"
 OWN_POINTS = f"arn:aws:s3:eu-central-1:{OURS}:accesspoint/*"
 FOLDERS = "arn:aws:s3:::bucket/${aws:PrincipalAccount}/*"
+ROLES = f"arn:aws:iam::{THEIRS}:role/*"
+BUCKETS = {"StringLike": {"aws:SourceArn": "arn:aws:s3:::*"}}
+DISTRIBUTIONS = f"arn:aws:cloudfront::{THEIRS}:distribution/*"
+REFERER_ABSENT = {"StringLikeIfExists": {"aws:Referer": "*.example.org/*"}}
+AT_POINT = {"ArnLike": {"s3:DataAccessPointArn": POINT}}
 UNIQUE = {"StringLike": {"aws:userid": "AROAEXAMPLE:*"}}
 REFERER = {"StringLike": {"aws:Referer": "*"}}
 OUTSIDE = {"StringNotEqualsIfExists": {"aws:PrincipalOrgID": "o-1"}}
@@ -52,6 +58,7 @@ def acl(*grantees: str) -> Acl:
     return Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"), *(Grant(grantee, "READ") for grantee in grantees)))
 
 
+THROUGH_POINT = json.dumps({"Version": "2012-10-17", "Statement": allow(Resource=f"{POINT}/object/*")})
 CASES: list[tuple[str, Recipe, set[str]]] = [
     (
         "a unique ID in place of the account and the role that it may belong to",
@@ -203,6 +210,86 @@ CASES: list[tuple[str, Recipe, set[str]]] = [
         "an account whose number is in the key, of which the policy names one role",
         recipe(allow(Resource=FOLDERS), allow(Principal={"AWS": ROLE}), ref=replace(CURRENT, key=f"{THEIRS}/x")),
         {f"account {THEIRS}"},
+    ),
+    (
+        "a service for a bucket of one account",
+        recipe(allow(BUCKETS | {"StringEquals": {"aws:SourceAccount": THEIRS}})),
+        {f"source {THEIRS}"},
+    ),
+    (
+        "a service for one bucket, of one account",
+        recipe(allow({"StringEquals": {"aws:SourceArn": "arn:aws:s3:::source", "aws:SourceAccount": THEIRS}})),
+        {"source arn:aws:s3:::source"},
+    ),
+    (
+        "a service for distributions of one account",
+        recipe(
+            allow({"StringLike": {"aws:SourceArn": DISTRIBUTIONS}, "StringEquals": {"aws:SourceAccount": THEIRS}}),
+        ),
+        {f"source {DISTRIBUTIONS}"},
+    ),
+    (
+        "a service for buckets, and for those of one account",
+        recipe(allow(BUCKETS), allow({"StringEquals": {"aws:SourceAccount": THEIRS}})),
+        {"source arn:aws:s3:::*", f"source {THEIRS}"},
+    ),
+    (
+        "an account of a trusted organization as a source",
+        recipe(
+            allow({"StringEquals": {"aws:SourceOrgID": "o-1"}, "StringNotEquals": {"aws:SourceAccount": OURS}}),
+            allow({"StringEquals": {"aws:SourceOrgID": "o-1", "aws:SourceAccount": THEIRS}}),
+            acl=acl(FRIEND),
+            trusted=("o-1",),
+        ),
+        {f"canonical-id {FRIEND}"},
+    ),
+    (
+        "buckets of a trusted account as sources",
+        recipe(allow(BUCKETS | {"StringEquals": {"aws:SourceAccount": THEIRS}}), acl=acl(FRIEND), trusted=(THEIRS,)),
+        {f"canonical-id {FRIEND}"},
+    ),
+    (
+        "a service for every source, and every service for one",
+        recipe(
+            allow(Principal={"Service": "logging.s3.amazonaws.com"}),
+            allow({"StringEquals": {"aws:SourceAccount": THEIRS}}),
+        ),
+        {"service logging.s3.amazonaws.com", f"source {THEIRS}"},
+    ),
+    (
+        "a role within the pattern of roles",
+        recipe(allow(Principal={"AWS": ROLE}), allow({"ArnLike": {"aws:PrincipalArn": ROLES}})),
+        {f"account {ROLES}"},
+    ),
+    (
+        "a header that is needed if the account is the bucket's",
+        recipe(
+            allow(Principal={"Service": "logging.s3.amazonaws.com"}),
+            deny(REFERER_ABSENT | {"StringEquals": {"aws:ResourceAccount": OURS}}),
+            facts={"own_id": DENIED},
+        ),
+        {"service logging.s3.amazonaws.com"},
+    ),
+    (
+        "two keys of the bucket's account that differ",
+        recipe(
+            allow({"StringEquals": {"aws:ResourceAccount": THEIRS, "s3:ResourceAccount": OURS}}, Principal=OTHERS),
+            acl=acl(FRIEND),
+            facts={"account": DENIED},
+        ),
+        {f"canonical-id {FRIEND}"},
+    ),
+    (
+        "users of an organization and of a provider at an access point of the bucket",
+        recipe(
+            allow(AT_POINT, Principal={"Federated": "accounts.google.com"}),
+            allow(AT_POINT | {"StringEquals": {"aws:PrincipalOrgID": "o-1"}}),
+            facts={"access_points": (AccessPoint(arn=POINT, account=OURS, vpc="vpc-1", policy=THROUGH_POINT),)},
+        ),
+        {
+            f"identity-provider accounts.google.com through access-point {POINT}",
+            f"organization o-1 through access-point {POINT}",
+        },
     ),
     (
         "an identity provider within the endpoint that everyone may use",

@@ -89,7 +89,6 @@ def _contains(wider: Audience, other: Audience) -> bool:
 _SIGNERS: Final = ("ACCOUNT", "ORGANIZATION", "CANONICAL_ID", "GROUP", "IDENTITY_PROVIDER")
 _INSIDE: Final = {
     AudienceKind.ANY_ACCOUNT: tuple(AudienceKind[name] for name in _SIGNERS),
-    AudienceKind.SERVICE: (AudienceKind.SOURCE,),
 }
 """The kinds that are inside a kind, whatever their names are."""
 
@@ -104,7 +103,7 @@ def _has(wider: Audience, other: Audience) -> bool:
         one, two = ipaddress.ip_network(wider.name or ""), ipaddress.ip_network(other.name or "")
         return one.version == two.version and two.subnet_of(one)  # type: ignore[arg-type]
     named = wider.name != other.name and f":{wider.name}:" in (other.name or "")
-    return named and wider.kind in (AudienceKind.ACCOUNT, AudienceKind.SOURCE)
+    return named and wider.kind is AudienceKind.ACCOUNT
 
 
 def _is_inside(wider: str, other: str) -> bool:

@@ -34,15 +34,23 @@ class Who:
     stranger: bool = False
     source: tuple[str, ...] = ()
     """ARN and account of the resource for which a service acts."""
+    sources: frozenset[tuple[str, str | None]] = frozenset()
+    """Kinds and names of the services and sources to which a service with its source belongs."""
 
 
 def identities(
-    names: Named, own_account: str, owner: str, numbers: Iterable[str], unique_ids: Iterable[str]
+    names: Named,
+    own_account: str,
+    owner: str,
+    numbers: Iterable[str],
+    unique_ids: Iterable[str],
+    *,
+    by_number: bool,
 ) -> Iterator[Who]:
     """Return each requester in each choice of its identity. own_account and owner are the bucket's, no requesters.
 
     numbers: the account numbers in the object's key, with which a policy's variable may compare. unique_ids: those of
-    others' principals.
+    others' principals. by_number: True if a policy's variable tells accounts apart of which principals are named.
     """
     unsigned = {**_NO_PRINCIPAL, "aws:principaltype": ("Anonymous",), "aws:userid": ("anonymous",)}
     yield Who("anyone", None, Identity(), unsigned, stranger=True)
@@ -58,7 +66,8 @@ def identities(
         yield from _principals(names, "any-account", None, account, outside, stranger=True)
         for organization in organizations:
             yield from _principals(names, "organization", organization, account, [organization])
-    for account in (*accounts, *sorted(of_principals - {*accounts, own_account, "cloudfront"})):
+    others = sorted(of_principals - {*accounts, own_account, "cloudfront"})
+    for account in (*accounts, *(others if by_number else ())):
         yield from _principals(names, "account", account, account, anywhere)
     yield from _named_principals(names, own_account, fresh, anywhere)
     for account, unique in product((*fresh, *accounts, *sorted(of_principals - {*accounts, own_account})), unique_ids):
@@ -66,7 +75,7 @@ def identities(
     for account in (*fresh, *accounts):
         known = account if account in accounts else None
         yield from _of_acl(names, owner, known, account, anywhere)
-    for account in sorted(of_principals - {*accounts, own_account, "cloudfront"}):
+    for account in others:
         yield from _of_acl(names, owner, account, account, anywhere)
     yield from _origin_identities(names, owner, fresh, anywhere)
     yield from _every_service(names)
@@ -283,9 +292,20 @@ def _services(names: Named, service: str) -> Iterator[Who]:
             }
             identity = Identity(True, service=service, by_acl=name != "*")
             pair = tuple(text for text in (arn, account) if text)
+            named = {("source", pattern) for pattern in arns if arn is not None and like(marked(pattern), arn)}
+            named |= {("source", one) for one in (account, organization) if one in (*accounts, *organizations)}
+            named |= {("service", service), ("service", "*")}
             # AWS services do not say from which address they come, or come from one of their own.
             for address in ({}, {"aws:sourceip": None}):
-                yield Who(kind, name, identity, {**base, **source, **address}, organization, source=pair)
+                yield Who(
+                    kind,
+                    name,
+                    identity,
+                    {**base, **source, **address},
+                    organization,
+                    source=pair,
+                    sources=frozenset(named),
+                )
 
 
 def _sources(arns: list[str], accounts: list[str]) -> Iterator[tuple[str, str]]:
@@ -309,14 +329,12 @@ def _sources(arns: list[str], accounts: list[str]) -> Iterator[tuple[str, str]]:
 def _source_name(
     service: str, arn: str | None, account: str | None, arns: list[str], accounts: list[str]
 ) -> tuple[str, str]:
-    if arn in arns:
-        return "source", str(arn)
-    if account in accounts:
-        return "source", str(account)
-    for pattern in arns:
-        if arn is not None and like(marked(pattern), arn):
-            return "source", pattern
-    return "service", service
+    """Return the audience of a service: its source by the named ARN, pattern of its account, account or pattern."""
+    matching = [pattern for pattern in arns if arn is not None and like(marked(pattern), arn)]
+    named = [arn] if arn in matching else []
+    named += [pattern for pattern in matching if f":{account}:" in pattern]
+    named += [account] if account in accounts else []
+    return next((("source", name) for name in (*named, *matching) if name), ("service", service))
 
 
 PUBLIC_PROVIDERS: Final = frozenset(

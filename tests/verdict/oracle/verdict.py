@@ -17,6 +17,7 @@ from tests.verdict.oracle.service import BY_KEY, BY_VERSION, Point, Request, Wor
 from tests.verdict.oracle.statements import Memory, Test
 from tests.verdict.oracle.worlds import CHOSEN, CHOSEN_IF_SIGNED, Case, Completed, worlds
 
+_OF_ACCOUNTS = {"aws:principalaccount", "aws:principalarn", "aws:userid", "kms:calleraccount"}
 _SPELLED = {"aws:referer": "aws:Referer", "aws:useragent": "aws:UserAgent"}
 
 
@@ -130,8 +131,10 @@ class _Asking:
     def _entry(self, who: Who, where: Where, request: Request | None) -> Entry:
         """Return the entry for a request; without one, for a request that needs no header and no access point."""
         place = ANY_PLACE if where.kind in STRANGE_PLACES else (where.kind, where.name)
-        organization = who.organization if who.organization in self._names.organizations else None
+        is_inside = who.organization in self._names.organizations and who.identity.service is None
+        organization = who.organization if is_inside else None
         wider: set[tuple[str, str | None]] = set() if who.kind == "anyone" else {("anyone", None)}
+        wider |= who.sources
         wider |= {("any-account", None)} if who.identity.signed and not who.stranger else set()
         wider |= {("account", name) for name in (who.identity.account, who.identity.arn) if name}
         wider |= {("account", text) for text in self._names.arn_patterns if like(marked(text), who.identity.arn or "")}
@@ -145,7 +148,7 @@ class _Asking:
                 label = (who.kind, who.name, "access-point", point)
                 places.add(label[2:])
                 wider.add(("access-point", point))
-                if who.stranger:
+                if who.kind in ("anyone", "any-account"):
                     label = ("access-point", point, *(ANY_PLACE if request.point is not None else place))
         is_open = place == ANY_PLACE and (label[2:] == ANY_PLACE or _takes_the_internet(request))
         return Entry(label, header, organization, frozenset(wider), frozenset(places), is_open)
@@ -304,7 +307,12 @@ class _Asking:
         )
         asks_points = any(key.startswith("s3:dataaccesspoint") for key in self._names.tests)
         for who in identities(
-            self._names, self._world.account, self._world.bucket_owner, self._numbers, self._unique_ids
+            self._names,
+            self._world.account,
+            self._world.bucket_owner,
+            self._numbers,
+            self._unique_ids,
+            by_number=not _OF_ACCOUNTS.isdisjoint(self._variables),
         ):
             named_by = tuple(rule.names(who.identity) for rule in every)
             insider = trusted(self._entries, who, None)

@@ -1,0 +1,153 @@
+"""The sources for which AWS services act: resources, accounts and organizations that policies name, and their pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Final
+
+from auditor.model.access import AudienceKind
+from auditor.verdict.domains import Domain, FixedValues, Texts
+from auditor.verdict.named import Names
+from auditor.verdict.persons import Frame
+from auditor.verdict.principals import ANY_SERVICE, Party, is_account, is_fixed
+
+MOST_SOURCES: Final = 400
+"""Largest number of pairs of a named service and a source that are tried one by one; of sources a tenth."""
+
+
+def owners_of(names: Names, is_trusted: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return the named accounts and organizations with which each source is tried as theirs: all if they are few, else
+    the trusted ones.
+    """
+    owners = tuple(dict.fromkeys(one.partition("/")[0] for one in names.source_owners))
+    accounts = sum(map(is_account, owners))
+    pairs = (1 + len(names.sources)) * (1 + accounts) * (1 + len(owners) - accounts)
+    if (1 + len(names.services)) * pairs <= MOST_SOURCES:
+        return owners
+    return tuple(one for one in owners if is_trusted(one))
+
+
+def with_sources(services: list[Party], names: Names, owners: Sequence[str]) -> Iterator[Party]:
+    """Return each service alone and for each source that the policies name, and then for each of these as one of an
+    owner, or of an account in an organization. owners: as of owners_of().
+    """
+    single = list(dict.fromkeys(_source(text) for text in names.sources))
+    if len(services) * len(single) > MOST_SOURCES or len(single) > MOST_SOURCES // 10:
+        yield from (replace(party, free=True) for party in services)
+        return
+    accounts = (None, *filter(is_account, owners))
+    organizations = (None, *(one for one in owners if not is_account(one)))
+    whole = (_within(*pair) for pair in product(single, accounts, organizations))
+    found = dict.fromkeys([*single, *(one for one in whole if one is not None)])
+    for party in services:
+        yield party
+        yield from (replace(one, service=party.service) for one in found)
+
+
+def _source(text: str) -> Party:
+    """Return any service for one named source."""
+    parts = text.split(":", 5)
+    account = text if is_account(text) else parts[4] if len(parts) == 6 and is_account(parts[4]) else None
+    organization = text.partition("/")[0] if text.startswith("o-") else None
+    return _named(text, account, organization)
+
+
+def _named(text: str, account: str | None, organization: str | None) -> Party:
+    of_anybody = text.startswith("arn:") and not is_fixed(text) and f":{account}:" not in text
+    return Party(
+        AudienceKind.SOURCE,
+        account if account and of_anybody else text,
+        service=ANY_SERVICE,
+        source=text,
+        source_account=account,
+        source_organization=organization,
+    )
+
+
+def _within(party: Party, account: str | None, organization: str | None) -> Party | None:
+    """Return the source as one of an account and an organization; None if it has another account or organization, or is
+    the same.
+    """
+    if party.source is None or (account is None and organization is None):
+        return None
+    if account is not None and (party.source_account is not None or party.source_organization is not None):
+        return None
+    if organization is not None and party.source_organization is not None:
+        return None
+    return _named(party.source, account or party.source_account, organization)
+
+
+def wider_services(party: Party) -> Iterator[Party]:
+    """Return the services and sources to which a service with its source belongs."""
+    if (party.service, party.source) != (ANY_SERVICE, None):
+        yield Party(AudienceKind.SERVICE, ANY_SERVICE, service=ANY_SERVICE)
+    if party.source is None:
+        return
+    yield Party(AudienceKind.SERVICE, party.service, service=party.service)
+    own = _source(party.source)
+    texts = dict.fromkeys(text for text in (party.source_account, party.source_organization) if text)
+    named = [own, _named(party.source, party.source_account, None), *map(_source, texts)]
+    if party.source_account is not None and party.source_organization is not None:
+        named.append(_named(party.source_account, party.source_account, party.source_organization))
+    for service in (party.service, ANY_SERVICE):
+        yield from (found for one in named if (found := replace(one, service=service, free=party.free)) != party)
+    if party.service != ANY_SERVICE:
+        yield replace(party, service=ANY_SERVICE)
+
+
+# ---- the values of their keys
+
+
+def _arn(frame: Frame, party: Party) -> Domain:
+    if party.source is not None and party.source.startswith("arn:"):
+        fixed = (one for one in frame.names.sources if one.startswith("arn:") and is_fixed(one))
+        return Texts(only=(party.source,), never=tuple(one for one in fixed if one != party.source))
+    never = () if party.free else tuple(one for one in frame.names.sources if one.startswith("arn:"))
+    account = party.source_account
+    only = ("arn:*",) if account is None else (f"arn:*:*:*:{account}:*", "arn:*:s3:::*")
+    return Texts(only=only, never=never, may_be_absent=True)
+
+
+def _account(frame: Frame, party: Party) -> Domain:
+    if party.source_account is not None:
+        return FixedValues((party.source_account,))
+    never = [one for one in _owners(frame, party) if is_account(one)]
+    if party.source is None and frame.own:
+        never.append(frame.own)
+    return Texts(only=("############",), never=tuple(never), may_be_absent=True)
+
+
+def _owners(frame: Frame, party: Party) -> Iterable[str]:
+    """Return the owners to whom the source does not belong: those with whom it is another party."""
+    if party.free:
+        return ()
+    return frame.names.source_owners if party.source is None else frame.owners
+
+
+def _organization(frame: Frame, party: Party) -> Domain:
+    if party.source_organization is not None:
+        return FixedValues((party.source_organization,))
+    return Texts(only=("o-*",), never=_organizations(frame, party), may_be_absent=True)
+
+
+def _paths(frame: Frame, party: Party) -> Domain:
+    if party.source_organization is not None:
+        return Texts(only=(f"{party.source_organization}/*",), many=True)
+    never = tuple(f"{one}/*" for one in _organizations(frame, party))
+    return Texts(only=("o-*/*",), never=never, may_be_absent=True, many=True)
+
+
+def _organizations(frame: Frame, party: Party) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.partition("/")[0] for one in _owners(frame, party) if not is_account(one)))
+
+
+SOURCES: Final[dict[str, Callable[[Frame, Party], Domain]]] = {
+    "aws:sourcearn": _arn,
+    "aws:sourceaccount": _account,
+    "aws:sourceowner": _account,
+    "aws:sourceorgid": _organization,
+    "aws:sourceorgpaths": _paths,
+}
+"""The keys of a service's source. Other requests do not have them."""
