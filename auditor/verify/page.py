@@ -98,6 +98,7 @@ def page_content(summary: VerifySummary, examples: Examples, *, part: bool = Fal
         if part
         else "",
         holes=summary.holes,
+        accepted=tallied(summary.accepted),
         numbers=tuple(_numbers(summary)),
         footer=f"auditor {VERSION} · engine {summary.engine}",
     )
@@ -136,7 +137,9 @@ def _headline(summary: VerifySummary) -> Headline:
 
 def _cards(summary: VerifySummary) -> Iterable[NumberCard]:
     for outcome in (VerifyOutcome.MATCH, VerifyOutcome.MISMATCH, VerifyOutcome.MISSING, VerifyOutcome.UNREADABLE):
-        yield NumberCard(_sign(outcome), summary.outcomes[outcome], "of what was compared")
+        yield NumberCard(
+            _sign(outcome), summary.outcomes[outcome], f"of {summary.listed + summary.ledger_only:,} objects"
+        )
     not_due = summary.outcomes[VerifyOutcome.NOT_DUE]
     yield NumberCard(_sign(VerifyOutcome.NOT_DUE), not_due, f"due: {summary.due}")
 

@@ -16,6 +16,7 @@ from auditor.reports.page import checked, from_rollups, signs, since, words
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, curve, spark
 from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, NumberCard, PageData, Places, Sign
+from auditor.reports.page.exception_rows import exception_rows
 from auditor.reports.page.group_facts import GroupFacts, without_rollups
 from auditor.reports.page.groups import ticks, view_of
 from auditor.reports.page.headline import headline
@@ -68,6 +69,8 @@ def source_of(
         unchanged=since.unchanged(changes),
         causes=since.causes(changes),
         new=since.new_objects(changes),
+        exceptions=tuple(exception_rows(summary.exceptions)),
+        intended=dict(summary.excepted.verdicts),
     )
     if rollups is None:
         return made
@@ -125,7 +128,7 @@ def _cards(source: PageSource) -> Iterator[NumberCard]:
     yield NumberCard(
         signs.UNDECIDED, holes, _undecided(source, numbers[signs.UNKNOWN]), spark(source.nights, "undecided")
     )
-    if source.intended or source.exceptions:
+    if numbers[signs.INTENDED] or source.exceptions:
         yield _card(source, signs.INTENDED, numbers[signs.INTENDED], filters=False)
     else:
         yield _card(source, signs.MASKED, numbers[signs.MASKED], filters=True)

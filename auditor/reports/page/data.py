@@ -332,6 +332,8 @@ class VerifyPage:
     groups: tuple[GroupView, ...]
     note: str
     holes: tuple[str, ...]
+    accepted: str
+    """The accepted holes in words; "" if there are none."""
     numbers: tuple[NamedValue, ...]
     footer: str
 

@@ -16,7 +16,7 @@ def headline(summary: Summary, intended: int, new: int | None, first: tuple[Firs
     that the last run did not have; None if that is not known.
     """
     moment = words.began(summary.run)
-    before, emphasis, after = _title(summary, summary.verdicts[Verdict.EXPOSED] - intended, new)
+    before, emphasis, after = _title(summary, intended, new)
     return Headline(
         kicker="Audit of",
         target=f"s3://{summary.target.bucket}/{summary.target.prefix}",
@@ -31,8 +31,10 @@ def headline(summary: Summary, intended: int, new: int | None, first: tuple[Firs
     )
 
 
-def _title(summary: Summary, exposed: int, new: int | None) -> tuple[str, str, str]:
+def _title(summary: Summary, intended: int, new: int | None) -> tuple[str, str, str]:
     verdicts, listed = summary.verdicts, summary.coverage.listed
+    exposed = verdicts[Verdict.EXPOSED] - intended
+    meant = f" but {counted(intended, 'object')} by intent" if intended else ""
     cut = "Not complete. " if not summary.complete else ""
     if not listed:
         return f"{cut}No object is listed", "", "."
@@ -41,21 +43,21 @@ def _title(summary: Summary, exposed: int, new: int | None) -> tuple[str, str, s
         return f"{cut}Strangers can get at ", counted(exposed, "object"), f".{fresh}"
     if unknown := verdicts[Verdict.UNKNOWN]:
         noun = "object" if unknown == 1 else "objects"
-        return f"{cut}No object is known to be exposed, and of ", f"{unknown:,} {noun}", " it is not known."
+        return f"{cut}No object is known to be exposed{meant}, and of ", f"{unknown:,} {noun}", " it is not known."
     if shared := verdicts[Verdict.SHARED]:
         verb = "is" if shared == 1 else "are"
-        return f"{cut}No object is exposed. ", counted(shared, "object"), f" {verb} shared with others."
+        return f"{cut}No object is exposed{meant}. ", counted(shared, "object"), f" {verb} shared with others."
     seen = "No object that was looked at is" if not summary.complete else "No object is"
-    return f"{cut}{seen} open to strangers or to other accounts", "", "."
+    return f"{cut}{seen} open to strangers or to other accounts{meant}", "", "."
 
 
 def _bold(summary: Summary, first: tuple[FirstChange, ...]) -> str:
-    closing = [step for step in first if step.number]
+    closing = [step for step in first if step.number and "close" in step.words]
     if not closing or not summary.verdicts[Verdict.EXPOSED]:
         grave = summary.findings[Severity.CRITICAL] + summary.findings[Severity.HIGH]
         return f"{counted(grave, 'finding')} {'is' if grave == 1 else 'are'} critical or high." if grave else ""
-    number = len(closing)
-    return f"{counted(number, 'change')} below {'closes' if number == 1 else 'close'} most of it."
+    closed = counted(sum(step.number for step in closing), "object")
+    return f"{counted(len(closing), 'change')} below {'closes' if len(closing) == 1 else 'close'} {closed}."
 
 
 def _lead(summary: Summary) -> str:

@@ -119,7 +119,8 @@ def short_date(text: str | None) -> str:
     if not text:
         return ""
     try:
-        moment = datetime.fromisoformat(text).astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment
     except ValueError:
         return text
     return f"{moment.day} {moment:%B %Y}"

@@ -13,16 +13,17 @@ import pytest
 
 from auditor import __version__
 from auditor.model.access import Verdict
+from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.object import Unread
 from auditor.model.run_lines import UndecidedLine
-from auditor.model.summary import Summary, UnreadCount
+from auditor.model.summary import ExceptedCounts, Summary, UnreadCount
 from auditor.reports.highlights import ExposedObject, Highlights
 from auditor.reports.lines import finding_line
-from auditor.reports.page.build import PageSource
+from auditor.reports.page.build import PageSource, page_data, source_of
 from auditor.reports.page.data import SampleView
 from auditor.reports.page.group_facts import GroupFacts
-from auditor.reports.page.render import audit_page
+from auditor.reports.page.render import audit_page, print_page
 from auditor.rules.access import o02_everyone_read as o02
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import denied, finding, gone, judged, sample_summary, shown_of, tally_of, target
@@ -228,6 +229,24 @@ def test_run_without_findings_or_holes_says_so() -> None:
     assert "No rule found anything in what was looked at." in said
     assert "Nothing that was asked for was refused." in said
     assert "✓ completeno hole" in said
+
+
+def test_exceptions_are_told_and_counted_apart() -> None:
+    one = judged("site/a", finding("site/a"), verdict=Verdict.EXPOSED)
+    uses = (
+        ExceptionUse(
+            "WEB-1", "O02", None, "site/", "web@acme", "a <b>site</b>", "2027-03-31", ExceptionState.ACTIVE, 1
+        ),
+        ExceptionUse("OLD-7", None, Verdict.SHARED, None, "x", "y", "2026-01-01", ExceptionState.EXPIRED),
+    )
+    made = replace(sample_summary(tally_of(one)), excepted=ExceptedCounts({"exposed": 1}), exceptions=uses)
+    said = " ".join(Page(print_page(page_data(source_of(made, shown_of(one))))).text.split())
+    assert "No object is open to strangers or to other accounts but 1 object by intent." in said
+    assert "1 public by intent + 0 private = 1 listed" in said
+    assert "O02 below site/" in said
+    assert "31 March 2027" in said
+    assert "has ended: it counts again" in said
+    assert "a <b>site</b>" in said
 
 
 def test_page_does_not_grow_with_the_number_of_objects() -> None:
