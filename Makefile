@@ -8,7 +8,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real test-browser soak test-package test-deploy test-e2e mutants check docs rule format lock bench bench-memory clean \
+.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-deploy test-e2e mutants check docs rule format lock bench bench-memory clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package template release check-template elasticmq dynamodb-local
 
 help: ## list the targets
@@ -48,6 +48,9 @@ test-slow: install ## the tests of the same kind that take longest
 
 test-real: install ## the tests against Ceph RGW, DynamoDB Local and ElasticMQ (each skipped, with a word, where it is missing)
 	@$(BIN)/python -m pytest -q tests/system/real $(ARGS)
+
+oracle: install ## compare the verdict with its oracle on 100,000 random cases, in two processes; [FIRST=1000000] [LAST=1100000]
+	@$(BIN)/python -m tests.verdict.oracle.compare --processes 2 $(or $(FIRST),1000000) $(or $(LAST),1100000)
 
 soak: install ## minutes of kill -9, a campaign against twenty hashing workers, objects of gigabytes; SOAK_SEED=7 for others
 	@$(BIN)/python -m pytest -q tests/system/soak $(ARGS)

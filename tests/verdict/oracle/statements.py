@@ -73,10 +73,25 @@ class Rule:
     def names(self, who: Identity) -> bool:
         return any(_is(kind, value, who) for kind, value in self.principals) != self.not_principal
 
+    @cached_property
+    def _covered_actions(self) -> dict[str, bool]:
+        return {}
+
     def covers_action(self, action: str) -> bool:
-        return any(like(marked(text.lower()), action.lower()) for text in self.actions) != self.not_action
+        found = self._covered_actions.get(action)
+        if found is None:
+            named = any(like(marked(text.lower()), action.lower()) for text in self.actions)
+            found = self._covered_actions[action] = named != self.not_action
+        return found
+
+    @cached_property
+    def _plain_resources(self) -> tuple[str, ...] | None:
+        """The patterns of the resources; None if one has a variable."""
+        return None if any("$" in text for text in self.resources) else tuple(map(marked, self.resources))
 
     def covers(self, resource: str, request: Mapping[str, Values]) -> bool:
+        if self._plain_resources is not None:
+            return any(like(pattern, resource) for pattern in self._plain_resources) != self.not_resource
         patterns = (expand(text, request) for text in self.resources)
         return any(pattern is not None and like(pattern, resource) for pattern in patterns) != self.not_resource
 

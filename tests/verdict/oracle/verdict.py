@@ -172,20 +172,16 @@ class _Asking:
         return self._allows(replace(self._world, rules=rules), request)
 
     def _allows(self, world: World, request: Request, *, denies: bool = True) -> bool:
-        by_key = {**request.keys, "s3:versionid": None}
-        if allowed(world, self._memory, replace(request, keys=by_key), self._actions, denies=denies):
+        by_key = Request(request.who, request.stranger, {**request.keys, "s3:versionid": None}, request.point)
+        if allowed(world, self._memory, by_key, self._actions, denies=denies):
             return True
         versions = [("v1",)] if "s3:versionid" not in self._names.tests else self._text_values("s3:versionid")
-        return any(
-            allowed(
-                world,
-                self._memory,
-                replace(request, keys={**request.keys, "s3:versionid": version}),
-                BY_VERSION,
-                denies=denies,
-            )
-            for version in versions
-        )
+        for version in versions:
+            keys = {**request.keys, "s3:versionid": version}
+            by_version = Request(request.who, request.stranger, keys, request.point)
+            if allowed(world, self._memory, by_version, BY_VERSION, denies=denies):
+                return True
+        return False
 
     def _requests(self, who: Who, where: Where, *, others: bool) -> Iterator[Request]:
         """others: True for the access points of named accounts, too."""
