@@ -25,7 +25,9 @@ def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> 
     """
     hashing = list(settings.algorithms) if ledger else None
     options = {rule.id: settings.rules.get(rule.id) for rule in rules}
-    selection = {"rules": options, "trusted": sorted(settings.trusted), "algorithms": hashing}
+    selection: dict[str, Any] = {"rules": options, "trusted": sorted(settings.trusted), "algorithms": hashing}
+    if settings.exceptions:  # checkpoints of earlier releases have no member for them
+        selection["exceptions"] = sorted(f"{one.name} {one.until}" for one in settings.exceptions)
     found: dict[str, Any] = json.loads(json.dumps(selection, default=str))
     return found
 
@@ -55,7 +57,7 @@ def checkpoint(
         raise RunChanged(f"run {run_id} is of another target, prefix or key range: start a new run")
     if state.selection != selection:
         raise RunChanged(
-            f"run {run_id} was begun with other rules, options or trusted IDs, with or without a ledger,"
+            f"run {run_id} was begun with other rules, options, exceptions or trusted IDs, with or without a ledger,"
             " or for other algorithms: resume it with the same settings, or start a new run"
         )
     try:

@@ -6,6 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from auditor.errors import RunChanged
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionEntry
 from tests.audit.test_again import judged_again
@@ -97,6 +100,14 @@ async def test_counts_survive_a_resume(stub: StubServer, tmp_path: Path) -> None
     for name in ("excepted", "exceptions", "verdicts", "findings"):
         assert rest.summary[name] == whole.summary[name]
     assert rest.code == 0
+
+
+async def test_run_is_not_resumed_with_other_exceptions(stub: StubServer, tmp_path: Path) -> None:
+    website(stub, *(f"site/{number:03}" for number in range(60)))
+    first = await run(stub, tmp_path, SITE, *OTHERS, max_calls=50, part_lines=5)
+    for entries in ((), OTHERS, (replace(SITE, until="2020-01-01"), *OTHERS)):
+        with pytest.raises(RunChanged, match="exceptions"):
+            await run(stub, tmp_path, *entries, resume=first.summary["run"])
 
 
 async def test_judged_again_with_and_without_the_exceptions(stub: StubServer, tmp_path: Path) -> None:
