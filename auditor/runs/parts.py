@@ -18,7 +18,7 @@ from auditor.errors import OutputError, RunDamaged
 from auditor.model.json_text import JsonError, parse_object
 from auditor.runs.seal import SealedPart, key_of, sha256_of
 from auditor.runs.stores.base import Store
-from auditor.runs.stores.local import output_errors
+from auditor.runs.stores.local import output_errors, private
 
 KINDS: Final = ("findings", "undecided", "routed", "objects")
 """The kinds of a part's files. They are put in place in this order: with the file of objects, the part is whole."""
@@ -69,7 +69,7 @@ class PartFile:
         self._first = self._last = b""
         self._deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, 31)  # 31: with gzip's header; its time field is zero
         with output_errors(path):
-            self._file = path.open("wb")
+            self._file = open(path, "wb", opener=private)  # noqa: SIM115 - close() closes it
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Write lines of JSON, each with its newline."""

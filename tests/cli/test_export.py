@@ -53,6 +53,12 @@ def test_each_format_to_stdout_and_to_a_file_of_its_owner(run: Run, stub: StubSe
     )
 
 
+def test_only_the_owner_may_read_the_files_of_a_run(run: Run, stub: StubServer) -> None:
+    files = [path for path in Path(audited(run, stub)).rglob("*") if path.is_file() and not path.name.endswith(".lock")]
+    assert {path.parent.name for path in files} >= {"objects", "findings", "undecided"}
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in files} == {path.name: "0o600" for path in files}
+
+
 def test_a_run_without_a_summary(run: Run, stub: StubServer) -> None:
     folder = audited(run, stub)
     Path(folder, "summary.json").unlink()

@@ -31,6 +31,11 @@ _SENTENCES: Final = {
 }
 
 
+def private(path: str, flags: int) -> int:
+    """Open a file for open(): a new file can be read and written by its owner only (mode 600)."""
+    return os.open(path, flags, 0o600)
+
+
 @contextmanager
 def output_errors(place: str | Path) -> Iterator[None]:
     """Convert an OSError in this `with` block to an OutputError, which names the place and the fix."""
@@ -169,7 +174,7 @@ def _hidden(target: Path) -> Path:
 def _write(target: Path, data: bytes) -> None:
     growing = _hidden(target)
     try:
-        with growing.open("xb") as file:
+        with open(growing, "xb", opener=private) as file:
             file.write(data)
         _commit(growing, target)
     finally:
