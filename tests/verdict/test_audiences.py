@@ -292,6 +292,11 @@ CASES: list[tuple[str, Recipe, set[str]]] = [
         },
     ),
     (
+        "everyone whom the access points of a trusted account let in",
+        recipe(allow({"StringEquals": {"s3:DataAccessPointAccount": THEIRS}}), acl=acl(FRIEND), trusted=(THEIRS,)),
+        {f"canonical-id {FRIEND}"},
+    ),
+    (
         "an identity provider within the endpoint that everyone may use",
         recipe(allow(), allow(Principal=PROVIDER), deny({"StringNotEquals": {"aws:SourceVpce": "vpce-2"}})),
         {"vpc-endpoint vpce-2"},

@@ -204,8 +204,10 @@ class _Asking:
         if not asks or number is None:
             return [None]
         accounts = {number[0]}
-        if others:
-            accounts |= {account for account in self._names.accounts if account != self._world.account}
+        if others:  # but for the access points of a trusted account, which are its own affair
+            trust = {text for one in self._names.accounts for text in (one, f"arn:aws:iam::{one}:root")}
+            known = {entry.split(":")[4] if ":" in entry else entry for entry in trust.intersection(self._entries)}
+            accounts |= self._names.accounts.keys() - known - {self._world.account}
         usual = (f"{self._world.region}:{{}}:accesspoint/zz", ":{}:accesspoint/zz.mrap")  # the second in many regions
         arns = [f"arn:aws:s3:{end.format(account)}" for end in usual for account in sorted(accounts)]
         for text in self._names.values("s3:dataaccesspointarn"):
