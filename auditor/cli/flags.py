@@ -33,7 +33,11 @@ def command(add: Add, name: str, summary: str, module: str | None = None) -> Gro
 
     parser = add(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
     parser.set_defaults(run=run)
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="more on stderr; twice for all of it")
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0, help="tell each step on stderr; twice: more; -vvv: the SDKs' too"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="only results, warnings and errors")
+    parser.add_argument("--no-progress", action="store_true", help="show no progress")
     return parser
 
 

@@ -10,6 +10,8 @@ from typing import Final
 from auditor.logs import clean, quiet_sdk
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
+_ALL: Final = 3
+"""The number of -v from which on the SDKs' logs are shown, too."""
 _Exception = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
@@ -24,9 +26,18 @@ class Plain(logging.Formatter):
         return "\n".join(map(clean, super().formatException(ei).split("\n")))
 
 
+def ours_or_warning(record: logging.LogRecord) -> bool:
+    """Return True for a record of our own, and for a warning or error of the SDKs."""
+    return record.levelno >= logging.WARNING or record.name.partition(".")[0] == "auditor"
+
+
 def set_up(verbose: int) -> None:
-    """Start to log to stderr. verbose: the number of -v: 0 for warnings, 1 for info too, 2 for debug too."""
+    """Start to log to stderr. verbose: the number of -v: 0 for warnings, 1 for our own steps too, 2 for their details,
+    3 for the SDKs' debug logs too.
+    """
     handler = logging.StreamHandler(sys.stderr)
+    if verbose < _ALL:
+        handler.addFilter(ours_or_warning)
     handler.setFormatter(Plain("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=_LEVELS[min(verbose, 2)])
     if not verbose:

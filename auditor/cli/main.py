@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from auditor.cli.logs import set_up
-from auditor.cli.output import heard, say
+from auditor.cli.output import heard, say, talk
 from auditor.cli.parser import make_parser
 from auditor.cli.signals import leave
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, UsageError
 
 _OUTPUT_REFUSED: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -26,7 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     _open_closed_streams()
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help()
+        return UsageError.exit_code  # nothing was audited: no success for a script
+    options = parser.parse_args(arguments)
+    talk.quiet, talk.progress = options.quiet, not options.no_progress
     set_up(options.verbose)
     try:
         code: int = options.run(options)

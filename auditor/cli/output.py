@@ -42,17 +42,34 @@ class Silence:
 silence = Silence()
 
 
+class Talk:
+    """The talk that the user wants. quiet: only results, warnings and errors. progress: the progress of long work."""
+
+    def __init__(self) -> None:
+        self.quiet = False
+        self.progress = True
+
+
+talk = Talk()
+
+
 def say(sentence: str) -> None:
     """Print one line on stderr, after "auditor: ". Unprintable characters are escaped."""
     silence.end()
     sys.stderr.write(f"auditor: {harmless(sentence)}\n")
 
 
+def remark(sentence: str) -> None:
+    """Print a line on stderr as say() does, unless the user wants quiet: it is neither warning nor error."""
+    if not talk.quiet:
+        say(sentence)
+
+
 def first_word(sentence: str, *, longer: float = 0.0) -> None:
     """Tell the user what begins, before a first slow call: on a terminal as a line on stderr, elsewhere only in the
     log. Then warn as expect() does if no server answers for PATIENCE + `longer` seconds.
     """
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not talk.quiet:
         say(sentence)
     else:
         log.info("%s", sentence)

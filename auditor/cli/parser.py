@@ -17,11 +17,12 @@ from auditor.cli.run_parser import (
     what_if_command,
     who_command,
 )
+from auditor.cli.suggesting import SuggestingParser
 from auditor.model.version import VERSION
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = SuggestingParser(
         prog="auditor",
         description="Who can read each object of an S3 bucket, how it is protected, and the digests of its bytes. "
         "It only ever reads the audited bucket.",

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, Protocol, TextIO
 
-from auditor.cli.output import heard
+from auditor.cli.output import heard, talk
 from auditor.progress import Snapshot, reporting
 from auditor.text import counted
 
@@ -40,6 +40,16 @@ class Lines:
             self._last = 0.0 if snapshot.done else snapshot.seconds
             self._stream.write(f"{snapshot.what}: {snapshot.words}\n")
             self._stream.flush()
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+
+class NoProgress:
+    """Shows nothing."""
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Show nothing."""
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
@@ -106,7 +116,12 @@ class Together:
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
-    """Return a Bar if the stream is a terminal and rich is installed, else Lines. stream: None for stderr."""
+    """Return NoProgress if the user wants none, a Bar if the stream is a terminal and rich is installed, else Lines.
+
+    stream: None for stderr.
+    """
+    if talk.quiet or not talk.progress:
+        return NoProgress()
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
         try:

@@ -23,7 +23,7 @@ def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> 
     """
     words = ["audit", target.uri]
     for name, value in vars(options).items():
-        if name in _NO_FLAGS or value is None or (name, value) == ("format", "table"):
+        if name in _NO_FLAGS or value in (None, False) or (name, value) == ("format", "table"):
             continue
         flag = SETTINGS[name].option if name in SETTINGS else f"--{name.replace('_', '-')}"
         if value is True:

@@ -256,7 +256,6 @@ def test_a_hole_that_the_owner_accepts_stays_counted_and_raises_nothing(
         (["work", "--queue", "q", "--ledger", "sqlite:x"], "--queue"),
         (["work", "--queue", "http://127.0.0.1:1/q", "--ledger", "sqlite:x", "--idle", "soon"], "--idle"),
         (["rules", "Z99"], "Z99"),
-        ([], "COMMAND"),
         (["fly"], "fly"),
     ],
 )

@@ -17,7 +17,7 @@ from auditor.cli import signals
 from auditor.cli.closing_table import TargetResult, closing_table
 from auditor.cli.each_target import each_target
 from auditor.cli.options import settings_of, targets_of
-from auditor.cli.output import print_json, say
+from auditor.cli.output import print_json, remark, say
 from auditor.cli.progress import Show
 from auditor.cli.resume_hint import resume_command
 from auditor.config.resources import Resources, open_resources, open_stores
@@ -153,9 +153,12 @@ def _remark(summary: Summary, target: Target, options: argparse.Namespace) -> No
     elif not summary.coverage.listed and not summary.coverage.delete_markers:
         check = "check the prefix" if target.prefix else "the bucket is empty"
         hint = check if target.whole else "check the prefix and the key range"
+        if "*" in target.prefix:
+            begin = f"s3://{target.bucket}/{visible(target.prefix.partition('*')[0])}"
+            hint = f"`*` is a character of a key here, no wildcard: write all that the keys begin with, {begin}"
         say(f"nothing is listed under {visible(target.uri)}: {hint}")
 
 
 def _announce(target: Target, run_id: str) -> None:
     """Print the run's ID at the beginning, because the user needs it to resume a run that was killed."""
-    say(f"{visible(target.uri)}: run {run_id}")
+    remark(f"{visible(target.uri)}: run {run_id}")
