@@ -101,7 +101,11 @@ async def test_json_summary_and_report_in_a_file(stub: StubServer, tmp_path: Pat
     }
     assert (tmp_path / "lines.txt").read_text() == "! denied\n= key\n"
     folder = tmp_path / "reports" / f"bucket={BUCKET}" / f"verify={summary['verify']}"
-    assert sorted(path.name for path in folder.iterdir()) == ["combined-00000-00000.jsonl.gz", "summary.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "combined-00000-00000.jsonl.gz",
+        "report.html",
+        "summary.json",
+    ]
 
 
 async def test_table_says_that_nothing_was_compared_and_why(stub: StubServer, tmp_path: Path) -> None:
