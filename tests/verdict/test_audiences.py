@@ -297,6 +297,14 @@ CASES: list[tuple[str, Recipe, set[str]]] = [
         {f"canonical-id {FRIEND}"},
     ),
     (
+        "a canonical ID through a network, and from anywhere as the account that gets in",
+        recipe(
+            allow({"StringEquals": {"aws:PrincipalAccount": THEIRS}}),
+            allow({"IpAddress": {"aws:SourceIp": "203.0.113.0/24"}}, Principal={"CanonicalUser": OTHER}),
+        ),
+        {f"account {THEIRS}", f"canonical-id {OTHER} through network 203.0.113.0/24"},
+    ),
+    (
         "an identity provider within the endpoint that everyone may use",
         recipe(allow(), allow(Principal=PROVIDER), deny({"StringNotEquals": {"aws:SourceVpce": "vpce-2"}})),
         {"vpc-endpoint vpce-2"},

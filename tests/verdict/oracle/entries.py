@@ -30,17 +30,30 @@ class Entry(NamedTuple):
     places: frozenset[Place]
     is_open: bool
 
+    @property
+    def parties(self) -> set[tuple[str, str | None]]:
+        """The parties that contain the requester, but for itself."""
+        inside = set() if self.organization is None else {("organization", self.organization)}
+        return {*self.wider, *inside} - {self.label[:2]}
+
 
 def listed(entries: Iterable[Entry]) -> Labels:
     """Return the labels of the entries that no other entry contains."""
     entries = list(entries)
-    known: dict[tuple[Label, str | None], set[str | None]] = {}
-    for entry in entries:
-        known.setdefault((entry.label, entry.organization), set()).add(entry.header)
+    known = _known(entries)
+    own = [entry for entry in entries if not _is_of_another(entry, known, entry.parties)]
+    known = _known(own)
     found: Labels = {}
-    for entry in entries:
-        if not _is_of_another(entry, known):
+    for entry in own:
+        if not _is_of_another(entry, known, {entry.label[:2]}):
             note(found, entry.label, entry.header)
+    return found
+
+
+def _known(entries: Iterable[Entry]) -> dict[tuple[Label, str | None], set[str | None]]:
+    found: dict[tuple[Label, str | None], set[str | None]] = {}
+    for entry in entries:
+        found.setdefault((entry.label, entry.organization), set()).add(entry.header)
     return found
 
 
@@ -52,14 +65,12 @@ def note(labels: Labels, label: Label, header: str | None) -> None:
         labels[label] = header
 
 
-def _is_of_another(entry: Entry, known: dict[tuple[Label, str | None], set[str | None]]) -> bool:
-    """True if the requester belongs to an account, principal or organization that gets in, too: from there or from
-    anywhere, with no header that the requester can do without.
+def _is_of_another(
+    entry: Entry, known: dict[tuple[Label, str | None], set[str | None]], parties: Iterable[tuple[str, str | None]]
+) -> bool:
+    """True if one of the parties to which the requester belongs gets in, too: from there or from anywhere, with no
+    header that the requester can do without.
     """
-    itself = entry.label[:2]
-    parties: set[tuple[str, str | None]] = {itself, *entry.wider}
-    if entry.organization is not None:
-        parties.add(("organization", entry.organization))
     for party in parties:
         for place in entry.places:
             label: Label = (*party, *place)
