@@ -30,6 +30,7 @@ from auditor.progress import Snapshot
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
+from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.rules.base import Rule
 from auditor.rules.judge import Judge
@@ -79,6 +80,7 @@ class JudgeAgain:
         self._order = {rule.id: number for number, rule in enumerate(by.rules)}
         self._tally = Tally()
         self._exceptions = RunExceptions(by.settings, run.bucket_name, self._file.now, self._tally)
+        self._rollups = RollUpBuilder()
         self._unstored: Counter[str] = Counter()
         """Number of objects by the ID of each rule that could not judge them, for lack of a stored value."""
         self._lacking: dict[str, RuleUndecided] = {}
@@ -122,12 +124,14 @@ class JudgeAgain:
             part_lines=2**63,
             fresh=True,
             describe=lambda first_part: file,
+            rollups=self._rollups,
         )
         with folder:
             folder.prepare()
             self._judge_parts(folder, parts, read, plans)
             summary = self._summary(folder, plans[-1])
-            folder.finish(summary, page_of(summary, self.shown, file))
+            rollups = finished_rollups(self._rollups, summary)
+            folder.finish(summary, page_of(summary, self.shown, file), rollups)
         return summary
 
     def snapshot(self) -> Snapshot:
@@ -232,6 +236,7 @@ class JudgeAgain:
         self._tally.add_findings(findings)
         standings = self._exceptions.bucket(findings, self._standings.findings(findings, stored))
         nobody = repeat(None)
+        self._rollups.add_bucket(findings, standings)
         folder.write_findings(map(encode_finding, findings, nobody, standings))
         self.shown.add_findings(map(finding_line, findings, nobody, standings))
 
@@ -246,6 +251,7 @@ class JudgeAgain:
             tally.trust(judge.trust.used)
         tally.add(judgement)
         recorded = self._exceptions.object(self._standings.object(judgement, line, stored))
+        self._rollups.add(recorded)
         undecided = undecided_line(judgement)
         if findings or undecided is not None or verdict is Verdict.EXPOSED:
             self.shown.add(judgement, list(map(finding_line, findings, repeat(verdict), recorded.findings)), undecided)

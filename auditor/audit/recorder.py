@@ -19,6 +19,7 @@ from auditor.model.object import Evidence, ObjectRef
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
+from auditor.reports.rollup import RollUpBuilder
 from auditor.rules.judge import Judge
 from auditor.runs.folder import RunFolder
 from auditor.runs.tally import CALLS, Tally
@@ -52,12 +53,14 @@ class Recorder:
         settings: Settings,
         calls: Counter[str],
         io: RunInThread,
+        rollups: RollUpBuilder | None = None,
     ) -> None:
         self.tally = tally
         self.shown = Highlights()
         self._judge = judge
         self._standings = standings
         self._exceptions = exceptions
+        self._rollups = rollups
         self._folder = folder
         self._fixity = fixity
         self._dispatcher = dispatcher
@@ -74,6 +77,8 @@ class Recorder:
         self.tally.add_findings(findings)
         self._note_trusted()
         standings = self._exceptions.bucket(findings, self._standings.bucket(findings))
+        if self._rollups is not None:
+            self._rollups.add_bucket(findings, standings)
         nobody = repeat(None)
         self._folder.write_findings(map(encode_finding, findings, nobody, standings))
         self.shown.add_findings(map(finding_line, findings, nobody, standings))
@@ -110,6 +115,8 @@ class Recorder:
         judgement = self._judge.object(evidence)
         self.tally.add(judgement)
         recorded = self._exceptions.object(self._standings.object(judgement))
+        if self._rollups is not None:
+            self._rollups.add(recorded)
         if self._judge.trust.number_used > self._trusted:
             self._note_trusted()
         undecided = undecided_line(judgement)

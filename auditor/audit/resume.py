@@ -10,6 +10,7 @@ from typing import Any
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunComplete, RunMissing
 from auditor.model.target import Target
+from auditor.reports.rollup import RollUpBuilder
 from auditor.rules.base import Rule
 from auditor.runs.checkpoint import Checkpoint, damaged
 from auditor.runs.paths import UNDIVIDED, checkpoint_name
@@ -62,6 +63,16 @@ def checkpoint(
         )
     try:
         Tally.from_dict(state.tally).check()
+        begun_rollups(state)
     except ValueError as error:
         raise damaged(f"{run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
     return state, target
+
+
+def begun_rollups(state: Checkpoint | None) -> RollUpBuilder | None:
+    """Return the roll-ups with which a run goes on; None if it was begun by an earlier release, whose checkpoints have
+    none. Raises JsonError if those in the checkpoint are damaged.
+    """
+    if state is None or not state.begun:
+        return RollUpBuilder()
+    return None if state.rollups is None else RollUpBuilder.restored(state.rollups)

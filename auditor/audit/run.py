@@ -22,7 +22,7 @@ from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import begun_file
 from auditor.audit.recorder import Recorder
 from auditor.audit.report import page_of
-from auditor.audit.resume import selection_of
+from auditor.audit.resume import begun_rollups, selection_of
 from auditor.audit.standing import Standings
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
@@ -34,6 +34,7 @@ from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.reports.highlights import Highlights
+from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
@@ -115,6 +116,7 @@ class Audit:
         self._expected: int | None = None
         self._engines = places.engines
         self._tally = Tally()
+        self._rollups: RollUpBuilder | None = None
         self._stand_in: Acl | None = None
         self._keys: KeyPolicies | None = None
         self._lacks_acls = False
@@ -185,6 +187,7 @@ class Audit:
         settings, target, state = self._settings, self._target, before.state
         self._stand_in = stand_in(facts)
         tally = self._tally = Tally.from_dict(state.tally) if state else Tally()
+        rollups = self._rollups = begun_rollups(state)
         judge = Judge(
             plan,
             facts,
@@ -209,6 +212,7 @@ class Audit:
             described=before.bucket_data,
             growing=self._keys is not None,
             previous=before.latest.run_id if before.latest else None,
+            rollups=rollups,
         )
         self._began_at = folder.saved_key
         async with AsyncExitStack() as stack:
@@ -224,7 +228,17 @@ class Audit:
             standings = Standings(began_at(self.run_id))
             exceptions = RunExceptions(settings, target.bucket, began_at(self.run_id), tally)
             recorder = Recorder(
-                judge, standings, exceptions, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io
+                judge,
+                standings,
+                exceptions,
+                folder,
+                tally,
+                fixity,
+                dispatcher,
+                settings,
+                self._caller.counts,
+                self._io,
+                rollups,
             )
             self.shown = recorder.shown
             if self._began is not None:
@@ -364,7 +378,8 @@ class Audit:
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
             self.shown = await self._save(folder, lambda: Highlights.read(run, recorder.tally.verdicts["exposed"]))
         page = await self._save(folder, lambda: page_of(result, self.shown, folder.described))
-        await self._save(folder, lambda: folder.finish(result, page, update_latest=True))
+        groups = await self._save(folder, lambda: finished_rollups(self._rollups, result))
+        await self._save(folder, lambda: folder.finish(result, page, groups, update_latest=True))
         return result
 
     # An audit without a ledger does not import the modules that hash: the import takes a tenth of a small audit's CPU.

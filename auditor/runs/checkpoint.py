@@ -40,6 +40,8 @@ class Checkpoint:
     """Numbers below next_part whose parts are empty."""
     writer: str | None = None
     """The process that writes the run, in a store that has no locks; None if there is none."""
+    rollups: Mapping[str, Any] | None = None
+    """The roll-ups so far, unchecked; None if an earlier release wrote the checkpoint, or no object was audited."""
 
     @property
     def begun(self) -> bool:
@@ -48,7 +50,7 @@ class Checkpoint:
 
     def to_json(self) -> bytes:
         value = plain(self)
-        for name in ("void", "writer"):  # a run in a directory has neither
+        for name in ("void", "writer", "rollups"):  # a run in a directory has neither of the first two
             if not value[name]:
                 del value[name]
         return json.dumps({"v": 1, **value}).encode() + b"\n"

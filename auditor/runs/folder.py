@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
+from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
@@ -20,10 +21,10 @@ from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, found_parts, sealed_from_store, tidy
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, target_name
-from auditor.runs.pending import LineBatch, PendingLines, RunPosition
+from auditor.runs.pending import KeyedCounts, LineBatch, PendingLines, RunPosition
 from auditor.runs.reading import link_to, read_seal, update_latest_json
 from auditor.runs.seal import NAME as SEAL
-from auditor.runs.seal import Seal, SealedPart, sha256_of, sorted_parts
+from auditor.runs.seal import Link, Seal, SealedPart, sha256_of, sorted_parts
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
 from auditor.runs.tally import Tally
@@ -46,7 +47,7 @@ class RunFolder:
     so that the folder cannot have any parts yet. describe: returns the bytes of bucket.json, given the number of the
     first part that this process writes; None to write no such file. described: the bytes that the file has by now.
     growing: True if bucket.json grows with the lines, and is written again before each part. previous: ID of the run
-    that the seal names as the previous one.
+    that the seal names as the previous one. rollups: counts that each checkpoint saves with the tally; None for none.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class RunFolder:
         described: bytes | None = None,
         growing: bool = False,
         previous: str | None = None,
+        rollups: KeyedCounts | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = run_path(bucket, run_id)
@@ -93,8 +95,12 @@ class RunFolder:
         self._files: dict[str, PartFile] = {}
         self._failure: OutputError | None = None
         first = state.next_part if state else 0
-        mark = RunPosition(state.start_after if state else None, tally.copy())
-        self._pending = PendingLines(first, mark, tally, part_lines=part_lines, part_seconds=part_seconds, clock=clock)
+        mark = RunPosition(
+            state.start_after if state else None, tally.copy(), state.rollups if state and rollups else None
+        )
+        self._pending = PendingLines(
+            first, mark, tally, part_lines=part_lines, part_seconds=part_seconds, clock=clock, rollups=rollups
+        )
         self.saved_key = mark.key
         """The last key of the checkpoint that is in place."""
         self._loaded = state
@@ -116,7 +122,7 @@ class RunFolder:
             self._earlier = self._sealed_before()
         mine = [f".*-part-{self._range_id}-*.tmp", f".{checkpoint_name(self._range_id)}.*.tmp"]
         if self._range_id == UNDIVIDED:
-            mine += [f".{name}.*.tmp" for name in (BUCKET_FILE, SEAL, "summary.json", "report.html")]
+            mine += [f".{name}.*.tmp" for name in (BUCKET_FILE, SEAL, ROLLUPS, "summary.json", "report.html")]
         spool = self._store.spool_dir(self.path)
         with output_errors(spool):
             for file in spool.iterdir():
@@ -227,32 +233,48 @@ class RunFolder:
         seal = Seal(run=self.run_id, files=self._digests, parts=sorted_parts([*self._earlier, *self._sealed]))
         self._store.put(f"{self.path}/{SEAL}", seal.to_json())
 
-    def finish(self, summary: Summary, html: str, *, update_latest: bool = False, whole_key: bool = True) -> None:
-        """Save a checkpoint, then write the reports: the page `html` and the summary.
+    def finish(
+        self,
+        summary: Summary,
+        html: str,
+        rollups: bytes | None = None,
+        *,
+        update_latest: bool = False,
+        whole_key: bool = True,
+    ) -> None:
+        """Save a checkpoint, then write the reports: the page `html`, the bytes of rollups.json, and the summary.
 
         update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
         whole_key: False if the last key may have more versions, which save() then handles.
         """
-        report, early, links = html.encode(), [], []
-        ending = [
+        reports = {"report.html": html.encode()} | ({} if rollups is None else {ROLLUPS: rollups})
+        early: list[str] = []
+        links: list[Link] = []
+        ending: list[Callable[[], object]] = [
             lambda: self.save(whole_key),
-            lambda: early.append(self._writer.put_early("report.html", report)),
+            *(partial(self._put_early, name, data, early) for name, data in reports.items()),
         ]
         if self._previous is not None:
             link = partial(link_to, self._store, self._bucket, self._previous)
             ending.append(lambda: links.append(link()))
         side_by_side(ending)
-        if early != [True]:
-            self._store.put(f"{self.path}/report.html", report)
+        for name, report in reports.items():
+            if name not in early:
+                self._store.put(f"{self.path}/{name}", report)
+            self._digests[name] = sha256_of(report)
         data = json.dumps(summary.to_dict(), indent=1).encode() + b"\n"
         self._store.put(f"{self.path}/summary.json", data)
-        self._digests |= {"report.html": sha256_of(report), "summary.json": sha256_of(data)}
+        self._digests["summary.json"] = sha256_of(data)
         parts = sorted_parts([*self._earlier, *self._unsealed(), *self._sealed])
         seal = Seal(run=self.run_id, previous=links[0] if links else None, files=self._digests, parts=parts).to_json()
         latest = update_latest and summary.complete and self._target.whole
         side_by_side(
             [partial(self._store.put, f"{self.path}/{SEAL}", seal), *([self._update_latest] if latest else [])]
         )
+
+    def _put_early(self, name: str, data: bytes, done: list[str]) -> None:
+        if self._writer.put_early(name, data):
+            done.append(name)
 
     def close(self) -> None:
         """Drop the lines that are not saved, and let other processes claim the run."""
@@ -330,6 +352,7 @@ class RunFolder:
             start_after=mark.key,
             hop=self._hop,
             tally=mark.tally.to_dict(),
+            rollups=mark.rollups,
             skipped_parts=self._skipped_parts,
         )
 

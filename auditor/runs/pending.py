@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 
 from auditor.runs.parts import KINDS
 from auditor.runs.tally import Tally
@@ -17,12 +17,33 @@ HELD_BYTES: Final = 8 * 1024 * 1024
 """Bytes of lines that are held until all versions of their key are read. About 10,000 versions have so many."""
 
 
+class KeyedCounts(Protocol):
+    """Counts that are too large to copy at each key. The caller notes the results of an object before it hands over the
+    object's lines. The methods are called under one lock.
+    """
+
+    def upto(self, key: str | None) -> None:
+        """Count the noted results of the object versions with this key; None: those of the bucket itself."""
+
+    def keep(self) -> None:
+        """Count all noted results."""
+
+    def drop(self) -> None:
+        """Forget the noted results that are not counted."""
+
+    def saved(self) -> Mapping[str, Any]:
+        """Return the counts as JSON values, for a checkpoint."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunPosition:
-    """How far a run has come: the last key whose lines were taken, and a copy of the tally after that key."""
+    """How far a run has come: the last key whose lines were taken, and a copy of the tally after that key. rollups: the
+    roll-ups after that key, as KeyedCounts.saved() gives them; None unless a checkpoint saves the position.
+    """
 
     key: str | None
     tally: Tally
+    rollups: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -46,7 +67,7 @@ class PendingLines:
     The methods are cheap, and any thread may call them. first: number of the first part. mark: the last key before the
     first line, and the counts up to it. tally: the run's counts; the caller counts an object before it hands over the
     object's lines. A part ends when it has part_lines lines of one kind (objects or findings, for example), or has been
-    open for part_seconds.
+    open for part_seconds. rollups: counts that go with the lines, too; None if there are none.
     """
 
     def __init__(
@@ -58,10 +79,12 @@ class PendingLines:
         part_lines: int,
         part_seconds: float,
         clock: Callable[[], float],
+        rollups: KeyedCounts | None = None,
     ) -> None:
         self.mark = mark
         """The last key whose lines were taken, and the tally after it."""
         self._tally = tally
+        self._rollups = rollups
         self._part_lines = part_lines
         self._part_seconds = part_seconds
         self._clock = clock
@@ -97,6 +120,8 @@ class PendingLines:
             if self._held_size >= HELD_BYTES:
                 self._torn = True
                 self._append_held()
+                if self._rollups is not None:
+                    self._rollups.keep()
             return self._is_full()
 
     def passed(self, key: str) -> None:
@@ -141,9 +166,11 @@ class PendingLines:
             elif self._key is not None and not self._torn:
                 self._tally.go_back_to(self.mark.tally)
                 self._held, self._held_size, self._key = [], 0, None
+                if self._rollups is not None:
+                    self._rollups.drop()
             if any(self._counts.values()):
                 self._end_part(None)
-            return None if self._torn else RunPosition(self.mark.key, self._tally.copy())
+            return None if self._torn else self._with_rollups(RunPosition(self.mark.key, self._tally.copy()))
 
     def _append(self, lines: Iterable[tuple[str, bytes]]) -> None:
         batch = self._batches[-1]
@@ -172,10 +199,14 @@ class PendingLines:
         if self._key is not None:
             self._append_held()
             self.mark, self._key, self._torn = self._key, None, False
+            if self._rollups is not None:
+                self._rollups.upto(self.mark.key)
             self._check_due()
 
     def _written(self, key: str | None) -> bool:
         self.mark = RunPosition(key, self._tally.copy())
+        if self._rollups is not None:
+            self._rollups.upto(key)
         self._check_due()
         return self._is_full()
 
@@ -192,6 +223,9 @@ class PendingLines:
 
     def _end_part(self, checkpoint: RunPosition | None) -> None:
         batch = self._batches[-1]
-        batch.end, batch.checkpoint = True, checkpoint
+        batch.end, batch.checkpoint = True, checkpoint and self._with_rollups(checkpoint)
         self._batches.append(LineBatch(batch.number + 1))
         self._counts = dict.fromkeys(KINDS, 0)
+
+    def _with_rollups(self, position: RunPosition) -> RunPosition:
+        return position if self._rollups is None else replace(position, rollups=self._rollups.saved())

@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 from auditor.errors import OutputError, UsageError
 from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.object import ObjectVersion
+from auditor.model.rollup import NAME as ROLLUPS
+from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
@@ -67,6 +69,16 @@ class RunReader:
             return None if data is None else Summary.from_dict(parse_object(data))
         except JsonError as error:
             raise OutputError(f"{self.uri}/summary.json is damaged ({error}): audit again") from error
+
+    def rollups(self) -> RollUps | None:
+        """Return the content of rollups.json, the run's results in few groups; None if the run has not ended, or an
+        earlier release wrote it. Raises OutputError if the file is damaged.
+        """
+        data = self._store.get(f"{self.path}/{ROLLUPS}")
+        try:
+            return None if data is None else RollUps.from_json(data)
+        except JsonError as error:
+            raise OutputError(f"{self.uri}/{ROLLUPS} is damaged ({error}): audit again") from error
 
     @cached_property
     def bucket(self) -> BucketFile | None:

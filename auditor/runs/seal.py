@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from auditor.model.json_text import JsonError, Size, member_names, parse_object, plain, typed
 
 NAME: Final = "parts.json"
-FILES: Final = ("bucket.json", "state.json", "report.html", "summary.json")
+FILES: Final = ("bucket.json", "state.json", "report.html", "rollups.json", "summary.json")
 """The files of a run folder, besides the parts, whose digests the seal has."""
 _DECODER: Final = json.JSONDecoder()
 _KEY_FIRST: Final = b'{"key":"'

@@ -68,6 +68,8 @@ def check_same(before: Result, again: Result) -> None:
     assert {name: again.summary[name] for name in same} == {name: before.summary[name] for name in same}
     assert set(before.summary["not_looked_at"]) < set(again.summary["not_looked_at"])
     assert sum(again.summary["calls"].values()) == 0
+    rollups = [(one.folder / "rollups.json").read_bytes() for one in (before, again)]
+    assert rollups[1].replace(again.summary["run"].encode(), before.summary["run"].encode()) == rollups[0]
     file = json.loads((again.folder / "bucket.json").read_text())
     assert file["judged_from"]["run"] == before.summary["run"]
     assert file["read"] == json.loads((before.folder / "bucket.json").read_text())["read"]

@@ -19,7 +19,7 @@ NIGHT = [
     {"GET latest.json"},
     {"PUT .auditor-probe"},
     {"PUT state.json", "PUT bucket.json"},
-    {"PUT findings", "PUT report.html"},
+    {"PUT findings", "PUT report.html", "PUT rollups.json"},
     {"PUT objects"},
     {"PUT state.json"},
     {"PUT summary.json"},

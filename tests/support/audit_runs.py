@@ -19,8 +19,10 @@ from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
+from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.reports.rollup import GROUPS, totals_of
 from auditor.reports.summary import exit_code
 from auditor.runs.folder import PART_LINES
 from auditor.runs.stores.local import LocalStore
@@ -114,7 +116,21 @@ def check(result: Result) -> Result:
     _check_lines(result)
     assert json.loads((result.folder / "summary.json").read_text()) == summary
     assert (result.folder / "report.html").exists()
+    _check_rollups(result)
     return result
+
+
+def _check_rollups(result: Result) -> None:
+    """Assert that the run's roll-ups add up to its summary."""
+    summary = result.summary
+    rollups = RollUps.from_json((result.folder / "rollups.json").read_bytes())
+    totals = rollups.totals
+    assert (rollups.run, rollups.complete) == (summary["run"], summary["complete"])
+    assert totals == totals_of(rollups.groups)
+    assert {**totals.verdicts, "private": summary["verdicts"]["private"]} == summary["verdicts"]
+    assert (totals.findings, totals.rules) == (summary["findings"], summary["rules"])
+    assert totals.undecided == result.coverage["undecided"]
+    assert len(rollups.groups) <= GROUPS
 
 
 def _check_lines(result: Result) -> None:

@@ -1,0 +1,185 @@
+"""Counts of results by prefix, of which the smallest are merged into those above them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
+from auditor.model.json_text import Size, typed
+from auditor.model.rollup import GroupKind, Sample
+
+SHARE: Final = 100
+"""A prefix with less than one SHARE-th of its subject has no group of its own."""
+SAMPLES: Final = 5
+"""Largest number of samples of a group."""
+DEEPEST: Final = 8
+"""Largest number of slashes in a group's prefix."""
+LONGEST: Final = 300
+"""Largest number of characters in a group's prefix or audience."""
+
+
+class Subject(NamedTuple):
+    """The things that one row of groups counts. Each field is that of Group."""
+
+    kind: GroupKind
+    rule: str | None
+    verdict: Verdict | None
+    severity: Severity | None
+    audience: str | None
+
+
+@dataclass(slots=True)
+class PrefixCount:
+    """The counts of one subject below one prefix. Each field is that of Group."""
+
+    count: int = 0
+    bytes: int = 0
+    new: int | None = None
+    excepted: int = 0
+    since: str | None = None
+    samples: list[Sample] = field(default_factory=list)
+
+    def merge(self, other: PrefixCount) -> None:
+        """Add the counts of a prefix below this one."""
+        self.count += other.count
+        self.bytes += other.bytes
+        self.excepted += other.excepted
+        if other.new is not None:
+            self.new = (self.new or 0) + other.new
+        if self.since is None or (other.since is not None and other.since < self.since):
+            self.since = other.since
+        self.samples = sorted([*self.samples, *other.samples], key=_place)[:SAMPLES]
+
+    def copy(self) -> PrefixCount:
+        return PrefixCount(self.count, self.bytes, self.new, self.excepted, self.since, list(self.samples))
+
+
+Row = dict[str | None, PrefixCount]
+"""The counts of one subject by prefix; None for findings on the bucket."""
+Rows = dict[Subject, Row]
+
+
+def each(rows: Mapping[Subject, Row]) -> Iterable[tuple[Subject, str | None, PrefixCount]]:
+    return ((subject, prefix, count) for subject, row in rows.items() for prefix, count in row.items())
+
+
+def prefix_of(key: str) -> str:
+    """Return the prefix of a key up to its last "/", cut to DEEPEST slashes and LONGEST characters."""
+    end = key.rfind("/", 0, LONGEST) + 1
+    if key.count("/", 0, end) > DEEPEST:
+        end = len("/".join(key.split("/", DEEPEST)[:DEEPEST])) + 1
+    return key[:end]
+
+
+def prefix_above(prefix: str) -> str:
+    """Return the prefix one level above, "" at the top."""
+    return prefix[: prefix.rfind("/", 0, len(prefix) - 1) + 1]
+
+
+def merge_smallest(rows: Rows, number: int, spared: PrefixCount | None = None) -> int:
+    """Merge the smallest prefixes into those above them until `number` are left, or only prefixes at the top. Return
+    the number that is left. spared: counts that stay, because more keys of their prefix come next.
+    """
+    found = list(rows.values())
+    left = sum(map(len, found))
+    heap = [
+        (count.count, -len(prefix), index, prefix)
+        for index, row in enumerate(found)
+        for prefix, count in row.items()
+        if prefix and count is not spared
+    ]
+    heapq.heapify(heap)
+    while left > number and heap:
+        size, _, index, prefix = heapq.heappop(heap)
+        row = found[index]
+        count = row.get(prefix)
+        if count is None or count.count != size:  # it was merged, or grew: the heap has its present size too
+            continue
+        left -= _merge_up(row, prefix)
+        above = prefix_above(prefix)
+        if above and row[above] is not spared:
+            heapq.heappush(heap, (row[above].count, -len(above), index, above))
+    return left
+
+
+def merge_small(row: Row) -> None:
+    """Merge each prefix that has too small a share of the row into the one above it, the deepest first."""
+    total = sum(count.count for count in row.values())
+    heap = [(-prefix.count("/"), prefix) for prefix in row if prefix]
+    heapq.heapify(heap)
+    while heap:
+        prefix = heapq.heappop(heap)[1]
+        if row[prefix].count * SHARE >= total:
+            continue
+        above = prefix_above(prefix)
+        if not _merge_up(row, prefix) and above:
+            heapq.heappush(heap, (-above.count("/"), above))
+
+
+def _merge_up(row: Row, prefix: str) -> bool:
+    """Move the counts of a prefix to the one above it. Return True if that one was there."""
+    count, above = row.pop(prefix), prefix_above(prefix)
+    there = row.get(above)
+    if there is None:
+        row[above] = count
+        return False
+    there.merge(count)
+    return True
+
+
+def _place(sample: Sample) -> bytes:
+    return (sample.key or "").encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedCount:
+    """The counts of one subject below one prefix, as a checkpoint has them."""
+
+    kind: GroupKind
+    rule: str | None
+    verdict: Verdict | None
+    severity: Severity | None
+    audience: str | None
+    prefix: str | None
+    count: Size
+    bytes: Size
+    new: Size | None
+    excepted: Size
+    since: str | None
+    samples: tuple[Sample, ...]
+
+
+def saved_count(subject: Subject, prefix: str | None, count: PrefixCount) -> dict[str, Any]:
+    """Return the JSON value of a SavedCount."""
+    samples = [
+        {
+            "key": one.key,
+            "version_id": one.version_id,
+            "grantee": one.grantee,
+            "permission": one.permission,
+            "since": one.since,
+            "fingerprint": one.fingerprint,
+        }
+        for one in count.samples
+    ]
+    return {
+        **subject._asdict(),
+        "prefix": prefix,
+        "count": count.count,
+        "bytes": count.bytes,
+        "new": count.new,
+        "excepted": count.excepted,
+        "since": count.since,
+        "samples": samples,
+    }
+
+
+def restored_count(value: Any) -> tuple[Subject, str | None, PrefixCount]:
+    """Return what saved_count() described. Raises JsonError for anything else."""
+    one = typed(SavedCount, value)
+    subject = Subject(one.kind, one.rule, one.verdict, one.severity, one.audience)
+    return subject, one.prefix, PrefixCount(one.count, one.bytes, one.new, one.excepted, one.since, list(one.samples))

@@ -1,0 +1,236 @@
+"""Count findings, verdicts and undecided objects in few groups, by rule or verdict, audience and prefix."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, Self
+
+from auditor.model.access import AudienceKind, ObjectAccess, Verdict
+from auditor.model.finding import Finding, Severity
+from auditor.model.json_text import JsonError, items, member
+from auditor.model.object import Outcome
+from auditor.model.rollup import Group, GroupKind, RollUps, Sample, Totals
+from auditor.model.standing import Recorded, Standing
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.reports.prefix_counts import (
+    LONGEST,
+    SAMPLES,
+    PrefixCount,
+    Row,
+    Rows,
+    Subject,
+    each,
+    merge_small,
+    merge_smallest,
+    prefix_of,
+    restored_count,
+    saved_count,
+)
+
+GROUPS: Final = 400
+"""Largest number of groups in the file."""
+PREFIXES: Final = 512
+"""Number of prefixes in memory at which the smallest ones are merged into those above them, until half are left."""
+SUBJECTS: Final = 200
+"""Number of subjects that are counted separately; the audience of any other subject counts as OTHERS. The number needs
+a bound, because each object may be shared with another account."""
+OTHERS: Final = "others"
+_WIDTH: Final = {kind: width for width, kind in enumerate(AudienceKind)}
+_KINDS: Final = list(GroupKind)
+_SEVERITIES: Final = list(Severity)
+_VERDICTS: Final = list(Verdict)
+
+Entry = tuple[str | None, Subject, int, Standing | None, Sample]
+"""One thing to count: its key, its subject, the size of the object, its history, and the sample that shows it."""
+
+
+class RollUpBuilder:
+    """Counts the results of a run in groups. Objects must come in the order of the listing.
+
+    add() notes the results of an object; upto() counts them once the lines of the key are taken, so that the counts in
+    a checkpoint are those of its lines. Memory does not grow with the number of objects: beyond PREFIXES prefixes the
+    smallest ones are merged into those above them. The result depends on nothing but the results and their order.
+    """
+
+    def __init__(self) -> None:
+        self._rows: Rows = {}
+        self._prefixes = 0
+        self._waiting: deque[Entry] = deque()
+
+    def add_bucket(self, findings: Sequence[Finding], standings: Sequence[Standing]) -> None:
+        """Note the findings on the bucket itself."""
+        for finding, standing in zip(findings, standings, strict=True):
+            subject = Subject(GroupKind.FINDING, finding.rule, None, finding.severity, None)
+            self._waiting.append((None, subject, 0, standing, _sample(finding, standing)))
+
+    def add(self, recorded: Recorded) -> None:
+        """Note the results of one listed object."""
+        judgement, standing = recorded.judgement, recorded.standing
+        evidence, access = judgement.evidence, judgement.access
+        undecided = evidence.outcome is Outcome.UNDECIDED
+        if standing is None and not judgement.findings and not undecided:
+            return
+        ref, note = evidence.ref, self._waiting.append
+        audience = None if access is None else widest_audience(access)
+        for finding, history in zip(judgement.findings, recorded.findings, strict=True):
+            subject = Subject(GroupKind.FINDING, finding.rule, None, finding.severity, audience)
+            note((ref.key, subject, ref.size, history, _sample(finding, history)))
+        sample = Sample(ref.key, ref.version_id, since=None if standing is None else standing.since)
+        if standing is not None and access is not None:
+            subject = Subject(GroupKind.VERDICT, None, access.verdict, None, audience)
+            note((ref.key, subject, ref.size, standing, sample))
+        if undecided:
+            fact = evidence.unread[0]
+            subject = Subject(GroupKind.UNDECIDED, None, None, None, _bounded(f"{fact.action} {fact.code}"))
+            note((ref.key, subject, ref.size, None, sample))
+
+    def upto(self, key: str | None) -> None:
+        """Count the noted results of the object versions with this key; None: those of the bucket itself."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] == key:
+            self._count(*waiting.popleft())
+
+    def keep(self) -> None:
+        """Count all noted results: some versions of the last key are written, whatever becomes of the others."""
+        while self._waiting:
+            self._count(*self._waiting.popleft())
+
+    def drop(self) -> None:
+        """Forget the noted results: the lines of the last key are dropped."""
+        self._waiting.clear()
+
+    def _count(self, key: str | None, subject: Subject, size: int, standing: Standing | None, sample: Sample) -> None:
+        row = self._rows.get(subject)
+        if row is None:
+            if subject.audience is not None and len(self._rows) >= SUBJECTS:
+                subject = subject._replace(audience=OTHERS)
+            row = self._rows.setdefault(subject, {})
+        prefix = None if key is None else prefix_of(key)
+        found = row.get(prefix)
+        if found is None:
+            found = row[prefix] = PrefixCount()
+            self._prefixes += 1
+        found.count += 1
+        found.bytes += size
+        if standing is not None:
+            if standing.new is not None:
+                found.new = (found.new or 0) + standing.new
+            found.excepted += standing.exception is not None
+            if standing.since is not None and (found.since is None or standing.since < found.since):
+                found.since = standing.since
+        if len(found.samples) < SAMPLES:
+            found.samples.append(sample)
+        if self._prefixes > PREFIXES:
+            self._prefixes = merge_smallest(self._rows, PREFIXES // 2, found)
+
+    def saved(self) -> dict[str, Any]:
+        """Return the counts as JSON values, for a checkpoint."""
+        return {"counts": [saved_count(*one) for one in each(self._rows)]}
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> Self:
+        """Make the builder that saved() described. Raises JsonError for anything else."""
+        builder = cls()
+        for subject, prefix, count in member(saved, "counts", lambda value: items(value, restored_count)):
+            row = builder._rows.setdefault(subject, {})
+            if prefix in row:
+                raise JsonError("names a prefix twice", "counts")
+            row[prefix] = count
+            builder._prefixes += 1
+        return builder
+
+    def rollups(self, run: str, target: Target, complete: bool) -> RollUps:
+        """Return the content of rollups.json: the results that were counted so far."""
+        rows = {subject: {prefix: one.copy() for prefix, one in row.items()} for subject, row in self._rows.items()}
+        for row in rows.values():
+            merge_small(row)
+        merge_smallest(rows, GROUPS)
+        groups = sorted(
+            (_group(subject, prefix, one, rows[subject]) for subject, prefix, one in each(rows)), key=_order
+        )
+        return RollUps(run=run, target=target, complete=complete, totals=totals_of(groups), groups=tuple(groups))
+
+
+def finished_rollups(builder: RollUpBuilder | None, summary: Summary) -> bytes | None:
+    """Return the bytes of rollups.json at the end of a run; None without a builder."""
+    if builder is None:
+        return None
+    builder.keep()
+    return builder.rollups(summary.run, summary.target, summary.complete).to_json()
+
+
+@lru_cache(1024)
+def widest_audience(access: ObjectAccess) -> str | None:
+    """Return the widest audience in the form of Audience.text, at most LONGEST characters; None if nobody gets in."""
+    audiences = sorted(access.audience, key=lambda one: (one.through is not None, _WIDTH[one.kind]))
+    return _bounded(audiences[0].text) if audiences else None
+
+
+def totals_of(groups: Iterable[Group]) -> Totals:
+    """Return the sums of the groups."""
+    verdicts, findings, rules = Counter[str](), Counter[str](), Counter[str]()
+    undecided = excepted = 0
+    new: int | None = None
+    for group in groups:
+        if group.verdict is not None:
+            verdicts[group.verdict.value] += group.count
+        elif group.rule is not None and group.severity is not None:
+            rules[group.rule] += group.count
+            findings[group.severity.value] += group.count
+        else:
+            undecided += group.count
+        excepted += group.excepted
+        new = new if group.new is None else (new or 0) + group.new
+    return Totals(
+        verdicts={name.value: verdicts[name.value] for name in _VERDICTS if name is not Verdict.PRIVATE},
+        findings={name.value: findings[name.value] for name in _SEVERITIES},
+        rules=dict(sorted(rules.items())),
+        undecided=undecided,
+        new=new,
+        excepted=excepted,
+    )
+
+
+def _group(subject: Subject, prefix: str | None, count: PrefixCount, row: Row) -> Group:
+    below = prefix is not None and any(other and other != prefix and other.startswith(prefix) for other in row)
+    return Group(
+        id=hashlib.sha256(json.dumps([*subject, prefix]).encode()).hexdigest()[:12],
+        kind=subject.kind,
+        rule=subject.rule,
+        verdict=subject.verdict,
+        severity=subject.severity,
+        audience=subject.audience,
+        prefix=prefix,
+        rest=below,
+        count=count.count,
+        bytes=count.bytes,
+        new=count.new,
+        excepted=count.excepted,
+        since=count.since,
+        samples=tuple(count.samples),
+    )
+
+
+def _order(group: Group) -> tuple[int, int, int, str, str, str]:
+    """Return the group's place: the worst severity or verdict first, then the largest number."""
+    worst = 0
+    if group.severity is not None:
+        worst = _SEVERITIES.index(group.severity)
+    elif group.verdict is not None:
+        worst = _VERDICTS.index(group.verdict)
+    return _KINDS.index(group.kind), worst, -group.count, group.rule or "", group.audience or "", group.prefix or ""
+
+
+def _sample(finding: Finding, standing: Standing) -> Sample:
+    return Sample(
+        finding.key, finding.version_id, finding.grantee, finding.permission, standing.since, finding.fingerprint
+    )
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= LONGEST else OTHERS

@@ -1,0 +1,79 @@
+"""rollups.json of a run that several processes did is that of one process, and old checkpoints go on without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import OutputError
+from auditor.model.rollup import RollUps
+from auditor.runs.reading import RunReader, open_run
+from auditor.runs.stores.local import LocalStore
+from tests.support.audit_runs import Result, audit
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubBucket
+
+
+def groups_of(result: Result) -> Any:
+    """The roll-ups of a run, without its ID and its time."""
+    with open_run(result.folder) as run:
+        found = run.rollups()
+    assert isinstance(found, RollUps)
+    value = json.loads(found.to_json())
+    for group in value["groups"]:
+        times = [group.pop("since"), *(sample.pop("since") for sample in group["samples"])]
+        assert len({time for time in times if time is not None}) <= 1
+    return {name: value[name] for name in ("complete", "totals", "groups")}
+
+
+@pytest.mark.parametrize("versions", [False, True])
+async def test_a_resumed_run_has_the_same_rollups(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path, versions: bool
+) -> None:
+    bucket.versioning = "Enabled" if versions else None
+    for number in range(60):
+        denied = {"acl"} if number % 7 == 0 else set()
+        for acl in ("public-read", "authenticated-read" if number % 3 else "private"):
+            stub.put(BUCKET, f"a/{number % 5}/{number:02}", b"data", acl=acl, deny=denied)
+    whole = groups_of(await audit(stub, tmp_path / "whole", versions=versions))
+    assert {group["kind"] for group in whole["groups"]} == {"finding", "verdict", "undecided"}
+    result = await audit(stub, tmp_path / "cut", versions=versions, max_calls=40, part_lines=3)
+    hops = 1
+    while not result.summary["complete"]:
+        assert groups_of(result)["complete"] is False
+        run = result.summary["run"]
+        result = await audit(stub, tmp_path / "cut", versions=versions, max_calls=40, part_lines=3, resume=run)
+        hops += 1
+    assert hops > 2
+    assert groups_of(result) == whole
+
+
+async def test_a_run_of_an_earlier_release_goes_on_without_rollups(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path
+) -> None:
+    for number in range(20):
+        stub.put(BUCKET, f"a/{number:02}", b"data", acl="public-read")
+    first = await audit(stub, tmp_path, max_calls=30)
+    assert not first.summary["complete"]
+    state = first.folder / "state.json"
+    value = json.loads(state.read_text())
+    assert value.pop("rollups")["counts"]
+    state.write_text(json.dumps(value))
+    (first.folder / "rollups.json").unlink()
+    run = first.summary["run"]
+    with pytest.raises(FileNotFoundError):  # what check() of any other run asks for
+        await audit(stub, tmp_path, resume=run)
+    reader = RunReader(LocalStore(tmp_path), BUCKET, run)
+    assert (reader.complete, reader.rollups()) == (True, None)
+    assert "rollups" not in json.loads(state.read_text())
+
+
+async def test_a_damaged_file_is_named(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+    result = await audit(stub, tmp_path)
+    (result.folder / "rollups.json").write_text("{}")
+    with open_run(result.folder) as run, pytest.raises(OutputError, match=r"rollups\.json is damaged"):
+        run.rollups()
