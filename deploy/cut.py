@@ -19,7 +19,13 @@ NOT_LOADED: Final = (
     *("bin/", "boto3/data/", "boto3/examples/"),
     *("aiohttp/pytest_plugin.py", "aiohttp/test_utils.py", "aiohttp/web", "aiohttp/worker.py", "uvloop/_testbase.py"),
     *(f"jinja2/{name}.py" for name in ("constants", "ext", "meta", "nativetypes", "sandbox")),
-    *("dateutil/rrule.py", "dateutil/tz/win.py", "dateutil/zoneinfo/", "urllib3/contrib/emscripten/"),
+    *(
+        "dateutil/rrule.py",
+        "dateutil/tz/win.py",
+        "dateutil/zoneinfo/",
+        "urllib3/contrib/emscripten/",
+        "s3transfer/processpool.py",
+    ),
 )
 """Beginnings of names: programs, models of boto3's resources (we use none), examples, test helpers, aiohttp's server,
 the parts of the templates' engine that no template of ours asks for, calendars, time zones by name, and code for
