@@ -322,7 +322,8 @@ class Audit:
             before, self._before = self._before, None
             if before is not None:
                 self._expected = await self._io(listed_by, before)
-            await self._io(folder.tick)
+            folder.check_due()
+            await self._io(folder.flush)
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""

@@ -36,8 +36,8 @@ PART_LINES: Final = 50_000
 class RunFolder:
     """Writes one run's folder: lines in parts, a checkpoint after each complete part, and the reports at the end.
 
-    write(), passed() and write_findings() are cheap and may be called on an event loop. All other methods block: call
-    them in one thread. Call prepare() before the first write. Lines are JSON with their newlines (reports.lines). Count
+    write(), passed(), write_findings() and check_due() are cheap: call them in the thread that counts the objects, which
+    may run an event loop. All other methods block: call them in one thread. Call prepare() before the first write. Lines are JSON with their newlines (reports.lines). Count
     an object in `tally`, then write its lines, with no `await` in between: the tally of each checkpoint then agrees
     with its lines. A part never ends between two versions of one key, whose lines are held until the next key.
 
@@ -95,6 +95,7 @@ class RunFolder:
         self._files: dict[str, PartFile] = {}
         self._failure: OutputError | None = None
         first = state.next_part if state else 0
+        self._tally = tally
         mark = RunPosition(
             state.start_after if state else None, tally.copy(), state.rollups if state and rollups else None
         )
@@ -204,9 +205,16 @@ class RunFolder:
                 self._discard()
                 raise
 
-    def tick(self) -> None:
-        """End the part if it has been open for part_seconds, and flush. The caller calls this every few seconds."""
+    def check_due(self) -> None:
+        """End the part if it has been open for part_seconds; flush() then writes it.
+
+        The caller calls this every few seconds. It is cheap, and belongs to the thread that counts the objects.
+        """
         self._pending.check_due()
+
+    def tick(self) -> None:
+        """Call check_due() and flush(), for a caller with one thread."""
+        self.check_due()
         self.flush()
 
     def begin_part(self, number: int) -> None:
@@ -351,7 +359,7 @@ class RunFolder:
             next_part=next_part,
             start_after=mark.key,
             hop=self._hop,
-            tally=mark.tally.to_dict(),
+            tally=(mark.tally or self._tally).to_dict(),
             rollups=mark.rollups,
             skipped_parts=self._skipped_parts,
         )

@@ -37,12 +37,14 @@ class KeyedCounts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunPosition:
-    """How far a run has come: the last key whose lines were taken, and a copy of the tally after that key. rollups: the
-    roll-ups after that key, as KeyedCounts.saved() gives them; None unless a checkpoint saves the position.
+    """How far a run has come: the last key whose lines were taken, and a copy of the tally after that key.
+
+    tally: None while the run's own tally is that of the key: a run without versions copies it only where a part ends.
+    rollups: the roll-ups after that key, as KeyedCounts.saved() gives them; None unless a checkpoint saves the position.
     """
 
     key: str | None
-    tally: Tally
+    tally: Tally | None
     rollups: Mapping[str, Any] | None = None
 
 
@@ -64,7 +66,8 @@ class LineBatch:
 class PendingLines:
     """Holds the lines of a run until a thread writes them to disk, and divides them into parts.
 
-    The methods are cheap, and any thread may call them. first: number of the first part. mark: the last key before the
+    The methods are cheap, and any thread may call them; but only the caller that counts objects may call those that
+    take lines or end a part, because they copy the tally. first: number of the first part. mark: the last key before the
     first line, and the counts up to it. tally: the run's counts; the caller counts an object before it hands over the
     object's lines. A part ends when it has part_lines lines of one kind (objects or findings, for example), or has been
     open for part_seconds. rollups: counts that go with the lines, too; None if there are none.
@@ -113,7 +116,11 @@ class PendingLines:
             if version_id is None:
                 self._end_key()
                 self._append(lines)
-                return self._written(key)
+                self.mark = RunPosition(key, None)
+                if self._rollups is not None:
+                    self._rollups.upto(key)
+                self._check_due()
+                return self._is_full()
             self._begin_key(key)
             self._held += lines
             self._held_size += sum(len(line) for _, line in lines)
@@ -133,7 +140,11 @@ class PendingLines:
         """Take the lines of findings on the bucket itself. Return True if the caller must call taken() next."""
         with self._lock:
             self._append([("findings", line) for line in lines])
-            return self._written(self.mark.key)
+            self.mark = RunPosition(self.mark.key, self._tally.copy())
+            if self._rollups is not None:
+                self._rollups.upto(self.mark.key)
+            self._check_due()
+            return self._is_full()
 
     def end_part(self) -> None:
         """End the part after the last key whose lines were taken, whatever its size. All versions of it were taken."""
@@ -164,6 +175,7 @@ class PendingLines:
             if not self._cut:
                 self._end_key()
             elif self._key is not None and not self._torn:
+                assert self.mark.tally is not None  # a run over versions copies the tally after each key
                 self._tally.go_back_to(self.mark.tally)
                 self._held, self._held_size, self._key = [], 0, None
                 if self._rollups is not None:
@@ -203,13 +215,6 @@ class PendingLines:
                 self._rollups.upto(self.mark.key)
             self._check_due()
 
-    def _written(self, key: str | None) -> bool:
-        self.mark = RunPosition(key, self._tally.copy())
-        if self._rollups is not None:
-            self._rollups.upto(key)
-        self._check_due()
-        return self._is_full()
-
     def _is_full(self) -> bool:
         return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
 
@@ -222,6 +227,8 @@ class PendingLines:
             self._end_part(self.mark)
 
     def _end_part(self, checkpoint: RunPosition | None) -> None:
+        if checkpoint is not None and checkpoint.tally is None:
+            checkpoint = RunPosition(checkpoint.key, self._tally.copy())
         batch = self._batches[-1]
         batch.end, batch.checkpoint = True, checkpoint and self._with_rollups(checkpoint)
         self._batches.append(LineBatch(batch.number + 1))
