@@ -19,6 +19,7 @@ from auditor.audit.standing import StoredStandings
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.changes import Changes
 from auditor.model.dates import iso_date
 from auditor.model.finding import Finding, Judgement, RuleUndecided
 from auditor.model.json_text import plain
@@ -27,6 +28,7 @@ from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.summary import Resume, Summary
 from auditor.model.version import VERSION
 from auditor.progress import Snapshot
+from auditor.reports.causes import causes_between
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
@@ -84,6 +86,7 @@ class JudgeAgain:
         self._unstored: Counter[str] = Counter()
         """Number of objects by the ID of each rule that could not judge them, for lack of a stored value."""
         self._lacking: dict[str, RuleUndecided] = {}
+        self._same = True  # the configuration is that of the run
         self._noted: tuple[Judge, int] | None = None
         self._started = time.monotonic()
         self.shown = Highlights()
@@ -103,7 +106,7 @@ class JudgeAgain:
         self._exceptions = RunExceptions(self._by.settings, self._target.bucket, self._file.now, self._tally)
         plans = self._plans(read)
         link = link_to(self._run.store, self._run.bucket_name, self._run.run_id)
-        file = replace(
+        judged = replace(
             self._file,
             run=self.run_id,
             selected=tuple(rule.id for rule in self._by.rules),
@@ -111,7 +114,9 @@ class JudgeAgain:
             read=read,
             auditor=VERSION,
             judged_from=link,
-        ).to_json()
+        )
+        self._same = not causes_between(self._file, judged)
+        file = judged.to_json()
         folder = RunFolder(
             self._out,
             self._target.bucket,
@@ -332,7 +337,14 @@ class JudgeAgain:
             trust_unused=Trust.of(self._by.settings.trusted).unused(self._tally.trusted),
             accepted_rules=accepted,
             exceptions=exceptions,
+            changes=self._changes(last),
         )
+
+    def _changes(self, last: Summary | None) -> Changes:
+        """Return the changes that the run counted. With another configuration nobody has counted them."""
+        if self._same and last is not None:
+            return last.changes
+        return Changes(why_not="judged again by other rules or settings: compare two runs by auditor diff")
 
     def _words(self) -> Iterator[str]:
         """Yield phrases on the things that the judging did not look at, besides those that the run did not."""

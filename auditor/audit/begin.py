@@ -75,6 +75,13 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
     return RunSoFar(state, target, latest, run.bucket if state else None, run.bucket_data)
 
 
+def against_of(before: RunSoFar) -> str | None:
+    """Return the ID of the run with which the run compares: the one with which it began, or the latest complete one."""
+    if before.bucket is not None and before.state is not None:
+        return before.bucket.against
+    return before.latest.run_id if before.latest else None
+
+
 async def ask_bucket(
     settings: Settings, connection: Connection, caller: Caller, engines: OpenEngine[EngineChoice]
 ) -> tuple[Connection, BucketFacts]:

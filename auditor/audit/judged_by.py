@@ -26,9 +26,18 @@ JUDGING: Final = ("only", "ignore", "level", "trusted", "keep_metadata")
 
 
 def begun_file(
-    run_id: str, target: Target, rules: Sequence[Rule], settings: Settings, read: ReadFacts, *, ledger: bool
+    run_id: str,
+    target: Target,
+    rules: Sequence[Rule],
+    settings: Settings,
+    read: ReadFacts,
+    *,
+    ledger: bool,
+    against: str | None = None,
 ) -> BucketFile:
-    """Return bucket.json for a run that begins. rules: the selected ones. ledger: True if the run has a ledger."""
+    """Return bucket.json for a run that begins. rules: the selected ones. ledger: True if the run has a ledger.
+    against: ID of the run with which it compares.
+    """
     return BucketFile(
         run=run_id,
         target=target,
@@ -37,6 +46,7 @@ def begun_file(
         selected=tuple(rule.id for rule in rules),
         configuration=configuration_of(settings),
         read=(read,),
+        against=against,
     )
 
 

@@ -58,7 +58,7 @@ class Recorder:
         self.tally = tally
         self.shown = Highlights()
         self._judge = judge
-        self._standings = standings
+        self.standings = standings
         self._exceptions = exceptions
         self._rollups = rollups
         self._folder = folder
@@ -76,7 +76,8 @@ class Recorder:
         findings = self._judge.bucket()
         self.tally.add_findings(findings)
         self._note_trusted()
-        standings = self._exceptions.bucket(findings, self._standings.bucket(findings))
+        standings = self._exceptions.bucket(findings, self.standings.bucket(findings))
+        self.standings.cover(findings, standings)
         if self._rollups is not None:
             self._rollups.add_bucket(findings, standings)
         nobody = repeat(None)
@@ -94,6 +95,8 @@ class Recorder:
             found = await self._fixity.find(read)
             await self._dispatch(read, found)
         self.count_calls()
+        if self.standings.needs(batch[-1].step.key):
+            await self._io(self.standings.load, batch[-1].step.key)
         following = iter(found)
         for item in batch:
             self.tally.delete_marker(item.step.delete_markers)
@@ -114,7 +117,9 @@ class Recorder:
             self._count(evidence.ref, looked)
         judgement = self._judge.object(evidence)
         self.tally.add(judgement)
-        recorded = self._exceptions.object(self._standings.object(judgement))
+        recorded = self._exceptions.object(self.standings.object(judgement))
+        if recorded.findings:
+            self.standings.cover(judgement.findings, recorded.findings)
         if self._rollups is not None:
             self._rollups.add(recorded)
         if self._judge.trust.number_used > self._trusted:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
-from auditor.audit.begin import RunSoFar, ask_bucket, check_budget, listed_by, load_run, permits_of
+from auditor.audit.begin import RunSoFar, against_of, ask_bucket, check_budget, listed_by, load_run, permits_of
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import begun_file
 from auditor.audit.recorder import Recorder
@@ -29,10 +29,12 @@ from auditor.config.settings import Settings
 from auditor.errors import RunStopped
 from auditor.hashing.limits import STREAMS
 from auditor.model.bucket import BucketFacts
+from auditor.model.changes import Changes
 from auditor.model.object import Acl, Skipped
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
+from auditor.reports.compare import judged_by
 from auditor.reports.highlights import Highlights
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
@@ -40,7 +42,7 @@ from auditor.rules import RULES
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
 from auditor.rules.selection import select
-from auditor.runs.bucket_file import ReadFacts
+from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import PART_LINES, RunFolder
 from auditor.runs.paths import began_at, new_run_id, parse_run_id
@@ -121,6 +123,7 @@ class Audit:
         self._keys: KeyPolicies | None = None
         self._lacks_acls = False
         self._folder: RunFolder | None = None
+        self._against: str | None = None
         self._began_at: str | None = None
         self.unsent: str | None = None
         """A sentence on the objects that the queue did not take before the end; None if it took all."""
@@ -196,6 +199,7 @@ class Audit:
             versions=target.versions,
             now=parse_run_id(self.run_id),
         )
+        self._against = against_of(before)
         folder = self._folder = RunFolder(
             self._places.store,
             target.bucket,
@@ -225,7 +229,7 @@ class Audit:
             self._caller.permits.assume_open(engine.open_connections)
             dispatcher = self._dispatcher()
             fixity = self._fixity(engine, stack)
-            standings = Standings(began_at(self.run_id))
+            standings = await self._io(self._open_standings, before, facts, plan, tally)
             exceptions = RunExceptions(settings, target.bucket, began_at(self.run_id), tally)
             recorder = Recorder(
                 judge,
@@ -275,9 +279,28 @@ class Audit:
             facts = replace(facts, key_policies=dict(self._keys.policies))  # it may grow meanwhile
         if before.bucket is not None:
             return before.bucket.resumed(facts, plan.ask, first_part).to_json()
-        ledger = self._places.ledger is not None
-        read = ReadFacts(first_part, facts, plan.ask)
-        return begun_file(self.run_id, self._target, self._rules, self._settings, read, ledger=ledger).to_json()
+        return self._bucket_file(facts, plan, first_part).to_json()
+
+    def _bucket_file(self, facts: BucketFacts, plan: Plan, first_part: int) -> BucketFile:
+        read, ledger = ReadFacts(first_part, facts, plan.ask), self._places.ledger is not None
+        return begun_file(
+            self.run_id, self._target, self._rules, self._settings, read, ledger=ledger, against=self._against
+        )
+
+    def _open_standings(self, before: RunSoFar, facts: BucketFacts, plan: Plan, tally: Tally) -> Standings:
+        """Return the standings, which compare with the last complete run. Blocks."""
+        file = self._bucket_file(facts, plan, 0)
+        earlier = None
+        if self._against is not None:
+            earlier = RunReader(self._places.store, self._target.bucket, self._against)
+        start = before.state.start_after if before.state else None
+        done: list[str | None] = [None]
+        if start is not None and self._target.versions:
+            run = RunReader(self._places.store, self._target.bucket, self.run_id)
+            done = [line.version_id for line in run.of_key(start)]
+        standings = Standings(began_at(self.run_id), tally, earlier, judged_by(self._rules, plan), start, done, file)
+        standings.open()
+        return standings
 
     async def _save(self, folder: RunFolder, work: Callable[[], T]) -> T:
         """Run `work` in the thread that writes the run folder, and return its result.
@@ -344,6 +367,8 @@ class Audit:
         recorder.count_calls()
         undecided = recorder.tally.rules_undecided(plan.undecided)
         accepted, exceptions = recorder.summed_exceptions(undecided)
+        handed_on = bool(self._hands_on and self._outer_stop and not ended)
+        changes = Changes() if handed_on else await self._save(folder, partial(recorder.standings.changes, ended))
         result = summarize(
             run=self.run_id,
             out=folder.uri,
@@ -361,8 +386,9 @@ class Audit:
             accepted_rules=accepted,
             exceptions=exceptions,
             trust_unused=Trust.of(settings.trusted).unused(recorder.tally.trusted),
+            changes=changes,
         )
-        if self._hands_on and self._outer_stop and not ended:
+        if handed_on:
             await self._save(folder, folder.hand_on)
             return result
         if recorder.tally.routed["objects"]:

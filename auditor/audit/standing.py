@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
+from auditor.errors import OutputError
 from auditor.model.access import Verdict
-from auditor.model.finding import Finding, Judgement
+from auditor.model.changes import ChangeKind, Changes
+from auditor.model.finding import Finding, Judgement, Severity
+from auditor.model.object import ObjectRef
 from auditor.model.run_lines import FindingLine, ObjectLine
-from auditor.model.standing import Recorded, Standing
+from auditor.model.standing import WIDTH, PastObject, Recorded, Seen, Standing, seen_of
+from auditor.reports.causes import causes_between, moved_by
+from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompared
+from auditor.reports.compare import (
+    Step,
+    added_step,
+    bucket_kind,
+    fingerprints,
+    judged_rules,
+    kept_step,
+    lost_kind,
+    verdict_of,
+    verdict_step,
+)
+from auditor.runs.bucket_file import BucketFile
+from auditor.runs.past import PastRun
+from auditor.runs.paths import began_at
+from auditor.runs.reading import RunReader
+from auditor.runs.tally import Tally
+from auditor.text import visible
 
-_WIDTH: Final = {verdict: width for width, verdict in enumerate(reversed(Verdict))}
-"""The verdicts by how many they let in: the widest has the largest number."""
+log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 5_000
+"""Number of the earlier run's objects that are read at once."""
+_LAST: Final = chr(0x10FFFF) * 1025
+"""A text after every key."""
 
 
 def is_open(judgement: Judgement) -> bool:
@@ -21,19 +50,226 @@ def is_open(judgement: Judgement) -> bool:
 
 
 class Standings:
-    """Gives findings and verdicts their history. began: the start of this run, in ISO 8601 in UTC."""
+    """Gives findings and verdicts their history, and counts the changes since the last complete run in the tally.
 
-    def __init__(self, began: str) -> None:
+    That run is read along with the listing, in key order. Call load() in a thread before the objects up to a key are
+    given to object(). If the last run cannot be read, the counts say so, and the present run goes on.
+
+    began: the start of this run, in ISO 8601 in UTC. tally: receives the counts. earlier: the last complete run; None
+    if there is none. judged: IDs of the rules that this run judges. start_after: the last key that this run has by now.
+    done: the version IDs of that key. file: the bucket.json of this run; None to look for no causes.
+    """
+
+    def __init__(
+        self,
+        began: str,
+        tally: Tally | None = None,
+        earlier: RunReader | None = None,
+        judged: Collection[str] = (),
+        start_after: str | None = None,
+        done: Collection[str | None] = (),
+        file: BucketFile | None = None,
+    ) -> None:
+        self._file = file
+        self._causes: tuple[str, ...] = ()
+        self._why_not: str | None = None if earlier else NO_RUN
+        self._began = began
+        self._tally = Tally() if tally is None else tally
+        self._against = earlier
+        self._earlier = None if self._tally.uncompared else earlier
+        self._judged = frozenset(judged)
+        self._start_after = start_after
+        self._done = done
         self._unknown = Standing(began, None)
+        self._new = Standing(began, True)
+        self._old_began = began if earlier is None else began_at(earlier.run_id)
+        self._old_rules: Collection[str] | None = None
+        self._lines: Iterator[PastObject] | None = None
+        self._ahead: deque[PastObject] = deque()
+        self._bucket: list[FindingLine] = []
+        self._reached: str | None = None  # the key up to which the earlier run has been read
+        self._ended = self._earlier is None
+        self._key: str | None = None
+        self._same_key: dict[str | None, PastObject] = {}
+
+    def open(self) -> None:
+        """Begin to read the earlier run. Blocks."""
+        if self._earlier is None:
+            return
+        with self._reading():
+            summary, file = self._earlier.summary, self._earlier.bucket
+            if summary is None:
+                raise OutputError(f"{self._earlier.uri} has no summary")
+            self._old_rules = None if file is None else judged_rules(file, summary.rules_undecided)
+            if file is not None and self._file is not None:
+                self._causes = causes_between(file, self._file)
+            start = self._start_after
+            past = PastRun(self._earlier, start)
+            if start is None:
+                self._bucket = past.bucket_findings()
+            else:
+                self._same_key = {one.version_id: one for one in past.of_key(start) if one.version_id not in self._done}
+                self._key = start
+            self._lines = past.objects()
+
+    def needs(self, key: str) -> bool:
+        """True if load() has to read the earlier run up to this key."""
+        return not self._ended and (self._reached is None or self._reached < key)
+
+    def load(self, key: str) -> None:
+        """Read the earlier run up to this key, and some way on. Blocks."""
+        with self._reading():
+            assert self._lines is not None
+            for number, one in enumerate(self._lines, 1):
+                if self._causes or not one.seen.plain:
+                    self._ahead.append(one)
+                if number >= _AT_ONCE and one.key > key:
+                    self._reached = one.key
+                    return
+            self._ended = True
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Stop to compare, and say so in the counts, if the earlier run cannot be read."""
+        try:
+            yield
+        except OutputError as error:
+            log.warning("nothing is compared with the last run: %s", visible(str(error)))
+            self._tally.uncompared = 1
+            self._why_not = str(error)
+            self._earlier, self._ended = None, True
+            self._ahead.clear()
+            self._same_key = {}
 
     def bucket(self, findings: Sequence[Finding]) -> tuple[Standing, ...]:
-        """Return the history of each finding on the bucket itself."""
-        return (self._unknown,) * len(findings)
+        """Return the history of each finding on the bucket itself, and count the changes."""
+        before = fingerprints(self._bucket)
+        found = [self._finding(finding, before.pop(finding.fingerprint, None), None) for finding in findings]
+        for line in before.values():
+            self._count("finding", line.severity, bucket_kind(line.rule, self._judged))
+        for line in self._bucket:
+            self._pass(line)
+        return tuple(found)
 
     def object(self, judgement: Judgement) -> Recorded:
-        """Return the judgement of an object with the history of its verdict and findings."""
-        standing, findings = self._unknown if is_open(judgement) else None, judgement.findings
-        return Recorded(judgement, standing, (self._unknown,) * len(findings) if findings else ())
+        """Return the judgement of the next object with the history of its verdict and findings, and count the
+        changes.
+        """
+        old = self._old(judgement.evidence.ref)
+        if old is None and not judgement.findings and not is_open(judgement):
+            return Recorded(judgement)  # nothing is new, and nothing was there
+        return self._compared(judgement, old)
+
+    def _old(self, ref: ObjectRef) -> PastObject | None:
+        """Return what the earlier run says of the object, and count the objects before it as gone."""
+        key, ahead = ref.key, self._ahead
+        if key != self._key and (self._same_key or ahead):
+            self._leave_key()
+            while ahead and ahead[0].key < key:
+                self._gone(ahead.popleft())
+            while ahead and ahead[0].key == key:
+                one = ahead.popleft()
+                self._same_key[one.version_id] = one
+            self._key = key
+        return self._same_key.pop(ref.version_id, None) if self._same_key else None
+
+    def cover(self, findings: Sequence[Finding], standings: Sequence[Standing]) -> None:
+        """Move the counted changes of findings that an exception covers to the kind excepted."""
+        for finding, standing in zip(findings, standings, strict=True):
+            if self._earlier is not None and standing.exception is not None and standing.new is not False:
+                kind = ChangeKind.NEW if standing.new else ChangeKind.DECIDED
+                self._tally.move_change(f"finding {finding.severity.value}", kind.value, ChangeKind.EXCEPTED.value)
+
+    def changes(self, complete: bool) -> Changes:
+        """Return the changes for the summary; call this once, after the last object. Blocks.
+
+        What the earlier run has after that object is gone if the listing is complete, and else unread. The run's own
+        tally does not count it, because a run that goes on from a checkpoint would count it again.
+        """
+        against = self._against.run_id if self._against else None
+        if against is None:
+            return Changes(why_not=self._why_not)
+        self._tally = self._tally.copy()
+        if complete:
+            self._end()
+        if self._tally.uncompared or self._earlier is None or self._earlier.summary is None:
+            return Changes(why_not=UNREADABLE.format(run=against))
+        if complete:
+            return changes_of(self._tally.changes, against, None, self._causes)
+        return changes_of(uncompared(self._tally, self._earlier.summary), against, CUT, self._causes)
+
+    def _end(self) -> None:
+        """Count what the earlier run has after the last object as gone."""
+        if not self._ended:
+            self.load(_LAST)
+        self._leave_key()
+        while self._ahead:
+            self._gone(self._ahead.popleft())
+
+    def _leave_key(self) -> None:
+        for one in self._same_key.values():
+            self._gone(one)
+        self._same_key = {}
+
+    def _gone(self, old: PastObject) -> None:
+        step = verdict_step(old.seen, None)
+        if step.kind is not None:
+            self._count("verdict", verdict_of(step.kind, old.seen, None), step.kind)
+        for line in old.findings:
+            self._count("finding", line.severity, lost_kind(line.rule, None, ()))
+        self._passed(old)
+
+    def _compared(self, judgement: Judgement, old: PastObject | None) -> Recorded:
+        before = fingerprints(old.findings) if old else {}
+        seen = old.seen if old else None
+        findings = tuple([self._finding(one, before.pop(one.fingerprint, None), seen) for one in judgement.findings])
+        bare = seen_of(Recorded(judgement))
+        if self._earlier is None:
+            return Recorded(judgement, self._unknown if bare.open else None, findings)
+        step = verdict_step(seen, bare)
+        if step.kind is not None:
+            self._count("verdict", verdict_of(step.kind, seen, bare), step.kind)
+            for cause in moved_by(self._causes, step.kind, seen, bare):
+                self._tally.change(f"cause {cause}")
+        here = self._judged.difference(judgement.undecided, judgement.unstored) if before else ()
+        for line in before.values():
+            self._count("finding", line.severity, lost_kind(line.rule, bare, here))
+        if old is not None:
+            self._passed(old)
+        return Recorded(judgement, self._standing(step, seen) if bare.open else None, findings)
+
+    def _standing(self, step: Step, seen: Seen | None) -> Standing:
+        if step.since is None and seen is not None and step.new is False and seen.open:
+            return Standing(self._old_began if step.kind is None else self._began, False)
+        if step.since is None and step.new:
+            return self._new
+        return Standing(step.since or self._began, step.new)
+
+    def _finding(self, finding: Finding, old: FindingLine | None, seen: Seen | None) -> Standing:
+        if self._earlier is None:
+            return self._unknown
+        if old is not None:
+            step = kept_step(old)
+            standing = Standing(step.since or self._old_began, False)
+        else:
+            step = added_step(finding.rule, seen, self._old_rules)
+            standing = self._new if step.new else self._unknown
+        if step.kind is not None:
+            self._count("finding", finding.severity, step.kind)
+        return standing
+
+    def _count(self, what: str, word: Verdict | Severity, kind: ChangeKind) -> None:
+        self._tally.change(f"{what} {word.value} {kind.value}")
+
+    def _passed(self, old: PastObject) -> None:
+        """Count an object of the earlier run as compared: the rest of it is known at any time."""
+        if old.seen.open and old.seen.verdict is not None:
+            self._tally.compare(f"verdict {old.seen.verdict.value}")
+        for line in old.findings:
+            self._pass(line)
+
+    def _pass(self, line: FindingLine) -> None:
+        self._tally.compare(f"finding {line.severity.value}")
 
 
 class StoredStandings:
@@ -56,7 +292,7 @@ class StoredStandings:
         verdict = judgement.verdict
         if verdict is None or not is_open(judgement):
             return Recorded(judgement, None, findings)
-        wide = line.verdict is not None and _WIDTH[line.verdict] >= _WIDTH[verdict]
+        wide = line.verdict is not None and WIDTH[line.verdict] >= WIDTH[verdict]
         return Recorded(judgement, self._of(line if wide else None), findings)
 
     def _of(self, line: FindingLine | ObjectLine | None) -> Standing:

@@ -10,6 +10,7 @@ from auditor.cli.flags import Add, Group, command, config_flag, connection_flags
 from auditor.cli.run_parser import (
     accept_command,
     check_command,
+    diff_command,
     explain_command,
     export_command,
     judge_command,
@@ -40,6 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     _ledger(commands.add_parser)
     explain_command(commands.add_parser)
     what_if_command(commands.add_parser)
+    diff_command(commands.add_parser)
     judge_command(commands.add_parser)
     check_command(commands.add_parser)
     accept_command(commands.add_parser)

@@ -1,4 +1,4 @@
-"""Declare the commands that read a run folder: explain, what-if, judge, check, report and export."""
+"""Declare the commands that read a run folder: explain, what-if, diff, judge, check, report and export."""
 
 from __future__ import annotations
 
@@ -127,6 +127,20 @@ def export_command(add: Add) -> None:
     parser.add_argument("--out", dest="file", metavar="FILE", help="write there, not to stdout")
     _store(parser)
     config_flag(parser)
+
+
+def diff_command(add: Add) -> None:
+    parser = command(add, "diff", "say what changed between two runs of one target, without a request to its bucket")
+    parser.add_argument("old", metavar="OLD", help="the folder of the earlier run: its path or URI")
+    parser.add_argument("new", metavar="NEW", help="the folder of the later run")
+    _store(parser)
+    config_flag(parser)
+    parser.add_argument(
+        "--format",
+        choices=("table", "json", "jsonl"),
+        default="table",
+        help="how the changes are printed: table names the first of each kind, json counts them, jsonl has each",
+    )
 
 
 def _run_folder(parser: Group) -> None:

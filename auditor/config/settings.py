@@ -16,7 +16,7 @@ from auditor.errors import UsageError
 from auditor.model.account import NamedAccount
 from auditor.model.bucket import Semantics
 from auditor.model.exception import ExceptionEntry
-from auditor.model.finding import Severity
+from auditor.model.finding import FailOn, Severity
 from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.s3.engines import DEFAULT_ENGINE
 
@@ -108,8 +108,12 @@ class Settings:
     )
     only: tuple[str, ...] = _setting(values.words, (), "only these rules", "--only RULE,..", _AUDIT)
     ignore: tuple[str, ...] = _setting(values.words, (), "all rules but these", "--ignore RULE,..", _AUDIT)
-    fail_on: Severity | None = _setting(
-        values.severity, Severity.HIGH, "exit 3 from this severity on (high), or never", "--fail-on SEVERITY", _AUDIT
+    fail_on: Severity | FailOn | None = _setting(
+        values.fail_on,
+        Severity.HIGH,
+        "exit 3 from this severity on (high), or never; new:high: only for what the last run did not have",
+        "--fail-on SEVERITY",
+        _AUDIT,
     )
     fail_on_outcomes: tuple[VerifyOutcome, ...] = _setting(
         values.outcomes,

@@ -10,7 +10,7 @@ from auditor.aws.plain import check_endpoint
 from auditor.errors import UsageError
 from auditor.model.bucket import Semantics
 from auditor.model.digest import ALGORITHMS
-from auditor.model.finding import Severity
+from auditor.model.finding import FailOn, Severity
 from auditor.model.outcome import FINDINGS, VerifyOutcome
 from auditor.s3.engines import ENGINES
 from auditor.verdict.trust import check_entry
@@ -118,12 +118,16 @@ def rate(value: Any, source: str) -> float | None:
     return float(_number(value, source, float, 0.001, "calls a second as a number above 0, or unlimited"))
 
 
-def severity(value: Any, source: str) -> Severity | None:
+def fail_on(value: Any, source: str) -> Severity | FailOn | None:
+    """Read "never", a severity, or a severity after "new:". Raises UsageError, naming `source`."""
     if value == _NEVER:
         return None
-    if value not in list(Severity):
-        raise _fail(source, value, f"{', '.join(Severity)} or {_NEVER}")
-    return Severity(value)
+    name = value.removeprefix("new:") if isinstance(value, str) else value
+    if name not in list(Severity):
+        raise _fail(
+            source, value, f"{', '.join(Severity)} or {_NEVER}, or new:{Severity.HIGH} and so on for new findings"
+        )
+    return Severity(name) if name == value else FailOn(Severity(name), new=True)
 
 
 def outcomes(value: Any, source: str) -> tuple[VerifyOutcome, ...]:

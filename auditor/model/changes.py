@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+
+from auditor.model.json_text import plain
 
 
 class ChangeKind(StrEnum):
@@ -57,3 +60,7 @@ class Changes:
     """Number of changed findings by severity and ChangeKind."""
     causes: tuple[Cause, ...] = ()
     """The changes of the bucket and of the configuration, each once, those that moved most first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the changes as the JSON value that a summary has."""
+        return dict(plain(self))

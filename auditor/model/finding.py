@@ -26,6 +26,19 @@ class Severity(StrEnum):
         return order.index(self) <= order.index(other)
 
 
+@dataclass(frozen=True, slots=True)
+class FailOn:
+    """The findings that make an exit code 3: those of a severity or a worse one; with new, only those that the last
+    complete run of the target does not have. Its text is "high" or "new:high".
+    """
+
+    severity: Severity
+    new: bool = False
+
+    def __str__(self) -> str:
+        return f"new:{self.severity}" if self.new else self.severity.value
+
+
 @record()
 class Finding:
     """One violation of a rule, by an object or by the bucket (key None). A finding has no metadata values or display

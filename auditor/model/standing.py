@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from auditor.model.access import Reason, ReasonCode, Verdict
 from auditor.model.finding import Judgement
+from auditor.model.object import Outcome
 from auditor.model.record import record
+from auditor.model.run_lines import FindingLine
+
+WIDTH: Final = {verdict: width for width, verdict in enumerate(reversed(Verdict))}
+"""The verdicts by how many they let in: the widest has the largest number."""
+_UNREAD: Final = tuple(
+    f"{code}" for code in ReasonCode if code.value.endswith("-unread") or code is ReasonCode.OWNER_UNKNOWN
+)
+"""The codes of the reasons that stand for a fact that was not read."""
 
 
 @record()
@@ -31,3 +43,66 @@ class Recorded:
     judgement: Judgement
     standing: Standing | None = None
     findings: tuple[Standing, ...] = ()
+
+
+@record()
+class Seen:
+    """The results of one object as a run's line has them."""
+
+    outcome: Outcome
+    verdict: Verdict | None
+    """None if the object was deleted after it was listed."""
+    rules: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    since: str | None = None
+    exception: str | None = None
+
+    @property
+    def there(self) -> bool:
+        """True unless the object was deleted after it was listed."""
+        return self.verdict is not None and self.outcome is not Outcome.VANISHED
+
+    @property
+    def open(self) -> bool:
+        """True if the object is there, and is not private."""
+        return self.there and self.verdict is not Verdict.PRIVATE
+
+    @property
+    def told(self) -> bool:
+        """True if the run could tell the verdict: no fact that decides on it was unread."""
+        if self.verdict is not Verdict.UNKNOWN:
+            return True
+        return self.outcome is not Outcome.UNDECIDED and not any(text.startswith(_UNREAD) for text in self.reasons)
+
+    @property
+    def plain(self) -> bool:
+        """True if there is nothing to say of the object: it was read or is gone, is not open, and has no finding."""
+        return not (self.open or self.rules or self.outcome is Outcome.UNDECIDED)
+
+
+@record()
+class PastObject:
+    """One object version of a run: its results and findings."""
+
+    key: str
+    version_id: str | None
+    seen: Seen
+    findings: tuple[FindingLine, ...] = ()
+
+
+def seen_of(recorded: Recorded) -> Seen:
+    """Return the results of a judged object, as its line will have them."""
+    judgement, standing = recorded.judgement, recorded.standing
+    access = None if judgement.evidence.vanished else judgement.access
+    return Seen(
+        judgement.evidence.outcome,
+        access.verdict if access else None,
+        tuple(finding.rule for finding in judgement.findings),
+        tuple(map(_text, access.reasons)) if access else (),
+        standing.since if standing else None,
+        standing.exception if standing else None,
+    )
+
+
+def _text(reason: Reason) -> str:
+    return reason.text

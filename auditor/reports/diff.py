@@ -4,18 +4,36 @@ bounded memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from heapq import merge
 from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from operator import attrgetter
+from typing import Final, Protocol
 
+from auditor.errors import UsageError
 from auditor.model.access import Verdict
-from auditor.model.changes import ChangeKind
+from auditor.model.changes import ChangeKind, Changes
 from auditor.model.object import Outcome
-from auditor.model.run_lines import FindingLine, ObjectLine
+from auditor.model.run_lines import FindingLine
+from auditor.model.standing import PastObject, Seen
+from auditor.model.summary import Summary
+from auditor.reports.causes import causes_between, moved_by
+from auditor.reports.changes import changes_of
+from auditor.reports.compare import (
+    added_step,
+    bucket_kind,
+    fingerprints,
+    judged_rules,
+    kept_step,
+    lost_kind,
+    verdict_of,
+    verdict_step,
+)
+from auditor.runs.bucket_file import BucketFile
+from auditor.text import visible
 
-T = TypeVar("T")
+_KEY: Final = attrgetter("key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +41,8 @@ class RunChange:
     """One change of a finding or of a verdict between two runs. key: None for a finding on the bucket.
 
     finding: the finding as the new run has it, or as the old run had it if the new run does not; None for a change of a
-    verdict. before, after: the verdict in the old and in the new run; None for a change of a finding.
+    verdict. before, after: the verdict in the old and in the new run, None where the run has no such object; both None
+    for a change of a finding.
     """
 
     kind: ChangeKind
@@ -35,72 +54,139 @@ class RunChange:
 
 
 class ComparedRun(Protocol):
-    """The interface of a run that diff() compares. objects() and findings() yield the run's lines in key order;
-    findings on the bucket come first.
-    """
+    """The interface of a run that diff() compares. results() yields its objects in key order."""
 
-    def objects(self) -> Iterable[ObjectLine]: ...
-    def findings(self) -> Iterable[FindingLine]: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def summary(self) -> Summary | None: ...
+    @property
+    def bucket_file(self) -> BucketFile | None: ...
+    @property
+    def last_key(self) -> str | None: ...
+    def bucket_findings(self) -> Iterable[FindingLine]: ...
+    def results(self) -> Iterable[PastObject]: ...
 
 
 def diff(old: ComparedRun, new: ComparedRun) -> Iterator[RunChange]:
     """Yield the changes from the run `old` to the run `new` of the same target, in key order.
 
-    `auditor.open_run()` returns a run that can be compared.
+    `auditor.open_run()` returns a run that can be compared. Raises UsageError if the runs are of different targets.
     """
-    for key, groups in _by_key(old.objects(), old.findings(), new.objects(), new.findings()):
-        old_objects, old_findings, new_objects, new_findings = groups
-        before = {line.fingerprint for line in old_findings}
-        after = {line.fingerprint for line in new_findings}
-        for line in new_findings:
-            if line.fingerprint not in before:
-                yield RunChange(ChangeKind.NEW, key, line.version_id, line)
-        for line in old_findings:
-            if line.fingerprint not in after:
-                yield RunChange(_fate(key, line, new_objects), key, line.version_id, line)
-        yield from _verdicts(key, old_objects, new_objects)
+    return Diff(old, new).changes()
 
 
-def _fate(key: str | None, line: FindingLine, objects: Sequence[ObjectLine]) -> ChangeKind:
-    """Return why the new run does not have a finding of the old run: the finding was resolved, or its object is gone or
-    could not be read. line: the finding. objects: the new run's lines on the objects with the finding's key.
-    """
-    if key is None:
-        return ChangeKind.RESOLVED
-    outcomes = {one.outcome for one in objects if line.version_id in (None, one.version_id)} - {Outcome.VANISHED}
-    if not outcomes:
-        return ChangeKind.GONE
-    return ChangeKind.UNREAD if Outcome.UNDECIDED in outcomes else ChangeKind.RESOLVED
+class Diff:
+    """The changes between two runs of one target. They are counted while changes() yields them."""
+
+    def __init__(self, old: ComparedRun, new: ComparedRun) -> None:
+        self._old, self._new = old, new
+        self._counts: Counter[str] = Counter()
+        self._causes: tuple[str, ...] = ()
+        first, second = old.bucket_file, new.bucket_file
+        if first and second:
+            if first.target != second.target:
+                raise UsageError(
+                    f"the runs are of different targets or key ranges, {visible(first.target.uri)} and"
+                    f" {visible(second.target.uri)}: compare two runs of one target"
+                )
+            self._causes = causes_between(first, second)
+        self._old_rules, self._new_rules = _rules(old), _rules(new)
+        self._old_end, self._new_end = _end(old), _end(new)
+
+    @property
+    def counts(self) -> Changes:
+        """The changes so far, in the form of a summary."""
+        return changes_of(self._counts, self._old.run_id, None, self._causes)
+
+    def changes(self) -> Iterator[RunChange]:
+        """Yield the changes in key order, those of findings on the bucket first. Call this once."""
+        yield from self._bucket()
+        for key, old, new in _joined(_by_key(self._old.results()), _by_key(self._new.results())):
+            for version_id in {**new, **old}:
+                yield from self._object(key, version_id, old.get(version_id), new.get(version_id))
+
+    def _bucket(self) -> Iterator[RunChange]:
+        before = fingerprints(self._old.bucket_findings())
+        for line in self._new.bucket_findings():
+            yield from self._finding(line, before.pop(line.fingerprint, None), None)
+        for line in before.values():
+            kind = bucket_kind(line.rule, self._new_rules or ())
+            yield self._change(kind, line)
+
+    def _object(
+        self, key: str, version_id: str | None, old: PastObject | None, new: PastObject | None
+    ) -> Iterator[RunChange]:
+        before = _seen(old, key, self._old_end)
+        after = _seen(new, key, self._new_end)
+        if (before is None or before.plain) and (after is None or after.plain):
+            return
+        step = verdict_step(before, after)
+        if step.kind is not None:
+            self._counts[f"verdict {verdict_of(step.kind, before, after).value} {step.kind.value}"] += 1
+            for cause in moved_by(self._causes, step.kind, before, after):
+                self._counts[f"cause {cause}"] += 1
+            words = (old.seen.verdict if old else None, new.seen.verdict if new else None)
+            yield RunChange(step.kind, key, version_id, None, *words)
+        lost = fingerprints(old.findings if old else ())
+        for line in new.findings if new else ():
+            yield from self._finding(line, lost.pop(line.fingerprint, None), before)
+        for line in lost.values():
+            yield self._change(lost_kind(line.rule, after, self._new_rules or ()), line)
+
+    def _finding(self, line: FindingLine, old: FindingLine | None, before: Seen | None) -> Iterator[RunChange]:
+        if old is None:
+            kind = added_step(line.rule, before, self._old_rules, line.exception).kind
+        else:
+            kind = kept_step(old, line.exception).kind
+        if kind is not None:
+            yield self._change(kind, line)
+
+    def _change(self, kind: ChangeKind, line: FindingLine) -> RunChange:
+        self._counts[f"finding {line.severity.value} {kind.value}"] += 1
+        return RunChange(kind, line.key, line.version_id, line)
 
 
-def _verdicts(key: str | None, old: Sequence[ObjectLine], new: Sequence[ObjectLine]) -> Iterator[RunChange]:
-    before = {line.version_id: line.verdict for line in old}
-    worst_first = list(Verdict)
-    for line in new:
-        was, now = before.get(line.version_id), line.verdict
-        if was is not None and now is not None and was is not now:
-            worse = worst_first.index(now) < worst_first.index(was)
-            kind = ChangeKind.WORSENED if worse else ChangeKind.IMPROVED
-            yield RunChange(kind, key, line.version_id, before=was, after=now)
+_UNSEEN: Final = Seen(Outcome.UNDECIDED, Verdict.UNKNOWN)
+"""The results of an object to which an incomplete run did not come."""
 
 
-def _by_key(*streams: Iterable[ObjectLine | FindingLine]) -> Iterator[tuple[str | None, list[list[Any]]]]:
-    """Merge streams of lines: yield each key with a list of its lines from every stream. The keys come in the order of
-    their UTF-8 bytes, as S3 lists them; lines on the bucket (key None) come first.
-    """
-    marked = [_marked(number, stream) for number, stream in enumerate(streams)]
-    for _, group in groupby(merge(*marked, key=_order), key=_order):
-        groups: list[list[Any]] = [[] for _ in streams]
-        for number, line in group:
-            groups[number].append(line)
-        yield next(line.key for lines in groups for line in lines), groups
+def _seen(one: PastObject | None, key: str, end: str | None) -> Seen | None:
+    """Return a run's results of an object. end: the last key of a run that is not complete."""
+    if one is not None:
+        return one.seen
+    return _UNSEEN if end is not None and key > end else None
 
 
-def _marked(number: int, stream: Iterable[T]) -> Iterator[tuple[int, T]]:
-    for line in stream:
-        yield number, line
+def _rules(run: ComparedRun) -> Collection[str] | None:
+    """Return the IDs of the rules that the run judged; None if it does not say."""
+    file, summary = run.bucket_file, run.summary
+    return None if file is None else judged_rules(file, summary.rules_undecided if summary else ())
 
 
-def _order(marked: tuple[int, ObjectLine | FindingLine]) -> tuple[bool, bytes]:
-    key = marked[1].key
-    return key is not None, (key or "").encode(errors="surrogatepass")
+def _end(run: ComparedRun) -> str | None:
+    """Return the last key of a run that is not complete; None for a complete run."""
+    return None if run.summary is not None and run.summary.complete else run.last_key or ""
+
+
+def _by_key(objects: Iterable[PastObject]) -> Iterator[tuple[str, dict[str | None, PastObject]]]:
+    for key, group in groupby(objects, key=_KEY):
+        yield key, {one.version_id: one for one in group}
+
+
+def _joined(
+    old: Iterator[tuple[str, dict[str | None, PastObject]]], new: Iterator[tuple[str, dict[str | None, PastObject]]]
+) -> Iterator[tuple[str, dict[str | None, PastObject], dict[str | None, PastObject]]]:
+    """Yield each key with its objects in both runs. Keys come in the order of their code points, as S3 lists them."""
+    first, second = next(old, None), next(new, None)
+    while first is not None or second is not None:
+        if second is None or (first is not None and first[0] < second[0]):
+            assert first is not None
+            yield first[0], first[1], {}
+            first = next(old, None)
+        elif first is None or second[0] < first[0]:
+            yield second[0], {}, second[1]
+            second = next(new, None)
+        else:
+            yield first[0], first[1], second[1]
+            first, second = next(old, None), next(new, None)

@@ -11,8 +11,9 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import NOT_OURS, BucketFacts, Semantics
+from auditor.model.changes import ChangeKind, Changes
 from auditor.model.exception import ExceptionUse
-from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import (
     AcceptedHoles,
@@ -86,6 +87,7 @@ def summarize(
     accepted_rules: int = 0,
     exceptions: Sequence[ExceptionUse] = (),
     trust_unused: Sequence[str] = (),
+    changes: Changes | None = None,
 ) -> Summary:
     """Make the summary of a run from its present counts. What is counted later does not change the summary.
 
@@ -93,7 +95,7 @@ def summarize(
     counts. algorithms: the wanted digests' algorithms; None if there is no ledger. not_looked_at: the result of
     not_looked_at(). seconds: the run's duration. accepted_rules: how many of rules_undecided auditor.toml accepts.
     exceptions: the entries of auditor.toml with their states.
-    trust_unused: the entries of `trusted` that trusted nothing.
+    trust_unused: the entries of `trusted` that trusted nothing. changes: since the last complete run.
 
     Raises ValueError if the counts of the tally do not add up.
     """
@@ -119,6 +121,7 @@ def summarize(
             tally.accepted,
         ),
         exceptions=tuple(exceptions),
+        changes=changes or Changes(),
         hashing=None if algorithms is None else tally.hashing_summary(algorithms),
         calls=CallCounts(**tally.calls),
         not_looked_at=tuple(not_looked_at),
@@ -136,18 +139,30 @@ def _unread(reason: str, number: int) -> UnreadCount:
     return UnreadCount(action, code, number)
 
 
-def exit_code(summary: Summary, fail_on: Severity | None) -> int:
+def exit_code(summary: Summary, fail_on: Severity | FailOn | None) -> int:
     """Return the exit code of an audit: 4, 3 or 0.
 
     4: there is a hole (something that could not be read) that auditor.toml does not accept. 3: there is no such hole,
     but a finding at or above the severity `fail_on` that no exception covers. 0: neither. fail_on: None if findings do
     not change the exit code.
+    If it asks for new findings, and nothing was compared with an earlier run, every finding counts.
     """
     if holes(summary):
         return 4
     if fail_on is None:
         return 0
-    return 3 if any(counting(summary, severity) for severity in Severity if severity.at_least(fail_on)) else 0
+    wanted = fail_on if isinstance(fail_on, FailOn) else FailOn(fail_on)
+    new = new_findings(summary.changes) if wanted.new and summary.changes.against is not None else None
+    worst = [severity for severity in Severity if severity.at_least(wanted.severity)]
+    return 3 if any(counting(summary, one) if new is None else new.get(one, 0) for one in worst) else 0
+
+
+def new_findings(changes: Changes) -> dict[str, int]:
+    """Return the number of findings by severity that the last run did not have, could not tell, or knew as excepted."""
+    return {
+        severity: sum(kinds.get(kind, 0) for kind in (ChangeKind.NEW, ChangeKind.DECIDED, ChangeKind.UNCOVERED))
+        for severity, kinds in changes.findings.items()
+    }
 
 
 def counting(summary: Summary, severity: Severity) -> int:

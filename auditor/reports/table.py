@@ -8,7 +8,7 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionState, ExceptionUse
-from auditor.model.finding import Severity
+from auditor.model.finding import FailOn, Severity
 from auditor.model.summary import HashingSummary, Summary
 from auditor.reports.highlights import Highlights
 from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes
@@ -25,7 +25,7 @@ _EXPOSED: Final = 5
 
 def render(
     summary: Summary,
-    fail_on: Severity | None = Severity.HIGH,
+    fail_on: Severity | FailOn | None = Severity.HIGH,
     shown: Highlights | None = None,
     columns: int = COLUMNS,
 ) -> str:
@@ -129,7 +129,7 @@ def _exception(one: ExceptionUse) -> str:
     return f"{what} is unused: nothing matches it"
 
 
-def _foot(summary: Summary, fail_on: Severity | None, layout: TableLayout) -> Iterator[str]:
+def _foot(summary: Summary, fail_on: Severity | FailOn | None, layout: TableLayout) -> Iterator[str]:
     if known := accepted(summary):
         yield from layout.listed("Accepted", ["; ".join(known)])
     missed = holes(summary)
@@ -143,9 +143,20 @@ def _foot(summary: Summary, fail_on: Severity | None, layout: TableLayout) -> It
     yield from layout.listed("Exit", [f"{code}: {_meaning(code, fail_on)}"])
 
 
-def _meaning(code: int, fail_on: Severity | None) -> str:
+def _meaning(code: int, fail_on: Severity | FailOn | None) -> str:
     if code == 4:
         return "a hole: not everything was seen"
     if code == 3:
-        return f"findings at or above {fail_on}"
-    return "complete, no hole" + (f", nothing at or above {fail_on}" if fail_on else "; --fail-on is never")
+        return f"{_which(fail_on)} at or above {_severity(fail_on)}"
+    if fail_on is None:
+        return "complete, no hole; --fail-on is never"
+    nothing = "nothing new" if isinstance(fail_on, FailOn) and fail_on.new else "nothing"
+    return f"complete, no hole, {nothing} at or above {_severity(fail_on)}"
+
+
+def _which(fail_on: Severity | FailOn | None) -> str:
+    return "new findings" if isinstance(fail_on, FailOn) and fail_on.new else "findings"
+
+
+def _severity(fail_on: Severity | FailOn | None) -> str:
+    return str(fail_on.severity if isinstance(fail_on, FailOn) else fail_on)

@@ -62,6 +62,8 @@ class BucketFile:
     """The version of the auditor that judged."""
     judged_from: Link | None = None
     """The run whose facts these are; None if this run read them itself."""
+    against: str | None = None
+    """ID of the last complete run of the target, with which this run compares; None if there is none."""
 
     @property
     def facts(self) -> BucketFacts:

@@ -36,10 +36,11 @@ PART_LINES: Final = 50_000
 class RunFolder:
     """Writes one run's folder: lines in parts, a checkpoint after each complete part, and the reports at the end.
 
-    write(), passed(), write_findings() and check_due() are cheap: call them in the thread that counts the objects, which
-    may run an event loop. All other methods block: call them in one thread. Call prepare() before the first write. Lines are JSON with their newlines (reports.lines). Count
-    an object in `tally`, then write its lines, with no `await` in between: the tally of each checkpoint then agrees
-    with its lines. A part never ends between two versions of one key, whose lines are held until the next key.
+    write(), passed(), write_findings() and check_due() are cheap: call them in the thread that counts the objects,
+    which may run an event loop. All other methods block: call them in one thread. Call prepare() before the first
+    write. Lines are JSON with their newlines (reports.lines). Count an object in `tally`, then write its lines, with no
+    `await` in between: the tally of each checkpoint then agrees with its lines. A part never ends between two versions
+    of one key, whose lines are held until the next key.
 
     selection: the settings that must stay the same when the run is continued. tally: the counts of the run, which the
     caller increases; if the run is continued, the caller has restored them. state: the checkpoint of the run that is

@@ -40,7 +40,8 @@ class RunPosition:
     """How far a run has come: the last key whose lines were taken, and a copy of the tally after that key.
 
     tally: None while the run's own tally is that of the key: a run without versions copies it only where a part ends.
-    rollups: the roll-ups after that key, as KeyedCounts.saved() gives them; None unless a checkpoint saves the position.
+    rollups: the roll-ups after that key, as KeyedCounts.saved() gives them; None unless a checkpoint saves the
+    position.
     """
 
     key: str | None
@@ -67,10 +68,10 @@ class PendingLines:
     """Holds the lines of a run until a thread writes them to disk, and divides them into parts.
 
     The methods are cheap, and any thread may call them; but only the caller that counts objects may call those that
-    take lines or end a part, because they copy the tally. first: number of the first part. mark: the last key before the
-    first line, and the counts up to it. tally: the run's counts; the caller counts an object before it hands over the
-    object's lines. A part ends when it has part_lines lines of one kind (objects or findings, for example), or has been
-    open for part_seconds. rollups: counts that go with the lines, too; None if there are none.
+    take lines or end a part, because they copy the tally. first: number of the first part. mark: the last key before
+    the first line, and the counts up to it. tally: the run's counts; the caller counts an object before it hands over
+    the object's lines. A part ends when it has part_lines lines of one kind (objects or findings, for example), or has
+    been open for part_seconds. rollups: counts that go with the lines, too; None if there are none.
     """
 
     def __init__(

@@ -98,6 +98,12 @@ class RunReader:
         return self._store.get(f"{self.path}/{BUCKET_FILE}")
 
     @property
+    def previous(self) -> RunReader | None:
+        """The latest complete run of the target when this one began, by this run's seal; None if it names none."""
+        seal = read_seal(self._store, self.path)
+        return RunReader(self._store, self._bucket, seal.previous.run) if seal and seal.previous else None
+
+    @property
     def complete(self) -> bool:
         """True if the run reached the end of its listing."""
         return self.summary is not None and self.summary.complete
@@ -147,17 +153,20 @@ class RunReader:
         the lines that begin with the key are parsed, of the parts that may have it by their first and last keys in
         parts.json. Raises OutputError for a part that is damaged or gone.
         """
+        return [
+            self._read(ObjectLine, "objects", line)
+            for part in self.parts_with(key, "objects")
+            for line in lines_of_key(self._store, self.path, part, key)
+        ]
+
+    def parts_with(self, key: str, kind: str) -> Iterator[Part]:
+        """Yield the files of one kind that may have this key, by their first and last keys in parts.json."""
         seal = read_seal(self._store, self.path)
         keys = {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
-        found: list[ObjectLine] = []
-        for part in self._parts("objects"):
+        for part in self._parts(kind):
             first, last = keys.get(part.path, (None, None))
-            if (first is not None and key < first) or (last is not None and key > last):
-                continue
-            found += [
-                self._read(ObjectLine, "objects", line) for line in lines_of_key(self._store, self.path, part, key)
-            ]
-        return found
+            if (first is None or key >= first) and (last is None or key <= last):
+                yield part
 
     def _parts(self, kind: str) -> Iterator[Part]:
         """Yield the files of one kind that belong to the run, in order."""

@@ -11,8 +11,11 @@ from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
+from auditor.model.standing import PastObject
 from auditor.model.summary import Coverage, Summary
 from auditor.runs import reading
+from auditor.runs.bucket_file import BucketFile
+from auditor.runs.past import PastRun
 from auditor.runs.reading import RunReader
 
 W = TypeVar("W", Verdict, Severity)
@@ -36,6 +39,7 @@ class Run:
         """The path or URI of the run folder."""
         self._connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
         with self._open() as reader:
+            self.run_id = reader.run_id
             self.summary: Summary | None = reader.summary
             """None if the run wrote none yet."""
 
@@ -73,6 +77,28 @@ class Run:
         """Yield the objects of which a fact could not be read."""
         with self._open() as reader:
             yield from reader.undecided()
+
+    @property
+    def bucket_file(self) -> BucketFile | None:
+        """The facts of the bucket and the configuration of the run; None for a run of an earlier release."""
+        with self._open() as reader:
+            return reader.bucket
+
+    @property
+    def last_key(self) -> str | None:
+        """The last key that the run saved; None if it saved none."""
+        with self._open() as reader:
+            return reader.checkpoint.start_after if reader.checkpoint else None
+
+    def bucket_findings(self) -> list[FindingLine]:
+        """Return the findings on the bucket itself."""
+        with self._open() as reader:
+            return PastRun(reader).bucket_findings()
+
+    def results(self) -> Iterator[PastObject]:
+        """Yield the result of each object, with its findings. It is quicker than objects(), which reads all facts."""
+        with self._open() as reader:
+            yield from PastRun(reader).objects()
 
     def _open(self) -> AbstractContextManager[RunReader]:
         return reading.open_run(self.place, **self._connection)

@@ -39,6 +39,8 @@ class Tally(Counters):
     LATER = frozenset(
         {
             "audiences",
+            "changes",
+            "compared",
             "excepted_findings",
             "excepted_verdicts",
             "exceptions",
@@ -48,6 +50,7 @@ class Tally(Counters):
             "shadowed",
             "trusted",
             "unanswered",
+            "uncompared",
         }
     )
 
@@ -55,6 +58,10 @@ class Tally(Counters):
     audiences: dict[str, int] = field(default_factory=dict)
     """Number of objects by verdict and audience, with a space between the two."""
     calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CALLS, 0))
+    changes: dict[str, int] = field(default_factory=dict)
+    """Number of changes since the last run: by "verdict" or "finding", the verdict or severity, and the ChangeKind."""
+    compared: dict[str, int] = field(default_factory=dict)
+    """Number of open verdicts and of findings of the last run that were compared, by the verdict or severity."""
     coverage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COVERAGE, 0))
     excepted_findings: dict[str, int] = field(default_factory=dict)
     """Number of findings by severity that an exception covers."""
@@ -73,6 +80,8 @@ class Tally(Counters):
     trusted: dict[str, int] = field(default_factory=dict)
     """The entries of `trusted` that trusted something; the numbers mean nothing."""
     unanswered: dict[str, int] = field(default_factory=dict)
+    uncompared: int = 0
+    """1 if the last run could not be read, so that the changes are not all counted."""
     unread: dict[str, int] = field(default_factory=dict)
     verdicts: dict[str, int] = field(default_factory=lambda: {verdict.value: 0 for verdict in Verdict})
 
@@ -120,6 +129,21 @@ class Tally(Counters):
     def trust(self, entries: Iterable[str]) -> None:
         """Note entries of `trusted` that trusted something."""
         self.trusted |= dict.fromkeys(entries, 1)
+
+    def change(self, name: str) -> None:
+        """Count a change since the last run. name: of `changes`."""
+        self.changes[name] = self.changes.get(name, 0) + 1
+
+    def move_change(self, what: str, old: str, new: str) -> None:
+        """Count a change by another kind. what: the begin of its name."""
+        self.changes[f"{what} {old}"] -= 1
+        if not self.changes[f"{what} {old}"]:
+            del self.changes[f"{what} {old}"]
+        self.change(f"{what} {new}")
+
+    def compare(self, name: str) -> None:
+        """Count a verdict or finding of the last run that was compared. name: of `compared`."""
+        self.compared[name] = self.compared.get(name, 0) + 1
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
         """Count findings, of an object or of the bucket."""

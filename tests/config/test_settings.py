@@ -20,7 +20,7 @@ from auditor.config.settings import (
 )
 from auditor.errors import UsageError
 from auditor.model.bucket import Semantics
-from auditor.model.finding import Severity
+from auditor.model.finding import FailOn, Severity
 from tests.support.paths import ROOT
 
 _VARIABLE: Final = re.compile(r"\bAUDITOR_[A-Z][A-Z_]*[A-Z]\b")
@@ -104,6 +104,7 @@ def test_every_setting_has_a_parser_or_is_a_table() -> None:
         ("max_rate", "0.5", 0.5),
         ("fail_on", "never", None),
         ("fail_on", "low", Severity.LOW),
+        ("fail_on", "new:high", FailOn(Severity.HIGH, new=True)),
         ("only", "O01, O02,", ("O01", "O02")),
         ("only", ["O01"], ("O01",)),
         ("algorithms", "md5,sha256,md5", ("md5", "sha256")),
@@ -149,6 +150,8 @@ def test_a_good_value_is_read(name: str, text: Any, value: Any) -> None:
         ("max_calls", "-1"),
         ("max_calls", "1.5"),
         ("fail_on", "worst"),
+        ("fail_on", "new:worst"),
+        ("fail_on", "new:never"),
         ("only", 7),
         ("only", [1]),
         ("algorithms", "sha256,crc32"),

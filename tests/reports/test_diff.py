@@ -6,13 +6,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
+
+from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.object import Outcome, Skipped
+from auditor.model.object import Ask, Outcome, Skipped
 from auditor.model.run_lines import FindingLine, ObjectLine
+from auditor.model.standing import PastObject, Seen
+from auditor.model.summary import Summary
 from auditor.reports.diff import diff
+from auditor.rules import RULES
+from auditor.runs.bucket_file import BucketFile, ReadFacts
+from tests.support.samples.bucket import facts
+from tests.support.samples.reports import RUN, target
 
 NONE = Skipped("not asked")
+
+
+FILE = BucketFile(
+    run=RUN,
+    target=target(),
+    now="2026-01-02T03:04:05Z",
+    ledger=False,
+    selected=tuple(rule.id for rule in RULES),
+    configuration={},
+    read=(ReadFacts(0, facts(), Ask()),),
+)
 
 
 @dataclass
@@ -22,11 +42,22 @@ class Lines:
     listed: list[ObjectLine]
     found: list[FindingLine]
 
+    run_id: str = RUN
+    summary: Summary | None = None
+    bucket_file: BucketFile | None = FILE
+    last_key: str | None = "\U0010ffff"
+
     def objects(self) -> Iterable[ObjectLine]:
         return iter(self.listed)
 
-    def findings(self) -> Iterable[FindingLine]:
-        return iter(self.found)
+    def bucket_findings(self) -> Iterable[FindingLine]:
+        return [line for line in self.found if line.key is None]
+
+    def results(self) -> Iterable[PastObject]:
+        for line in self.objects():
+            found = tuple(one for one in self.found if (one.key, one.version_id) == (line.key, line.version_id))
+            rules = tuple(one.rule for one in found)
+            yield PastObject(line.key, line.version_id, Seen(line.outcome, line.verdict, rules), found)
 
 
 def line(key: str, verdict: Verdict | None = Verdict.PRIVATE, **changes: Any) -> ObjectLine:
@@ -75,14 +106,35 @@ def test_object_that_could_not_be_read_again_or_is_gone_resolves_nothing() -> No
     assert changes(old, new) == [("unread", "a"), ("gone", "b"), ("gone", "c")]
 
 
-def test_verdict_that_worsened_or_improved() -> None:
-    old = Lines([line("a"), line("b", Verdict.EXPOSED), line("c", None)], [])
-    new = Lines([line("a", Verdict.SHARED), line("b", Verdict.UNKNOWN), line("c")], [])
+def test_verdict_that_changed() -> None:
+    before = [
+        line("a"),
+        line("b", Verdict.EXPOSED),
+        line("c", None),
+        line("d", Verdict.SHARED),
+        line("e", Verdict.SHARED),
+    ]
+    after = [line("a", Verdict.SHARED), line("b", Verdict.UNKNOWN), line("c"), line("d", Verdict.EXPOSED), line("e")]
+    old, new = Lines([*before, line("f", Verdict.EXPOSED)], []), Lines([*after, line("f", Verdict.MASKED)], [])
     found = list(diff(old, new))
     assert [(one.kind, one.before, one.after) for one in found] == [
-        ("worsened", "private", "shared"),
-        ("improved", "exposed", "unknown"),
+        ("new", "private", "shared"),
+        ("unread", "exposed", "unknown"),  # it may be as open as before
+        ("worsened", "shared", "exposed"),
+        ("resolved", "shared", "private"),
+        ("improved", "exposed", "masked"),
     ]
+
+
+def test_run_that_does_not_say_which_rules_it_judged_resolves_nothing() -> None:
+    old = Lines([line("a")], [finding("a")])
+    assert changes(old, Lines([line("a")], [], bucket_file=None)) == [("unread", "a")]
+
+
+def test_runs_of_different_targets_are_refused() -> None:
+    other = replace(FILE, target=target(prefix="p/"))
+    with pytest.raises(UsageError, match="different targets"):
+        changes(Lines([], []), Lines([], [], bucket_file=other))
 
 
 def test_versions_of_a_key_are_compared_each_with_itself() -> None:
@@ -90,12 +142,15 @@ def test_versions_of_a_key_are_compared_each_with_itself() -> None:
     second = [line("a", version_id="3"), *first]
     old = Lines(first, [finding("a", version_id="2")])
     assert changes(old, Lines(second, [finding("a", version_id="2")])) == []
-    assert changes(old, Lines(second[:1] + second[2:], [])) == [("gone", "a")]
+    assert changes(old, Lines(second[:1] + second[2:], [])) == [("gone", "a"), ("gone", "a")]
 
 
 def test_keys_are_merged_in_the_order_of_their_bytes() -> None:
     keys = ["Z", "a", "\uffff", "\U0001f4a9"]
-    old, new = Lines([line(key) for key in keys], []), Lines([], [finding(key) for key in keys])
+    old, new = (
+        Lines([line(key) for key in keys], []),
+        Lines([line(key) for key in keys], [finding(key) for key in keys]),
+    )
     assert [key for _, key in changes(old, new)] == keys
 
 

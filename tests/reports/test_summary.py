@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from auditor.model.bucket import BucketFacts, Semantics
-from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.changes import Changes
+from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import AcceptedHoles, Resume, Summary
 from auditor.reports.summary import exit_code, holes, not_looked_at
@@ -177,3 +178,27 @@ def test_account_of_a_foreign_bucket_is_told_as_not_looked_at() -> None:
     words = "account of the bucket's owner: another account owns the bucket, and no call tells its number"
     assert words in not_looked_at(facts(own_id="b1" * 32), target())
     assert words not in not_looked_at(facts(), target())
+
+
+@pytest.mark.parametrize(
+    ("kinds", "code"),
+    [
+        ({"new": 1}, 3),
+        ({"decided": 1}, 3),
+        ({"uncovered": 1}, 3),
+        ({"excepted": 1, "resolved": 2, "unread": 1}, 0),
+        ({}, 0),
+    ],
+)
+def test_only_new_findings_count_under_fail_on_new(kinds: dict[str, int], code: int) -> None:
+    tally = tally_of(judged("a", finding("a")))
+    changes = Changes(against=RUN, findings={"high": kinds})
+    summary = sample_summary(tally, changes=changes)
+    assert exit_code(summary, FailOn(Severity.HIGH, new=True)) == code
+    assert exit_code(summary, Severity.HIGH) == 3
+    assert exit_code(summary, FailOn(Severity.CRITICAL, new=True)) == 0
+
+
+def test_every_finding_is_new_where_there_is_no_run_to_compare_with() -> None:
+    summary = sample_summary(tally_of(judged("a", finding("a"))))
+    assert exit_code(summary, FailOn(Severity.HIGH, new=True)) == 3

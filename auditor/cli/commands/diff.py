@@ -1,0 +1,38 @@
+"""The command `auditor diff`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, heard, print_json
+from auditor.reports import table
+from auditor.reports.diff import Diff
+from auditor.reports.diff_text import FirstChanges, change_line, keep_first, render
+from auditor.runs.run import Run
+from auditor.text import visible
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare the two runs, and print the changes."""
+    settings = settings_of(options)
+    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
+    first_word(f"reading the runs {visible(options.old)} and {visible(options.new)}")
+    old, new = (Run(place, **connection) for place in (options.old, options.new))
+    work, first = Diff(old, new), FirstChanges()
+    heard()
+    if options.format == "jsonl":
+        for change in work.changes():
+            sys.stdout.write(json.dumps(change_line(change)) + "\n")
+        return 0
+    keep_first(work.changes(), first)
+    if options.format == "json":
+        print_json({"old": old.run_id, "new": new.run_id, "changes": work.counts.to_dict()})
+    else:
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
+        sys.stdout.write(render(old.run_id, new.run_id, work.counts, first, columns))
+    sys.stdout.flush()
+    return 0

@@ -1,0 +1,139 @@
+"""Compare the results of one object in two runs: the kind of change of its verdict and of each finding.
+
+Nothing is called resolved that was not read again, and nothing new that the old run did not look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from auditor.model.access import Verdict
+from auditor.model.changes import ChangeKind
+from auditor.model.finding import RuleUndecided
+from auditor.model.object import Outcome, Skipped
+from auditor.model.run_lines import FindingLine
+from auditor.model.standing import WIDTH, Seen
+from auditor.rules import RULES
+from auditor.rules.base import Rule
+from auditor.rules.plan import ACLS_DISABLED, Plan, make_plan
+from auditor.runs.bucket_file import BucketFile
+
+ADDS = frozenset({ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.EXCEPTED, ChangeKind.UNCOVERED})
+"""The kinds of changes after which there is something that was not there. They count by the new verdict."""
+
+
+def judged_rules(file: BucketFile, undecided: Iterable[RuleUndecided]) -> frozenset[str]:
+    """Return the IDs of the rules that a run judged on all that it read. undecided: those that lacked a fact."""
+    selected = [rule for rule in RULES if rule.id in file.selected]
+    lacking = frozenset(item.rule for item in undecided)
+    return frozenset().union(*(judged_by(selected, make_plan(selected, one.facts)) for one in file.read)) - lacking
+
+
+def judged_by(rules: Iterable[Rule], plan: Plan) -> frozenset[str]:
+    """Return the IDs of the rules that a plan judges. Where ACLs are disabled, a rule on ACLs has its answer, and
+    counts.
+    """
+    disabled = plan.ask.acl == Skipped(ACLS_DISABLED)
+    answered = {rule.id for rule in rules if disabled and {"acl", "owner"}.intersection(rule.reads)}
+    judged = {rule.id for rule in (*plan.bucket_rules, *plan.object_rules)}
+    return frozenset(judged | answered) - {item.rule for item in plan.undecided}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step from the old run to the new one: its kind, None for no change, and the two words on the history."""
+
+    kind: ChangeKind | None
+    new: bool | None
+    since: str | None
+    """Since when the old run had it; None if the row begins with the new run."""
+
+
+def verdict_step(old: Seen | None, new: Seen | None) -> Step:
+    """Return the step of an object's verdict. old, new: None if the run did not list the object."""
+    kind = _verdict_kind(old, new)
+    since, fresh = None, kind in (ChangeKind.NEW, ChangeKind.WORSENED) or not (old and old.open)
+    if old and new and old.verdict and new.verdict and old.open and new.open:
+        as_wide = WIDTH[old.verdict] >= WIDTH[new.verdict] and old.told >= new.told
+        since = old.since if as_wide or (old.told and not new.told) else None
+    return Step(_covered(kind, old, new), None if kind is ChangeKind.DECIDED else fresh, since)
+
+
+def _verdict_kind(old: Seen | None, new: Seen | None) -> ChangeKind | None:
+    was_open, is_open = old is not None and old.open, new is not None and new.open
+    if (not was_open and not is_open) or (old is not None and not old.told and new is not None and not new.told):
+        return None
+    if new is None or not new.there:
+        return ChangeKind.GONE
+    if not new.told:
+        return ChangeKind.UNREAD
+    if old is not None and not old.told:
+        return ChangeKind.DECIDED
+    if not was_open or old is None or old.verdict is None or new.verdict is None:
+        return ChangeKind.NEW
+    if not is_open:
+        return ChangeKind.RESOLVED
+    if new.verdict is old.verdict:
+        return None
+    if new.verdict is Verdict.UNKNOWN and old.verdict is Verdict.EXPOSED:
+        return ChangeKind.UNREAD  # it may be as open as before
+    return ChangeKind.WORSENED if WIDTH[new.verdict] > WIDTH[old.verdict] else ChangeKind.IMPROVED
+
+
+def _covered(kind: ChangeKind | None, old: Seen | None, new: Seen | None) -> ChangeKind | None:
+    """Return the kind of a change with regard to the exceptions that cover the verdict."""
+    if not (new and new.open):
+        return kind
+    return with_exceptions(kind, old.exception if old and old.open else None, new.exception)
+
+
+def with_exceptions(kind: ChangeKind | None, before: str | None, after: str | None) -> ChangeKind | None:
+    """Return the kind of a change. before, after: the exceptions that cover the finding or verdict in the two runs."""
+    if after is not None and before is None and (kind in ADDS or kind is None):
+        return ChangeKind.EXCEPTED
+    if after is not None and kind in ADDS:
+        return None  # it is covered as before
+    return ChangeKind.UNCOVERED if before is not None and after is None and kind is None else kind
+
+
+def verdict_of(kind: ChangeKind, old: Seen | None, new: Seen | None) -> Verdict:
+    """Return the verdict by which a change of this kind counts."""
+    first, second = (new, old) if kind in ADDS else (old, new)
+    for seen in (first, second):
+        if seen is not None and seen.verdict is not None and (seen.open or kind in ADDS):
+            return seen.verdict
+    return Verdict.PRIVATE
+
+
+def added_step(rule: str, old: Seen | None, rules: Collection[str] | None, exception: str | None = None) -> Step:
+    """Return the step of a finding that the old run does not have. old: its results on the object. rules: IDs of those
+    that the old run judged; None if it does not say.
+    """
+    looked = (rules is None or rule in rules) and not (old is not None and old.outcome is Outcome.UNDECIDED)
+    kind = ChangeKind.NEW if looked else ChangeKind.DECIDED
+    return Step(with_exceptions(kind, None, exception), True if looked else None, None)
+
+
+def kept_step(old: FindingLine, exception: str | None = None) -> Step:
+    """Return the step of a finding that both runs have. exception: the one that covers it in the new run."""
+    return Step(with_exceptions(None, old.exception, exception), False, old.since)
+
+
+def lost_kind(rule: str, new: Seen | None, rules: Collection[str]) -> ChangeKind:
+    """Return the kind of change of a finding that the new run does not have. new: its results on the object. rules:
+    those that the new run judged on the object.
+    """
+    if new is None or not new.there:
+        return ChangeKind.GONE
+    looked = rule in rules and new.outcome is not Outcome.UNDECIDED
+    return ChangeKind.RESOLVED if looked else ChangeKind.UNREAD
+
+
+def bucket_kind(rule: str, rules: Collection[str]) -> ChangeKind:
+    """Return the kind of change of a finding on the bucket that the new run does not have."""
+    return ChangeKind.RESOLVED if rule in rules else ChangeKind.UNREAD
+
+
+def fingerprints(lines: Iterable[FindingLine]) -> dict[str, FindingLine]:
+    return {line.fingerprint: line for line in lines}

@@ -1,0 +1,73 @@
+"""Two runs of a million objects each are compared in little memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from auditor.model.access import Verdict
+from auditor.model.finding import Judgement
+from auditor.model.standing import Standing
+from auditor.reports.fast_lines import encode_finding, encode_object
+from auditor.runs.folder import RunFolder
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
+from tests.support.paths import ROOT
+from tests.support.samples.reports import finding, judged, sample_summary, target
+
+OBJECTS: Final = 1_000_000
+MEMORY: Final = 100
+"""MiB that the process may take."""
+FIRST, SECOND = "20260101T030000Z-0a1b2c", "20260102T030000Z-0a1b2c"
+HISTORY: Final = Standing("2026-01-01T03:00:00Z", True)
+
+
+def judgement(number: int, night: int) -> Judgement:
+    """Every hundredth object is exposed; of 100 objects each ten thousandth, half open and half close on night 1."""
+    planted = number % 10_000 == 77
+    is_open = (planted and (number // 10_000 + night) % 2 == 0) or number % 100 == 5
+    key = f"data/{number:09}.bin"
+    return judged(key, finding(key), verdict=Verdict.EXPOSED) if is_open else judged(key)
+
+
+def write(store: LocalStore, run: str, night: int, objects: int) -> str:
+    tally = Tally()
+    with RunFolder(store, "audited", run, target=target(), tally=tally) as folder:
+        folder.prepare()
+        for number in range(objects):
+            made = judgement(number, night)
+            tally.add(made)
+            standing = HISTORY if made.findings else None
+            if folder.write(
+                made.evidence.ref.key,
+                None,
+                encode_object(made, None, False, standing),
+                [encode_finding(one, made.verdict, HISTORY) for one in made.findings],
+            ):
+                folder.flush()
+        folder.finish(replace(sample_summary(tally), run=run), "")
+    return folder.uri
+
+
+@pytest.mark.slow
+def test_million_lines_a_side_take_a_hundred_mebibytes(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    places = [write(store, run, night, OBJECTS) for night, run in enumerate((FIRST, SECOND))]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.compared_runs", *places], cwd=ROOT, capture_output=True, check=True
+    )
+    cost = json.loads(done.stdout)
+    print(f"{cost['cpu']:.1f} CPU seconds, {cost['peak']:.0f} MiB")
+    assert cost["found"] == {
+        "verdict new": 50,
+        "finding new": 50,
+        "verdict resolved": 50,
+        "finding unread": 50,  # the folders do not say which rules judged
+    }
+    assert cost["peak"] < MEMORY
