@@ -404,8 +404,8 @@ class Audit:
             await self._save(folder, folder.save)
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
             self.shown = await self._save(folder, lambda: Highlights.read(run, recorder.tally.verdicts["exposed"]))
-        page = await self._save(folder, lambda: page_of(result, self.shown, folder.described))
         groups = await self._save(folder, lambda: finished_rollups(self._rollups, result))
+        page = await self._save(folder, lambda: page_of(result, self.shown, folder.described, groups))
         await self._save(folder, lambda: folder.finish(result, page, groups, update_latest=True))
         return result
 

@@ -7,6 +7,7 @@ import io
 import json
 import zlib
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final
 
 from auditor.errors import OutputError
@@ -35,9 +36,13 @@ class PastRun:
         self._start_after = start_after
         self._seen: dict[bytes, Seen] = {}
 
+    @cached_property
+    def _by_part(self) -> list[tuple[int, dict[str, Part]]]:
+        return self.run.by_part()  # the run has ended, and its parts stay as they are
+
     def bucket_findings(self) -> list[FindingLine]:
         """Return the findings on the bucket itself."""
-        for _, files in self.run.by_part():
+        for _, files in self._by_part:
             found: list[FindingLine] = []
             for line in self._findings(files.get("findings")):
                 if line.key is not None:
@@ -71,9 +76,10 @@ class PastRun:
         ]
 
     def _parts(self) -> Iterator[tuple[int, dict[str, Part]]]:
-        seal, start = read_seal(self.run.store, self.run.path), self._start_after
-        last = {one.path: one.last for one in seal.parts} if seal and start is not None else {}
-        for number, files in self.run.by_part():
+        start = self._start_after
+        seal = None if start is None else read_seal(self.run.store, self.run.path)
+        last = {one.path: one.last for one in seal.parts} if seal else {}
+        for number, files in self._by_part:
             end = last.get(files["objects"].path) if "objects" in files else None
             if start is None or end is None or end > start:
                 yield number, files

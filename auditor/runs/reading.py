@@ -138,9 +138,8 @@ class RunReader:
     def by_part(self) -> list[tuple[int, dict[str, Part]]]:
         """Return the numbers of the run's parts in order, each with the files of the part by their kind."""
         found: dict[tuple[str, int], dict[str, Part]] = {}
-        for kind in KINDS:
-            for part in self._parts(kind):
-                found.setdefault((part.range_id, part.number), {})[kind] = part
+        for part in self._parts(*KINDS):
+            found.setdefault((part.range_id, part.number), {})[part.kind] = part
         return [(number, found[range_id, number]) for range_id, number in sorted(found)]
 
     def part(self, kind: type[T], part: Part | None) -> Iterator[T]:
@@ -168,14 +167,14 @@ class RunReader:
             if (first is None or key >= first) and (last is None or key <= last):
                 yield part
 
-    def _parts(self, kind: str) -> Iterator[Part]:
-        """Yield the files of one kind that belong to the run, in order."""
+    def _parts(self, *kinds: str) -> Iterator[Part]:
+        """Yield the files of these kinds that belong to the run, in order."""
         parts = found_parts(self._store, self.path)
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
         checkpoints = {range_id: self._checkpoint(range_id) for range_id in {part.range_id for part in parts}}
         for part in parts:
             checkpoint = checkpoints[part.range_id]
-            if part.kind != kind or (checkpoint is not None and part.number in checkpoint.skipped_parts):
+            if part.kind not in kinds or (checkpoint is not None and part.number in checkpoint.skipped_parts):
                 continue
             covered = checkpoint is not None and part.number < checkpoint.next_part
             if covered or (part.range_id, part.number) in committed:

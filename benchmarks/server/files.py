@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 BUCKET: Final = "run-folders"
@@ -37,8 +38,8 @@ class Files:
         rows = "".join(
             f"<Contents><Key>{escape(key)}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>"
             f"<ETag>{escape(_etag(body).decode())}</ETag><Size>{len(body)}</Size></Contents>"
-            for key, body in sorted(self._held.items())
-            if key.startswith(prefix)
+            for path, body in sorted(self._held.items())
+            if (key := unquote(path)).startswith(prefix)
         )
         return f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>".encode()
 
