@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from auditor.model.access import Audience, AudienceKind
-from auditor.verdict.networks import parse_network, wider_than
 from auditor.verdict.places import INTERNET, OWN_VPC, Place
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party, is_account
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party
 from auditor.verdict.sources import wider_services
+from auditor.verdict.wider import WiderAudiences
 
 Inside = tuple[Party, Place]
 """A requester that gets in: the party and the place."""
@@ -35,29 +35,8 @@ def audience_of(party: Party, place: Place, header: str | None = None) -> Audien
 def named(inside: Mapping[Inside, str | None]) -> tuple[Audience, ...]:
     """Return the audiences of those who get in, each once. inside: the requesters with the header that each needs."""
     found = dict.fromkeys(audience_of(*one, inside[one]) for one in widest(inside))
-    through = {parse_network(text) for one in found if (text := _network_of(one)) is not None}
-    lengths = {network.prefixlen for network in through}
-    return tuple(one for one in found if not any(wider in found for wider in _wider_audiences(one, lengths)))
-
-
-def _network_of(audience: Audience) -> str | None:
-    """Return the network through which the audience gets in."""
-    kind, _, name = (audience.through or "").partition(" ")
-    return name if kind == AudienceKind.NETWORK else None
-
-
-def _wider_audiences(audience: Audience, lengths: Iterable[int]) -> Iterable[Audience]:
-    """Return the same audience without a limit and from wider networks, and that of the whole account of a principal.
-    lengths: the lengths of the networks' prefixes.
-    """
-    if audience.through is not None:
-        yield replace(audience, through=None)
-    if (text := _network_of(audience)) is not None:
-        for network in wider_than(parse_network(text), lengths):
-            yield replace(audience, through=f"{AudienceKind.NETWORK} {network}")
-    if audience.kind is AudienceKind.ACCOUNT and (account := _account_in(audience.name or "")) is not None:
-        yield replace(audience, name=account)
-        yield replace(audience, name=account, through=None)
+    wider = WiderAudiences(found)
+    return tuple(one for one in found if not any(other in found for other in wider.of(one)))
 
 
 def bounded_to(audiences: tuple[Audience, ...], most: int) -> tuple[tuple[Audience, ...], bool]:
@@ -74,8 +53,7 @@ def bounded_to(audiences: tuple[Audience, ...], most: int) -> tuple[tuple[Audien
 
 def widest(inside: Mapping[Inside, str | None]) -> list[Inside]:
     """Leave out each requester that a wider one contains. inside: the requesters with the header that each needs."""
-    lengths = {place.network.prefixlen for _, place in inside if place.network is not None}
-    return [one for one in inside if not contains(inside, *one) and not _in_wider_network(*one, inside, lengths)]
+    return [one for one in inside if not contains(inside, *one)]
 
 
 def contains(inside: Mapping[Inside, str | None], party: Party, place: Place) -> bool:
@@ -113,7 +91,7 @@ def _wider_parties(party: Party) -> Iterable[Party]:
         yield party
     if party.service is not None:
         yield from wider_services(party)
-    for pattern in party.patterns:
+    for pattern in () if party.service is not None else party.patterns:
         wide = Party(AudienceKind.ACCOUNT, pattern, account=party.account, arn_pattern=pattern)
         yield from dict.fromkeys((wide, replace(wide, organization=party.organization)))
     account = party.account if party.arn or party.arn_pattern else None
@@ -125,20 +103,3 @@ def _wider_parties(party: Party) -> Iterable[Party]:
             yield Party(AudienceKind.ORGANIZATION, party.organization, organization=party.organization)
         if account is not None:
             yield Party(AudienceKind.ACCOUNT, account, account=account, organization=party.organization)
-
-
-def _account_in(source: str) -> str | None:
-    """Return the account in the ARN of a source."""
-    parts = source.split(":", 5)
-    return parts[4] if len(parts) == 6 and is_account(parts[4]) else None
-
-
-def _in_wider_network(party: Party, place: Place, inside: Container[Inside], lengths: Iterable[int]) -> bool:
-    """True if the party, or a stranger, gets in from a wider network, too."""
-    if place.network is None:
-        return False
-    for network in wider_than(place.network, lengths):
-        wider = replace(place, name=str(network), network=network)
-        if any((one, wider) in inside for one in (party, *_STRANGERS)):
-            return True
-    return False

@@ -12,6 +12,7 @@ from auditor.verdict.domains import Domain, FixedValues, Texts
 from auditor.verdict.named import Names
 from auditor.verdict.persons import Frame
 from auditor.verdict.principals import ANY_SERVICE, Party, is_account, is_fixed
+from auditor.verdict.wildcard import matches_arn
 
 MOST_SOURCES: Final = 400
 """Largest number of pairs of a named service and a source that are tried one by one; of sources a tenth."""
@@ -33,7 +34,7 @@ def with_sources(services: list[Party], names: Names, owners: Sequence[str]) -> 
     """Return each service alone and for each source that the policies name, and then for each of these as one of an
     owner, or of an account in an organization. owners: as of owners_of().
     """
-    single = list(dict.fromkeys(_source(text) for text in names.sources))
+    single = [_in_patterns(one, names) for one in dict.fromkeys(map(_source, names.sources))]
     if len(services) * len(single) > MOST_SOURCES or len(single) > MOST_SOURCES // 10:
         yield from (replace(party, free=True) for party in services)
         return
@@ -52,6 +53,15 @@ def _source(text: str) -> Party:
     account = text if is_account(text) else parts[4] if len(parts) == 6 and is_account(parts[4]) else None
     organization = text.partition("/")[0] if text.startswith("o-") else None
     return _named(text, account, organization)
+
+
+def _in_patterns(party: Party, names: Names) -> Party:
+    """Return a source with the patterns of policies that match its ARN."""
+    text = party.source or ""
+    if not text.startswith("arn:") or not is_fixed(text):
+        return party
+    patterns = (one for one in names.sources if one.startswith("arn:") and not is_fixed(one))
+    return replace(party, patterns=tuple(one for one in patterns if matches_arn(one, text)))
 
 
 def _named(text: str, account: str | None, organization: str | None) -> Party:
@@ -76,7 +86,7 @@ def _within(party: Party, account: str | None, organization: str | None) -> Part
         return None
     if organization is not None and party.source_organization is not None:
         return None
-    return _named(party.source, account or party.source_account, organization)
+    return replace(_named(party.source, account or party.source_account, organization), patterns=party.patterns)
 
 
 def wider_services(party: Party) -> Iterator[Party]:
@@ -86,15 +96,22 @@ def wider_services(party: Party) -> Iterator[Party]:
     if party.source is None:
         return
     yield Party(AudienceKind.SERVICE, party.service, service=party.service)
-    own = _source(party.source)
     texts = dict.fromkeys(text for text in (party.source_account, party.source_organization) if text)
-    named = [own, _named(party.source, party.source_account, None), *map(_source, texts)]
+    named = [*_of_owners(party, party.source), *map(_source, texts)]
+    named = [replace(one, patterns=party.patterns) if one.source == party.source else one for one in named]
+    for pattern in party.patterns:
+        named += [*_of_owners(party, pattern), _named(pattern, party.source_account, party.source_organization)]
     if party.source_account is not None and party.source_organization is not None:
         named.append(_named(party.source_account, party.source_account, party.source_organization))
     for service in (party.service, ANY_SERVICE):
         yield from (found for one in named if (found := replace(one, service=service, free=party.free)) != party)
     if party.service != ANY_SERVICE:
         yield replace(party, service=ANY_SERVICE)
+
+
+def _of_owners(party: Party, text: str) -> tuple[Party, Party]:
+    """Return the source of a text, of anybody and of the account of a party."""
+    return _source(text), _named(text, party.source_account, None)
 
 
 # ---- the values of their keys

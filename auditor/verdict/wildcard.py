@@ -112,3 +112,11 @@ def variables_of(texts: Iterable[str]) -> frozenset[str]:
     """Return the names of the policy variables in the texts, in small letters and without defaults."""
     found = (part for text in texts for part in _TOKEN.findall(text) if part.startswith("${") and part not in _LITERALS)
     return frozenset(part[2:].rstrip("}").partition(",")[0].strip().lower() for part in found)
+
+
+def matches_arn(pattern: str, arn: str) -> bool:
+    """True if each part of an ARN matches the same part of a pattern: no wildcard stands for a colon between parts."""
+    wanted, parts = pattern.split(":", 5), arn.split(":", 5)
+    return len(wanted) == len(parts) and all(
+        Wildcard.of(one).matches(part) for one, part in zip(wanted, parts, strict=True)
+    )

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from auditor.model.bucket import AccessPoint
+from auditor.model.bucket import AccessPoint, PublicAccessBlock
 from auditor.model.object import AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant, Skipped
 from auditor.verdict.judge import VerdictJudge
 from tests.verdict.oracle.recipe import CURRENT, DENIED, FRIEND, FRIENDS, OTHER, OURS, OWNER, PLAIN, THEIRS, Recipe
-from tests.verdict.oracle.topics import POINT, ROLE
+from tests.verdict.oracle.topics import DISTRIBUTION, POINT, ROLE
 from tests.verdict.oracle.verdict import judge
 from tests.verdict.oracle.worlds import NOW
 
@@ -26,10 +26,14 @@ BUCKETS = {"StringLike": {"aws:SourceArn": "arn:aws:s3:::*"}}
 DISTRIBUTIONS = f"arn:aws:cloudfront::{THEIRS}:distribution/*"
 REFERER_ABSENT = {"StringLikeIfExists": {"aws:Referer": "*.example.org/*"}}
 AT_POINT = {"ArnLike": {"s3:DataAccessPointArn": POINT}}
+AT_POINTS = {"ArnLike": {"s3:DataAccessPointArn": OWN_POINTS}}
 UNIQUE = {"StringLike": {"aws:userid": "AROAEXAMPLE:*"}}
 REFERER = {"StringLike": {"aws:Referer": "*"}}
 OUTSIDE = {"StringNotEqualsIfExists": {"aws:PrincipalOrgID": "o-1"}}
 PROVIDER = {"Federated": f"arn:aws:iam::{THEIRS}:saml-provider/p"}
+NEAR = {"IpAddress": {"aws:SourceIp": "203.0.113.0/24"}}
+NEARBY = {"IpAddress": {"aws:SourceIp": "203.0.112.0/20"}}
+KMS = replace(PLAIN, server_side_encryption="aws:kms", sse_kms_key_id="key-1")
 OTHERS = {"CanonicalUser": [OTHER, FRIEND]}
 
 
@@ -303,6 +307,109 @@ CASES: list[tuple[str, Recipe, set[str]]] = [
             allow({"IpAddress": {"aws:SourceIp": "203.0.113.0/24"}}, Principal={"CanonicalUser": OTHER}),
         ),
         {f"account {THEIRS}", f"canonical-id {OTHER} through network 203.0.113.0/24"},
+    ),
+    (
+        "everyone at a network, next to any account at a wider one",
+        recipe(allow(NEAR), allow(NEARBY | {"Null": {"aws:PrincipalArn": "false"}})),
+        {"network 203.0.113.0/24", "any-account through network 203.0.112.0/20"},
+    ),
+    (
+        "everyone at a network, next to a wider one that needs a header",
+        recipe(allow(NEAR), allow(NEARBY | REFERER)),
+        {"network 203.0.113.0/24", "network 203.0.112.0/20 through header aws:Referer"},
+    ),
+    (
+        "an account at a network within that of any account",
+        recipe(
+            allow(NEARBY | {"NotIpAddress": NEAR["IpAddress"], "Null": {"aws:PrincipalArn": "false"}}),
+            allow(NEAR, Principal={"AWS": THEIRS}),
+        ),
+        {"any-account through network 203.0.112.0/20"},
+    ),
+    (
+        "a bucket within the pattern of buckets",
+        recipe(allow({"ArnEquals": {"aws:SourceArn": "arn:aws:s3:::source"}}), allow(BUCKETS)),
+        {"source arn:aws:s3:::*"},
+    ),
+    (
+        "a bucket without a header, next to the pattern of buckets with one",
+        recipe(
+            allow({"ArnEquals": {"aws:SourceArn": "arn:aws:s3:::source"}}),
+            allow(BUCKETS | {"StringLike": BUCKETS["StringLike"] | REFERER["StringLike"]}),
+        ),
+        {"source arn:aws:s3:::source", "source arn:aws:s3:::* through header aws:Referer"},
+    ),
+    (
+        "a bucket within the pattern of one account's buckets",
+        recipe(
+            allow({"ArnNotLike": {"aws:SourceArn": "arn:aws:s3:::source"}}, Principal={"AWS": THEIRS}),
+            allow(BUCKETS | {"StringEquals": {"aws:SourceAccount": OURS}}),
+        ),
+        {f"account {THEIRS}", f"source {OURS}"},
+    ),
+    (
+        "a distribution next to the pattern of another account's distributions",
+        recipe(
+            allow({"ArnEquals": {"aws:SourceArn": DISTRIBUTION}}), allow({"ArnLike": {"aws:SourceArn": DISTRIBUTIONS}})
+        ),
+        {f"source {DISTRIBUTION}", f"source {DISTRIBUTIONS}"},
+    ),
+    (
+        "an access point within a pattern of another account's access points",
+        recipe(allow(AT_POINT), allow(AT_POINTS), facts={"account": FRIENDS}),
+        {f"access-point {OWN_POINTS}"},
+    ),
+    (
+        "an access point within a pattern, which is named first",
+        recipe(allow(AT_POINTS), allow(AT_POINT), facts={"account": FRIENDS}),
+        {f"access-point {OWN_POINTS}"},
+    ),
+    (
+        "an access point without a header, next to the pattern of access points with one",
+        recipe(allow(AT_POINT), allow(AT_POINTS | REFERER), facts={"account": FRIENDS}),
+        {f"access-point {POINT}", f"access-point {OWN_POINTS} through header aws:Referer"},
+    ),
+    (
+        "an account through an access point, and through the pattern of it",
+        recipe(
+            allow(AT_POINT, Principal={"AWS": THEIRS}),
+            allow(AT_POINTS, Principal={"AWS": THEIRS}),
+            facts={"account": FRIENDS},
+        ),
+        {f"account {THEIRS} through access-point {OWN_POINTS}"},
+    ),
+    (
+        "every service for a distribution, next to one service for everything of its account",
+        recipe(
+            deny({"StringNotEquals": {"aws:SourceAccount": OURS}}),
+            allow({"ArnEquals": {"aws:SourceArn": DISTRIBUTION}}),
+            allow(Principal={"Service": "logging.s3.amazonaws.com"}),
+        ),
+        {f"source {OURS}"},
+    ),
+    (
+        "every service for a distribution, next to one service",
+        recipe(
+            allow({"ArnEquals": {"aws:SourceArn": DISTRIBUTION}}),
+            allow({"StringEquals": {"aws:SourceAccount": OURS}}, Principal={"Service": "logging.s3.amazonaws.com"}),
+            allow(Principal={"Service": "logging.s3.amazonaws.com"}),
+        ),
+        {f"source {DISTRIBUTION}", "service logging.s3.amazonaws.com"},
+    ),
+    (
+        "nobody, under an unread KMS key and a policy that names one role of an account",
+        recipe(allow({"StringNotLike": {"aws:PrincipalArn": ROLE}}), head=KMS),
+        set(),
+    ),
+    (
+        "a canonical ID that is not known, at the VPCs from which nobody is denied",
+        recipe(
+            deny({"StringNotLike": {"aws:SourceVpc": ["vpc-1", "vpc-2"]}}, NotPrincipal={"AWS": [OURS, THEIRS]}),
+            allow(Principal={"AWS": THEIRS}),
+            acl=DENIED,
+            facts={"public_access_block": PublicAccessBlock(ignore_public_acls=True)},
+        ),
+        {f"account {THEIRS}", "canonical-id ? through vpc vpc-1", "canonical-id ? through vpc vpc-2"},
     ),
     (
         "an identity provider within the endpoint that everyone may use",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from auditor.model.access import Audience, AudienceKind
+from tests.verdict.oracle.conditions import like, marked
 from tests.verdict.oracle.identities import Who
 from tests.verdict.oracle.places import Where
 
@@ -71,12 +72,12 @@ def widest(found: set[Audience]) -> set[Audience]:
 def _contains(wider: Audience, other: Audience) -> bool:
     """True if each requester of `other` is one of `wider`."""
     if wider.through is not None:
-        same = replace(wider, through=None) == replace(other, through=None)
-        inner = other.through is not None and _is_inside(wider.through, other.through)
-        if same and inner:
-            return True
-        same = wider.through == other.through
-        return same and _contains(replace(wider, through=None), replace(other, through=None))
+        party, same = replace(wider, through=None), replace(other, through=None)
+        if party != same and not _contains(party, same):
+            return False
+        return wider.through == other.through or (
+            other.through is not None and _is_inside(wider.through, other.through)
+        )
     if other.through is not None:
         bare = replace(other, through=None)
         if wider == bare or _contains(wider, bare):
@@ -102,11 +103,14 @@ def _has(wider: Audience, other: Audience) -> bool:
     if wider.kind is AudienceKind.NETWORK:
         one, two = ipaddress.ip_network(wider.name or ""), ipaddress.ip_network(other.name or "")
         return one.version == two.version and two.subnet_of(one)  # type: ignore[arg-type]
+    if wider.kind is AudienceKind.ACCESS_POINT:
+        return like(marked(wider.name or ""), other.name or "")
     named = wider.name != other.name and f":{wider.name}:" in (other.name or "")
     return named and wider.kind is AudienceKind.ACCOUNT
 
 
 def _is_inside(wider: str, other: str) -> bool:
-    """True if a named network is inside another."""
-    both = wider.startswith("network ") and other.startswith("network ")
+    """True if a named network or access point is inside another."""
+    kinds = {wider.partition(" ")[0], other.partition(" ")[0]}
+    both = kinds in ({"network"}, {"access-point"})
     return both and wider != other and _contains(Audience.parse(wider), Audience.parse(other))

@@ -42,6 +42,9 @@ def listed(entries: Iterable[Entry]) -> Labels:
     entries = list(entries)
     known = _known(entries)
     own = [entry for entry in entries if not _is_of_another(entry, known, entry.parties)]
+    # A label that is itself left out contains nobody: "source 444455556666" of one service has no other service's.
+    known = _known(own)
+    own = [entry for entry in entries if not _is_of_another(entry, known, entry.parties)]
     known = _known(own)
     found: Labels = {}
     for entry in own:
