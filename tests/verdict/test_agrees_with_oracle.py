@@ -8,8 +8,19 @@ from tests.verdict.oracle.compare import explained
 from tests.verdict.oracle.generator import generate
 
 
-@pytest.mark.parametrize("part", range(8))
-def test_a_thousand_cases(part: int) -> None:
-    for seed in range(part * 125, part * 125 + 125):
+def agree_on(seeds: range) -> None:
+    for seed in seeds:
         if found := explained(generate(seed)):
             pytest.fail(f"case {seed}: {found}", pytrace=False)
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_a_thousand_cases(part: int) -> None:
+    agree_on(range(part * 125, part * 125 + 125))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_forty_thousand_cases(part: int) -> None:
+    first = 1_000_000 + part * 2_000
+    agree_on(range(first, first + 2_000))

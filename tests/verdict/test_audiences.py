@@ -266,6 +266,19 @@ CASES: list[tuple[str, Recipe, set[str]]] = [
         {f"account {ROLES}"},
     ),
     (
+        "an account for its users with a path that has colons",
+        recipe(
+            allow(
+                {
+                    "StringLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/x"},
+                    "ArnNotLike": {"aws:PrincipalArn": ROLES},
+                },
+                Principal={"AWS": THEIRS},
+            )
+        ),
+        {f"account {THEIRS}"},
+    ),
+    (
         "a header that is needed if the account is the bucket's",
         recipe(
             allow(Principal={"Service": "logging.s3.amazonaws.com"}),

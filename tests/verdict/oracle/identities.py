@@ -212,7 +212,8 @@ def _arns(names: Named, account: str, within: str | None = None) -> list[str]:
         pieces = pattern.split(":", 5)
         end = pieces[-1] if len(pieces) == 6 else pattern.rpartition(":")[2]
         for text in instances(end, ("", "q", "zz", "q/q", "role/q", "user/q")):
-            found += [begin + text, f"arn:aws:sts::{account}:{text}", f"{begin}role/q:{text}"]  # a path may have colons
+            found += [begin + text, f"arn:aws:sts::{account}:{text}"]
+            found += [f"{begin}{kind}/q:{text}" for kind in ("role", "user")]  # a path may have colons
     patterns = [marked(pattern) for pattern in names.arn_patterns]
     wanted = None if within is None else marked(within)
     matched = ((arn, {pattern for pattern in patterns if like(pattern, arn)}) for arn in dict.fromkeys(found))
