@@ -21,6 +21,6 @@ def test_a_thousand_cases(part: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
-def test_forty_thousand_cases(part: int) -> None:
-    first = 1_000_000 + part * 2_000
-    agree_on(range(first, first + 2_000))
+def test_ten_thousand_cases(part: int) -> None:
+    first = 1_000_000 + part * 500
+    agree_on(range(first, first + 500))
