@@ -336,32 +336,3 @@ class VerifyPage:
     """The accepted holes in words; "" if there are none."""
     numbers: tuple[NamedValue, ...]
     footer: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetRow:
-    """One target in the list of several: its verdict, its counts, and the path of its page."""
-
-    target: str
-    href: str
-    verdict: str
-    bad: bool
-    hole: str
-    listed: int
-    numbers: tuple[int, ...]
-    findings: tuple[int, ...]
-    run: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexData:
-    """The content of index.html: one line for each target, sums, and one verdict."""
-
-    title: str
-    headline: Headline
-    columns: tuple[Sign, ...]
-    rows: tuple[TargetRow, ...]
-    sums: tuple[int, ...]
-    listed: int
-    findings: tuple[int, ...]
-    footer: str

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.coverage import in_words
-from auditor.reports.page.data import IndexData, PageData, VerifyPage
+from auditor.reports.page.data import PageData, VerifyPage
 from auditor.text import harmless, visible
 
 _LONGEST: Final = 256
@@ -37,10 +37,6 @@ def print_page(page: PageData) -> str:
 
 def print_verification(page: VerifyPage) -> str:
     return render("verify.html", page=page)
-
-
-def print_index(page: IndexData) -> str:
-    return render("index.html", page=page)
 
 
 def render(template: str, **values: Any) -> str:
