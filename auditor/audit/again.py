@@ -136,7 +136,9 @@ class JudgeAgain:
             self._judge_parts(folder, parts, read, plans)
             summary = self._summary(folder, plans[-1])
             rollups = finished_rollups(self._rollups, summary)
-            folder.finish(summary, page_of(summary, self.shown, file, rollups), rollups)
+            folder.finish(
+                summary, page_of(summary, self.shown, file, rollups), None if rollups is None else rollups.to_json()
+            )
         return summary
 
     def snapshot(self) -> Snapshot:

@@ -406,7 +406,10 @@ class Audit:
             self.shown = await self._save(folder, lambda: Highlights.read(run, recorder.tally.verdicts["exposed"]))
         groups = await self._save(folder, lambda: finished_rollups(self._rollups, result))
         page = await self._save(folder, lambda: page_of(result, self.shown, folder.described, groups))
-        await self._save(folder, lambda: folder.finish(result, page, groups, update_latest=True))
+        await self._save(
+            folder,
+            lambda: folder.finish(result, page, None if groups is None else groups.to_json(), update_latest=True),
+        )
         return result
 
     # An audit without a ledger does not import the modules that hash: the import takes a tenth of a small audit's CPU.

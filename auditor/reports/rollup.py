@@ -156,12 +156,12 @@ class RollUpBuilder:
         return RollUps(run=run, target=target, complete=complete, totals=totals_of(groups), groups=tuple(groups))
 
 
-def finished_rollups(builder: RollUpBuilder | None, summary: Summary) -> bytes | None:
-    """Return the bytes of rollups.json at the end of a run; None without a builder."""
+def finished_rollups(builder: RollUpBuilder | None, summary: Summary) -> RollUps | None:
+    """Return the roll-ups at the end of a run; None without a builder."""
     if builder is None:
         return None
     builder.keep()
-    return builder.rollups(summary.run, summary.target, summary.complete).to_json()
+    return builder.rollups(summary.run, summary.target, summary.complete)
 
 
 @lru_cache(1024)
