@@ -42,7 +42,7 @@ from auditor.logs import bound
 from auditor.model.access import Verdict
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
-from auditor.runs.paths import new_run_id
+from auditor.runs.paths import later_run_id, new_run_id, same_start
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.engines import open_engine
@@ -130,7 +130,9 @@ class _Turn:
             if claim is None:
                 return Worked(None, Resume(self._wanted, None, DEADLINE), counts=False)
             self._run, self._begun, self._fruitless = claim.run, claim.begun, claim.fruitless
-            if claim.begun and claim.run != self._wanted:
+            if same_start(claim.run, self._wanted):
+                self._wanted = claim.run
+            elif claim.begun:
                 log.info("run %s of an earlier start is not finished: this start goes on with it", claim.run)
             return await self._guarded(claim)
         except RunTaken as other:
@@ -223,8 +225,8 @@ class _Turn:
 
     async def _anew(self, run: str) -> Worked:
         if run != self._run:
-            self._run = run
-            take = partial(self._claims.take, run, follows=True, seconds=self._context.seconds_left, anew=True)
+            self._run = later_run_id(run, self._run)
+            take = partial(self._claims.take, self._run, follows=True, seconds=self._context.seconds_left, anew=True)
             await asyncio.to_thread(take)
         return await self._one(resume=False)
 

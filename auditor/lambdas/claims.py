@@ -16,7 +16,7 @@ from typing import Any, Final
 from auditor.errors import RunComplete, RunTaken
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
-from auditor.runs.paths import bucket_path, parse_run_id, target_name
+from auditor.runs.paths import bucket_path, later_run_id, parse_run_id, same_start, target_name
 from auditor.runs.stores.base import Store
 
 AFTER_DEADLINE: Final = 5.0
@@ -65,7 +65,7 @@ class Claims:
 
     def take(self, wanted: str, *, follows: bool, seconds: float, anew: bool = False) -> Claim:
         """Claim the bucket, and return the run to work on: the target's newest run or, if that one is finished or too
-        old, the run `wanted`.
+        old, the run `wanted`. A run that begins gets a later ID if `wanted` does not sort after the newest run.
 
         follows: True if the event names the run `wanted`, which is then the one to work on. seconds: time left until
         the invocation's deadline. anew: True to begin `wanted`, because the newest run cannot go on. Raises BucketBusy
@@ -122,7 +122,7 @@ class Claims:
         if until <= now or holder.get("request") == self._request:
             return
         run, passed = str(holder.get("run")), bool(holder.get("passed"))
-        same = _same_start(run, wanted)
+        same = same_start(run, wanted)
         if not same or (follows and not passed and int(holder.get("hop", 0)) < self._hop):
             raise BucketBusy(
                 f"run {run} has the bucket, until {seconds_in_utc(datetime.fromtimestamp(until, UTC))} at the latest"
@@ -136,12 +136,12 @@ class Claims:
             raise RunTaken(f"run {wanted} was given up for the newer run {run}: this one leaves the run to that")
         if self._hop and run and run < wanted:  # a start that waited for its turn: no hop has begun its run
             follows = False
-        if ended and (run == wanted or (_same_start(run, wanted) and not follows)):
+        if ended and (run == wanted or (same_start(run, wanted) and not follows)):
             raise RunComplete(f"run {run} is complete: there is nothing to resume")
         if follows:
             return Claim(wanted, True, untold=run == wanted)
         if not newest or ended or now - parse_run_id(run).timestamp() > OLDEST:
-            return Claim(wanted, False)
+            return Claim(later_run_id(wanted, run), False)
         return Claim(run, True, untold=True)
 
     def _changed(
@@ -154,8 +154,3 @@ class Claims:
         elif self._name is not None and run is not None and run >= newest:
             runs[self._name] = {"run": run, "ended": ended}
         return {**value, "holder": holder, "runs": runs}
-
-
-def _same_start(run: str, other: str) -> bool:
-    """True if both run IDs come from the same event, from which the last part of an ID is made (Invocation.run_id)."""
-    return run.rpartition("-")[2] == other.rpartition("-")[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from auditor.errors import UsageError
@@ -21,6 +21,20 @@ def new_run_id(now: datetime, entropy: bytes) -> str:
     if len(entropy) < 3:
         raise ValueError("a run ID takes three bytes")
     return f"{now.astimezone(UTC).strftime(_TIME)}-{entropy[:3].hex()}"
+
+
+def later_run_id(run_id: str, newest: str) -> str:
+    """Return a run ID that sorts after the ID `newest`: `run_id` itself, or else its last part with the second after
+    the time of `newest`. Two runs that begin in the same second sort by their last parts, in any order.
+    """
+    if run_id > newest:
+        return run_id
+    return f"{(parse_run_id(newest) + timedelta(seconds=1)).strftime(_TIME)}-{run_id.rpartition('-')[2]}"
+
+
+def same_start(run_id: str, other: str) -> bool:
+    """True if both run IDs come from the same event. The last part of an ID is made from its event."""
+    return run_id.rpartition("-")[2] == other.rpartition("-")[2]
 
 
 def parse_run_id(text: str) -> datetime:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auditor.errors import RunChanged, RunError
+from auditor.errors import RunChanged, RunError, RunTaken
 from auditor.lambdas import audit as audits
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.claims import FOR_NEXT_HOP, OLDEST, BucketBusy, Claim, Claims
 from auditor.lambdas.event import read_event
 from auditor.model.target import Target
+from auditor.runs.paths import new_run_id
 from auditor.runs.stores.local import LocalStore
 from tests.lambdas.test_event import SCHEDULE
 from tests.lambdas.test_handover import Account
@@ -146,6 +148,32 @@ def test_run_that_is_too_old_is_not_taken_up(tmp_path: Path) -> None:
     later.give_back(RUN)
     clock.now += 1
     assert later.take(OTHER, follows=False, seconds=900.0).run == OTHER
+
+
+def test_run_of_the_same_second_sorts_after_the_one_before_it(tmp_path: Path) -> None:
+    """Its hop would otherwise leave it unfinished, in favour of a run that only seems newer."""
+    clock, store, target = Clock(), LocalStore(tmp_path), Target("audited")
+    first = Claims(store, target, 0, clock)
+    first.take(RUN, follows=False, seconds=900.0)
+    first.give_back(RUN, ended=True)
+    wanted, later = "20260102T030405Z-000001", "20260102T030406Z-000001"
+    second = Claims(store, target, 0, clock)
+    assert second.take(wanted, follows=False, seconds=900.0) == Claim(later, False)
+    second.give_back(later, passed_on=True)
+    assert Claims(store, target, 1, clock).take(later, follows=True, seconds=900.0).run == later
+    with pytest.raises(RunTaken, match="under way"):
+        Claims(store, target, 0, clock).take(wanted, follows=False, seconds=900.0)  # the event comes again
+
+
+async def test_second_start_within_a_second_is_finished_by_its_hop(stub: StubServer, tmp_path: Path) -> None:
+    newest = new_run_id(datetime.now(UTC) + timedelta(seconds=60), b"0" * 3)
+    running = {"runs": {"": {"run": newest, "ended": True}}}
+    LocalStore(tmp_path).put("bucket=audited/running.json", json.dumps(running).encode())
+    me, service, run = await first_hop(stub, tmp_path)
+    assert run > newest
+    (last,) = (await service.handle(me.events[-1], Account(900.0).around()))["runs"]
+    assert (last["run"], last["complete"], last["coverage"]["listed"]) == (run, True, OBJECTS)
+    assert runs(tmp_path) == [run]
 
 
 def test_next_hop_waits_for_the_one_before_it_and_not_for_its_own_twin(tmp_path: Path) -> None:
