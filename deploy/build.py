@@ -12,7 +12,7 @@ from pathlib import Path
 from auditor.aws.session import SERVICES
 from deploy import budget, python, stamp
 from deploy.archive import pack, replace
-from deploy.bytecode import compiled
+from deploy.bytecode import compiled, in_place_of_sources
 from deploy.config import config_files, outvoted
 from deploy.cut import Files, installed_files
 from deploy.errors import BuildError
@@ -48,7 +48,7 @@ def build(
     with tempfile.TemporaryDirectory(prefix="package-") as folder:
         installer(Path(folder), options)
         dependencies = installed_files(Path(folder), SERVICES, options.architecture)
-    dependencies |= compiled(dependencies, interpreter)
+    dependencies = in_place_of_sources(dependencies, compiled(dependencies, interpreter))
     archives = _archives(options, dependencies, sources | compiled(sources, interpreter))
     weight = budget.weigh(archives.values())
     budget.check(weight, limits or budget.Budget())

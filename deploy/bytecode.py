@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from deploy.cut import Files
@@ -23,6 +23,23 @@ done = compileall.compile_dir(
 )
 sys.exit(not done)
 """
+
+
+def in_place_of_sources(files: Files, bytecode: Files) -> Files:
+    """Return the files with each module's bytecode in the place of its source, where Python imports it without one.
+
+    files: of other people's packages: their lines in a traceback lose their text, and keep file, number and function.
+    bytecode: from compiled(); if it is empty, the sources stay.
+    """
+    if not bytecode:
+        return files
+    kept = {name: content for name, content in files.items() if not name.endswith(".py")}
+    return kept | {_beside(PurePosixPath(name)): content for name, content in bytecode.items()}
+
+
+def _beside(cached: PurePosixPath) -> str:
+    """Return the name in the module's place, a/b.pyc, of a file such as `a/__pycache__/b.cpython-313.pyc`."""
+    return (cached.parent.parent / f"{cached.name.partition('.')[0]}.pyc").as_posix()
 
 
 def compiled(files: Files, interpreter: Path | None) -> Files:

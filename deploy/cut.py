@@ -15,6 +15,9 @@ from deploy.native import is_native, slim
 DATA: Final = ("botocore", "data")
 """One folder for each service of AWS, and a few files that every client reads."""
 
+ENDPOINTS: Final = "botocore/data/endpoints.json"
+"""The endpoints of every service in every region, of which a function needs a fiftieth. Each process parses it."""
+
 NOT_LOADED: Final = (
     *("bin/", "boto3/data/", "boto3/examples/"),
     *("aiohttp/pytest_plugin.py", "aiohttp/test_utils.py", "aiohttp/web", "aiohttp/worker.py", "uvloop/_testbase.py"),
@@ -56,6 +59,8 @@ def installed_files(folder: Path, services: Collection[str], architecture: str) 
                 content = content.partition(b"\n\n")[0] + b"\n"  # the description, a page of prose, is left out
             elif path.name == "service-2.json.gz":
                 content = without_documentation(content)
+            elif name == ENDPOINTS:
+                content = without_other_services(content, prefixes(folder, services))
             files[name] = slim(name, content, architecture) if is_native(name) else content
     return files
 
@@ -64,6 +69,23 @@ def without_documentation(content: bytes) -> bytes:
     """Return a service's API model, gzipped JSON, with empty texts for readers: they are most of its bytes."""
     model = json.loads(gzip.decompress(content), object_hook=_without_text)
     return gzip.compress(json.dumps(model, separators=(",", ":")).encode(), mtime=0)
+
+
+def prefixes(folder: Path, services: Collection[str]) -> set[str]:
+    """Return the names by which the endpoints' file knows these services: the `endpointPrefix` of their API models."""
+    found = set()
+    for service in services:
+        for path in folder.joinpath(*DATA, service).glob("*/service-2.json.gz"):
+            found.add(str(json.loads(gzip.decompress(path.read_bytes()))["metadata"]["endpointPrefix"]))
+    return found
+
+
+def without_other_services(content: bytes, kept: Collection[str]) -> bytes:
+    """Return botocore's endpoints.json with the partitions, their regions, and the endpoints of the kept services."""
+    endpoints = json.loads(content)
+    for partition in endpoints["partitions"]:
+        partition["services"] = {name: value for name, value in partition["services"].items() if name in kept}
+    return json.dumps(endpoints, separators=(",", ":")).encode()
 
 
 def _without_text(value: dict[str, Any]) -> dict[str, Any]:

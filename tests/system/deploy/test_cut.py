@@ -13,10 +13,12 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+import botocore
 import pytest
+from botocore.regions import EndpointResolver
 
 from auditor.aws.session import SERVICES
-from deploy.cut import installed_files, is_needed, without_documentation
+from deploy.cut import ENDPOINTS, installed_files, is_needed, prefixes, without_documentation, without_other_services
 from deploy.native import slim
 from deploy.options import ROOT, this_architecture
 from deploy.sources import source_files
@@ -123,6 +125,23 @@ def test_a_service_model_loses_the_texts_for_readers_and_no_member() -> None:
         "documentation": "",
     }
     assert without_documentation(slimmed) == slimmed
+
+
+def test_the_endpoints_of_our_services_are_the_same_in_every_region() -> None:
+    folder = Path(botocore.__file__).parent.parent
+    whole = (folder / ENDPOINTS).read_bytes()
+    ours = prefixes(folder, SERVICES)
+    cut = without_other_services(whole, ours)
+    assert len(cut) < len(whole) / 20
+    before, after = EndpointResolver(json.loads(whole)), EndpointResolver(json.loads(cut))
+    partitions = json.loads(whole)["partitions"]
+    regions = [region for partition in partitions for region in partition["regions"]]
+    assert {"s3", "dynamodb", "sqs"} <= ours
+    for service in ours:
+        for region in [*regions, "xx-new-9", "aws-global"]:
+            assert after.construct_endpoint(service, region) == before.construct_endpoint(service, region)
+        for name in before.get_available_partitions():
+            assert after.get_available_endpoints(service, name) == before.get_available_endpoints(service, name)
 
 
 def opened(source: str) -> Iterator[str]:
