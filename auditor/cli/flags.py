@@ -7,12 +7,32 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from importlib import import_module
+from typing import Final
 
 from auditor.cli.options import settings_of, targets_of
 from auditor.config.settings import SETTINGS
 
 Group = argparse._ActionsContainer
 Add = Callable[..., argparse.ArgumentParser]
+
+OBJECTS: Final = "which objects"
+RULES: Final = "rules and findings"
+DIGESTS: Final = "digests"
+PACE: Final = "calls and their pace"
+RESULTS: Final = "results"
+CONNECTION: Final = "connection"
+_GROUPS: Final = {
+    OBJECTS: ("versions",),
+    RULES: ("level", "only", "ignore", "fail_on", "fail_on_outcomes", "semantics", "key_policies"),
+    DIGESTS: (
+        *("ledger", "algorithms", "streams", "queue", "hash", "accept_cost"),
+        *("max_age", "percent", "every", "grace", "record"),
+    ),
+    PACE: ("engine", "concurrency", "max_rate", "max_calls"),
+    RESULTS: ("out",),
+    CONNECTION: ("endpoint_url", "profile", "region", "expected_owner", "requester_pays"),
+}
+"""The groups of a command's help page, and the settings whose flags stand in each. Other flags name their group."""
 
 
 def command(add: Add, name: str, summary: str, module: str | None = None) -> Group:
@@ -41,10 +61,22 @@ def command(add: Add, name: str, summary: str, module: str | None = None) -> Gro
     return parser
 
 
-def settings_flags(parser: Group, *names: str, **helps: str) -> None:
-    """Add the flags of the settings with these names. helps: settings with a help text for this command alone."""
+def group(parser: Group, title: str) -> Group:
+    """Return the parser's group of flags with this title, made when it is first asked for. A group is its own group."""
+    if not isinstance(parser, argparse.ArgumentParser):
+        return parser
+    made = (one for one in parser._action_groups if one.title == title)
+    return next(made, None) or parser.add_argument_group(title)
+
+
+def settings_flags(container: Group, *names: str, **helps: str) -> None:
+    """Add the flags of the settings with these names, each to its group of the help page. helps: settings with a help
+    text for this command alone.
+    """
     for name in (*names, *helps):
         setting = SETTINGS[name]
+        titles = [title for title, members in _GROUPS.items() if name in members]
+        parser = group(container, titles[0]) if titles else container
         text, metavar = helps.get(name, setting.help), setting.flag.partition(" ")[2]
         if metavar:
             parser.add_argument(setting.option, dest=name, metavar=metavar, help=text)
@@ -58,8 +90,12 @@ def connection_flags(parser: Group) -> None:
 
 
 def config_flag(parser: Group) -> None:
-    parser.add_argument("--config", metavar="FILE", help="settings file (auditor.toml, when there is one)")
+    group(parser, CONNECTION).add_argument(
+        "--config", metavar="FILE", help="settings file (auditor.toml, when there is one)"
+    )
 
 
 def format_flag(parser: Group) -> None:
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="how results are printed")
+    group(parser, RESULTS).add_argument(
+        "--format", choices=("table", "json"), default="table", help="how results are printed"
+    )

@@ -16,6 +16,9 @@ from auditor.cli.parser import make_parser
 from auditor.cli.signals import leave
 from auditor.errors import AuditorError, UsageError
 
+COMPLETION: Final = "_ARGCOMPLETE"
+"""Environment variable that a shell sets when it asks for completions."""
+
 _OUTPUT_REFUSED: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
@@ -27,6 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     _open_closed_streams()
     parser = make_parser()
+    if COMPLETION in os.environ:
+        from auditor.cli.commands.completion import complete
+
+        complete(parser)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help()
         return UsageError.exit_code  # nothing was audited: no success for a script

@@ -6,7 +6,19 @@ from __future__ import annotations
 
 import argparse
 
-from auditor.cli.flags import Add, Group, command, config_flag, connection_flags, format_flag, settings_flags
+from auditor.cli.flags import (
+    DIGESTS,
+    OBJECTS,
+    RESULTS,
+    Add,
+    Group,
+    command,
+    config_flag,
+    connection_flags,
+    format_flag,
+    group,
+    settings_flags,
+)
 from auditor.cli.run_parser import (
     accept_command,
     check_command,
@@ -51,6 +63,7 @@ def make_parser() -> argparse.ArgumentParser:
     _rules(commands.add_parser)
     _audit(commands.add_parser, "policy", "print the least IAM policy for such an audit")
     _demo(commands.add_parser)
+    _completion(commands.add_parser)
     return parser
 
 
@@ -59,8 +72,9 @@ def _targets(parser: Group) -> None:
         "targets", nargs="+", metavar="s3://BUCKET[/PREFIX]", help="a bucket, or the keys with a prefix"
     )
     settings_flags(parser, "versions")
-    parser.add_argument("--start-after", metavar="KEY", help="only keys after this one")
-    parser.add_argument("--stop-at", metavar="KEY", help="only keys up to and including this one")
+    objects = group(parser, OBJECTS)
+    objects.add_argument("--start-after", metavar="KEY", help="only keys after this one")
+    objects.add_argument("--stop-at", metavar="KEY", help="only keys up to and including this one")
 
 
 def _pace(parser: Group) -> None:
@@ -70,10 +84,10 @@ def _pace(parser: Group) -> None:
 def _audit(add: Add, name: str, summary: str) -> None:
     parser = command(add, name, summary)
     _targets(parser)
-    _pace(parser)
     settings_flags(parser, "level", "only", "ignore", "fail_on", "semantics", "key_policies", "out")
+    _pace(parser)
     settings_flags(parser, "ledger", "algorithms", "streams")
-    settings_flags(parser.add_mutually_exclusive_group(), "queue", "hash")
+    settings_flags(group(parser, DIGESTS).add_mutually_exclusive_group(), "queue", "hash")
     settings_flags(parser, "accept_cost")
     batch = parser.add_argument_group(
         "S3 Batch Operations",
@@ -82,7 +96,9 @@ def _audit(add: Add, name: str, summary: str) -> None:
     settings_flags(batch, "batch_over", "batch_manifest", "batch_role")
     connection_flags(parser)
     if name == "audit":
-        parser.add_argument("--resume", metavar="RUN", help="go on with this interrupted run, in its folder")
+        group(parser, RESULTS).add_argument(
+            "--resume", metavar="RUN", help="go on with this interrupted run, in its folder"
+        )
         format_flag(parser)
     else:
         _roles(parser)
@@ -229,13 +245,13 @@ def _verify(add: Add) -> None:
     parser = command(add, "verify", "read objects again and compare them with the ledger")
     _targets(parser)
     settings_flags(parser, ledger="the ledger that they are compared with: sqlite:PATH or dynamodb:TABLE")
-    parser.add_argument(
+    group(parser, DIGESTS).add_argument(
         "--algorithm",
         dest="compared",
         metavar="NAME,..",
         help="compare these digests where the ledger has one of them (all that it has)",
     )
-    settings_flags(parser.add_mutually_exclusive_group(), "max_age", "percent")
+    settings_flags(group(parser, DIGESTS).add_mutually_exclusive_group(), "max_age", "percent")
     settings_flags(
         parser,
         "every",
@@ -244,7 +260,9 @@ def _verify(add: Add) -> None:
         "record",
         accept_cost="read objects too whose storage class is charged for reading (IA, Glacier IR ..)",
     )
-    parser.add_argument("--combined", metavar="FILE", help="write a line for each object there, `-`: to stdout")
+    group(parser, RESULTS).add_argument(
+        "--combined", metavar="FILE", help="write a line for each object there, `-`: to stdout"
+    )
     settings_flags(parser, out="where reports go: a directory or s3://BUCKET/PREFIX")
     _pace(parser)
     connection_flags(parser)
@@ -264,3 +282,8 @@ def _demo(add: Add) -> None:
     )
     settings_flags(parser, "engine")
     parser.add_argument("--out", metavar="DIR", help="where the run folders go (./auditor-runs)")
+
+
+def _completion(add: Add) -> None:
+    parser = command(add, "completion", "print the code that completes the auditor's commands and flags in a shell")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish", "powershell"), help="the shell")

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from auditor.cli.flags import Add, Group, command, config_flag, connection_flags, format_flag, settings_flags
+from auditor.cli.flags import (
+    RESULTS,
+    Add,
+    Group,
+    command,
+    config_flag,
+    connection_flags,
+    format_flag,
+    group,
+    settings_flags,
+)
 
 
 def explain_command(add: Add) -> None:
@@ -37,10 +47,11 @@ def what_if_command(add: Add) -> None:
     )
     settings_flags(change, requester_pays="the requester pays")
     change.add_argument("--trust", action="append", metavar="X", help="this party is trusted too; may be repeated")
-    parser.add_argument("--keys", metavar="FILE", help="write each changed object there, as JSON Lines")
+    results = group(parser, RESULTS)
+    results.add_argument("--keys", metavar="FILE", help="write each changed object there, as JSON Lines")
     settings_flags(parser, "profile", endpoint_url="where the run's bucket is", region="region of the run's bucket")
     config_flag(parser)
-    parser.add_argument(
+    results.add_argument(
         "--format",
         choices=("table", "json", "sarif"),
         default="table",
@@ -135,7 +146,7 @@ def diff_command(add: Add) -> None:
     parser.add_argument("new", metavar="NEW", help="the folder of the later run")
     _store(parser)
     config_flag(parser)
-    parser.add_argument(
+    group(parser, RESULTS).add_argument(
         "--format",
         choices=("table", "json", "jsonl"),
         default="table",

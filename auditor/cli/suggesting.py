@@ -1,4 +1,6 @@
-"""An argument parser that names the command or flag that was probably meant."""
+"""The argument parser: it names the command or flag that was probably meant, and its help page groups the commands
+and ends with examples.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
+from auditor.cli.examples import COMMAND_GROUPS, EXAMPLES
+
 _CHOICE: Final = re.compile(r"argument \S+: invalid choice: '(?P<given>[^']*)'")
 _UNKNOWN: Final = "unrecognized arguments: "
 
+_Section = tuple[str | None, str | None, list[argparse.Action]]
+
 
 class SuggestingParser(argparse.ArgumentParser):
-    """Adds "did you mean .." to the errors of unknown commands, choices and flags."""
+    """Adds "did you mean .." to the errors of unknown commands, choices and flags. The usage line names only what a
+    command needs: the help page has its flags in groups.
+    """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, rest = super().parse_known_args(args, namespace)
@@ -28,6 +36,48 @@ class SuggestingParser(argparse.ArgumentParser):
             given = message.removeprefix(_UNKNOWN).split()[0].partition("=")[0]
             message += _meant(given, self._option_string_actions)
         super().error(message)
+
+    def format_usage(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage(self._short_usage(), self._actions, [])
+        return formatter.format_help()
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage(self._short_usage(), self._actions, [])
+        formatter.add_text(self.description)
+        for title, words, actions in self._sections():
+            formatter.start_section(title)
+            formatter.add_text(words)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        shown = "".join(f"  {line}\n" for line in EXAMPLES.get(self.prog.partition(" ")[2], ()))
+        return formatter.format_help() + (f"\nexamples:\n{shown}" if shown else "")
+
+    def _short_usage(self) -> str:
+        """Return the usage line of the command: its name, `[options]`, the required flags and the arguments."""
+        formatter = argparse.HelpFormatter(self.prog, width=10_000)
+        needed = [action for action in self._actions if action.required or not action.option_strings]
+        formatter.add_usage(None, needed, [])
+        words = formatter.format_help().strip().removeprefix(f"usage: {self.prog}")
+        return f"{self.prog} [options]{words}".replace("%", "%%")
+
+    def _sections(self) -> Iterator[_Section]:
+        """Yield the title, words and flags of each section of the help page: arguments first, then flags in groups. A
+        list of commands is several sections.
+        """
+        for found in self._action_groups:
+            commands = [one for one in found._group_actions if isinstance(one, argparse._SubParsersAction)]
+            if not commands:
+                yield found.title, found.description, found._group_actions
+                continue
+            listed = {one.dest: one for one in commands[0]._choices_actions}
+            for title, names in COMMAND_GROUPS.items():
+                if here := [listed.pop(name) for name in names if name in listed]:
+                    yield title, None, here
+            if listed:
+                yield found.title, None, list(listed.values())
 
     def _subcommands(self) -> Iterator[str]:
         for action in self._actions:

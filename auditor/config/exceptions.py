@@ -13,6 +13,7 @@ from auditor.model.exception import ExceptionEntry
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS
 from auditor.model.target import BUCKET_NAME
 from auditor.rules import RULES
+from auditor.rules.unknown import no_rule
 
 LONGEST_DAYS: Final = 400
 """Number of days for which an exception may hold: a year, and time to renew it."""
@@ -138,7 +139,7 @@ def _check_values(values: Mapping[str, Any], here: str, latest: date, *, any_rul
     rules = {rule.id: rule for rule in RULES}
     rule, verdict = values.get("rule"), values.get("verdict")
     if rule is not None and rule not in rules and not any_rule:
-        raise ConfigError(f"{here}: there is no rule {rule!r}: `auditor rules` lists them")
+        raise ConfigError(f"{here}: {no_rule(rule, RULES)}")
     keyed = next((key for key in ("prefix", "pattern") if key in values), None)
     if keyed and rule in rules and not rules[rule].per_object:
         raise ConfigError(f"{here}: rule {rule} is on the bucket itself: remove the {keyed}")

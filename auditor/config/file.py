@@ -22,6 +22,7 @@ from auditor.config.settings import (
 from auditor.errors import ConfigError, UsageError
 from auditor.rules import RULES
 from auditor.rules.base import Rule
+from auditor.rules.unknown import no_rule
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ def _rules(table: Any, name: str) -> dict[str, dict[str, Any]]:
     registered = {rule.id: rule for rule in RULES}
     for rule_id, options in table.items():
         if rule_id not in registered:
-            raise ConfigError(f"{name}: there is no rule {rule_id!r}: `auditor rules` lists them")
+            raise ConfigError(f"{name}: {no_rule(rule_id, RULES)}")
         _check_options(rule_id, options, registered[rule_id], name)
     return dict(table)
 

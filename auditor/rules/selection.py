@@ -7,6 +7,7 @@ from typing import Any
 
 from auditor.errors import UsageError
 from auditor.rules.base import Rule
+from auditor.rules.unknown import no_rule
 
 
 def select(
@@ -30,7 +31,7 @@ def select(
     known = {rule.id for rule in rules}
     only, ignore = {name.upper() for name in only}, {name.upper() for name in ignore}
     if unknown := sorted((only | ignore) - known):
-        raise UsageError(f"there is no rule {', '.join(unknown)}: `auditor rules` lists them")
+        raise UsageError(no_rule(unknown[0], rules))
     chosen = [rule for rule in rules if (not only or rule.id in only) and rule.id not in ignore]
     if level == "exposure":
         chosen = [rule for rule in chosen if not rule.needs("head")]

@@ -8,13 +8,14 @@ import sys
 from auditor.errors import UsageError
 from auditor.rules import RULES
 from auditor.rules.docs import as_details, as_json, as_table
+from auditor.rules.unknown import no_rule
 
 
 def run(options: argparse.Namespace) -> int:
     registered = {rule.id: rule for rule in RULES}
     wanted = [name.upper() for name in options.ids]
     if unknown := [name for name in wanted if name not in registered]:
-        raise UsageError(f"there is no rule {unknown[0]!r}: `auditor rules` lists them")
+        raise UsageError(no_rule(unknown[0], RULES))
     chosen = [registered[name] for name in wanted] or list(RULES)
     if options.format == "json":
         text = as_json(chosen)

@@ -1,0 +1,107 @@
+"""The words at the end of each help page: examples of each command. And the groups of the commands."""
+
+from __future__ import annotations
+
+from typing import Final
+
+COMMAND_GROUPS: Final = {
+    "look at buckets": ("audit", "explain", "policy", "demo"),
+    "ask a run again, without a request to its bucket": (
+        *("report", "diff", "what-if", "export", "judge", "check"),
+        *("accept", "who"),
+    ),
+    "digests of the bytes": ("hash", "work", "verify", "digests", "ledger"),
+    "know the auditor": ("rules", "completion"),
+}
+"""The commands in the order of `auditor --help`, by the title of their group."""
+
+_RUN: Final = "auditor-runs/bucket=b/run=20260101T000000Z-123456"
+
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "": (
+        "auditor demo",
+        "auditor audit s3://my-bucket/prefix/",
+        "auditor explain s3://my-bucket/report.pdf",
+    ),
+    "audit": (
+        "auditor audit s3://my-bucket",
+        "auditor audit s3://my-bucket/2026/ --versions --fail-on new:high --out s3://reports/audits",
+        "auditor audit s3://first s3://second --only O01,O02,O03,O04 --max-rate 500 --format json",
+    ),
+    "hash": (
+        "auditor hash s3://my-bucket --ledger sqlite:digests.db",
+        "auditor hash s3://my-bucket/masters/ --ledger dynamodb:digests --algorithm sha256,md5",
+        "auditor hash s3://my-bucket --ledger sqlite:digests.db --max-rate 50 --accept-cost",
+    ),
+    "work": (
+        "auditor work --queue https://sqs.eu-west-1.amazonaws.com/123456789012/hash --ledger dynamodb:digests",
+        "auditor work --queue https://sqs.eu-west-1.amazonaws.com/123456789012/hash --ledger sqlite:d.db --idle 60",
+    ),
+    "verify": (
+        "auditor verify s3://my-bucket --ledger sqlite:digests.db",
+        "auditor verify s3://my-bucket --ledger dynamodb:digests --max-age 90d --record",
+        "auditor verify s3://my-bucket/masters/ --ledger sqlite:digests.db --percent 5 --combined lines.jsonl",
+    ),
+    "digests export": (
+        "auditor digests export s3://my-bucket --ledger sqlite:digests.db | sha256sum --check",
+        "auditor digests export s3://my-bucket/masters/ --ledger sqlite:digests.db --manifest bagit --relative",
+    ),
+    "digests import": (
+        "auditor digests import SHA256SUMS s3://my-bucket/masters/ --ledger sqlite:digests.db",
+        "auditor digests import manifest-md5.txt s3://my-bucket --ledger dynamodb:digests --manifest bagit",
+    ),
+    "digests history": ("auditor digests history s3://my-bucket --ledger sqlite:digests.db --out history.csv",),
+    "digests import-report": (
+        "auditor digests import-report s3://reports/job-1/manifest.json --ledger dynamodb:digests",
+    ),
+    "digests retire": (
+        "auditor digests retire s3://my-bucket/old.tif --by Ada --reason 'replaced by new.tif' --ledger sqlite:d.db",
+    ),
+    "digests acknowledge": (
+        "auditor digests acknowledge s3://my-bucket/a.tif --by Ada --reason 'restored' --ledger sqlite:digests.db",
+    ),
+    "ledger": (
+        "auditor ledger s3://my-bucket/a.tif --ledger sqlite:digests.db",
+        "auditor ledger --check --ledger sqlite:digests.db",
+    ),
+    "explain": (
+        "auditor explain s3://my-bucket/report.pdf",
+        f"auditor explain s3://my-bucket/report.pdf --run {_RUN}",
+        "auditor explain s3://my-bucket/report.pdf --version-id 3sL4kqtJlcpXroDTDmJ --format json",
+    ),
+    "what-if": (
+        f"auditor what-if {_RUN} --acls-off",
+        f"auditor what-if {_RUN} --policy policy.json --format sarif",
+        f"auditor what-if {_RUN} --block-public-access --keys changed.jsonl",
+    ),
+    "diff": (
+        "auditor diff runs/bucket=b/run=20260101T000000Z-123456 runs/bucket=b/run=20260102T000000Z-654321",
+        "auditor diff OLD NEW --format jsonl",
+    ),
+    "judge": (
+        f"auditor judge {_RUN} --all-rules",
+        f"auditor judge {_RUN} --config auditor.toml --trust 123456789012",
+    ),
+    "check": (f"auditor check {_RUN}", f"auditor check s3://reports/{_RUN} --format json"),
+    "accept": (f"auditor accept 0123456789abcdef0123456789abcdef --run {_RUN} --owner Web --reason 'the public site'",),
+    "who": ("auditor who 123456789012", f"auditor who 123456789012 --run {_RUN}"),
+    "report": (f"auditor report {_RUN}", f"auditor report s3://reports/{_RUN} --out page.html"),
+    "export": (
+        f"auditor export {_RUN} --format csv --out findings.csv",
+        f"auditor export {_RUN} --format markdown",
+        f"auditor export {_RUN} --format ocsf --out findings.json",
+    ),
+    "rules": ("auditor rules", "auditor rules O02 B01", "auditor rules --format json"),
+    "policy": (
+        "auditor policy s3://my-bucket",
+        "auditor policy s3://my-bucket --ledger dynamodb:digests --hash",
+        "auditor policy s3://my-bucket --role audit --stage prod --out s3://reports/audits",
+    ),
+    "demo": ("auditor demo", "auditor demo --from ~/Documents --engine boto3"),
+    "completion": (
+        "auditor completion bash > ~/.local/share/bash-completion/completions/auditor",
+        "auditor completion zsh > ~/.zfunc/_auditor",
+        "auditor completion fish > ~/.config/fish/completions/auditor.fish",
+    ),
+}
+"""For each command, at most three whole command lines."""

@@ -1,0 +1,135 @@
+"""The help pages: groups of commands and flags, examples that the parser takes, and completion in a shell."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.commands.completion import rule_ids
+from auditor.cli.examples import COMMAND_GROUPS, EXAMPLES
+from auditor.cli.main import main
+from auditor.cli.parser import make_parser
+
+MOST_EXAMPLES = 3
+BESIDE = Path(sys.executable).parent
+ASK = """
+source <(auditor completion bash)
+COMP_LINE="$1" COMP_POINT=${#1}
+_python_argcomplete auditor
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield each command that does work, by its words after `auditor`."""
+    lists = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not lists:
+        yield parser.prog.partition(" ")[2], parser
+    for action in lists:
+        for inner in action.choices.values():
+            yield from commands(inner)
+
+
+COMMANDS = dict(commands(make_parser()))
+
+
+def test_each_command_has_examples_and_each_example_a_command() -> None:
+    assert EXAMPLES.keys() - {""} == COMMANDS.keys()
+    assert all(1 <= len(lines) <= MOST_EXAMPLES for lines in EXAMPLES.values())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_parser_takes_each_example(name: str) -> None:
+    for line in EXAMPLES[name]:
+        words = shlex.split(line)
+        end = next((place for place, word in enumerate(words) if word in {"|", ">"}), len(words))
+        assert words[0] == "auditor"
+        assert line.startswith(f"auditor {name}")
+        make_parser().parse_args(words[1:end])
+
+
+def test_each_command_is_in_one_group_of_the_first_page() -> None:
+    page = make_parser().format_help()
+    names = [name for group in COMMAND_GROUPS.values() for name in group]
+    assert sorted(names) == sorted({name.partition(" ")[0] for name in COMMANDS})
+    assert [title for title in COMMAND_GROUPS if f"\n{title}:\n" not in page] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_a_short_usage_and_ends_with_its_examples(name: str) -> None:
+    usage, _, rest = COMMANDS[name].format_help().partition("\n\n")
+    assert usage.startswith(f"usage: auditor {name} [options]")
+    assert len(usage.splitlines()) <= 3
+    assert rest.endswith("".join(f"  {line}\n" for line in EXAMPLES[name]))
+
+
+def test_the_flags_of_an_audit_stand_in_groups() -> None:
+    titles = [group.title for group in COMMANDS["audit"]._action_groups if group._group_actions]
+    assert titles[2:5] == ["which objects", "rules and findings", "results"]
+    loose = COMMANDS["audit"]._optionals._group_actions
+    assert {action.dest for action in loose} == {"help", "verbose", "quiet", "no_progress"}
+
+
+def test_wrong_usage_shows_the_short_usage_and_no_page(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["audit", "--max-rat", "5"])
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "usage: auditor audit [options] s3://BUCKET[/PREFIX] [s3://BUCKET[/PREFIX] ...]"
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rules", "O1"], "there is no rule 'O1': did you mean O01 (acl-everyone-control)?"),
+        (["rules", "acl-everyone-reed"], "did you mean O02 (acl-everyone-read)?"),
+        (["rules", "qqqqqq"], "there is no rule 'QQQQQQ': `auditor rules` lists them"),
+        (["rules", "\x1b[2J" + "x" * 500], "there is no rule '\\\\x1b[2J"),
+    ],
+)
+def test_an_unknown_rule_names_the_one_that_was_meant(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert words.casefold() in said.casefold()
+    assert len(said) < 250
+
+
+def ask(line: str) -> list[str]:
+    """Ask bash for the completions of a line."""
+    here = {"PATH": f"{BESIDE}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", ASK, "bash", line], env=os.environ | here, capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_flags_and_rules() -> None:
+    assert ask("auditor aud") == ["audit"]
+    assert ask("auditor audit --max-") == ["--max-rate", "--max-calls"]
+    assert ask("auditor audit --only O01,O1") == rule_ids("O01,O1")
+    assert ask("auditor rules B2") == ["B20", "B21"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_each_shell_gets_its_code(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    assert "auditor" in capsys.readouterr().out
+
+
+def test_without_its_package_completion_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("argcomplete", "argcomplete.shell_integration"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert main(["completion", "bash"]) == 2
+    assert "install s3-auditor[cli]" in capsys.readouterr().err
+    monkeypatch.setenv("_ARGCOMPLETE", "1")
+    assert main(["rules", "O01"]) == 0  # a shell's question without the package: an ordinary command
