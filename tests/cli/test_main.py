@@ -339,7 +339,7 @@ def test_each_run_tells_its_id_as_it_begins_and_what_goes_on_when_it_ends_early(
     assert f"auditor: s3://audited: run {summary['run']}" in err.splitlines()
     again = err.splitlines()[-1]
     assert again.startswith("auditor audit s3://audited ")
-    assert f" --max-calls 25 --ignore B01,B02 --endpoint-url {stub.url} --format json" in again
+    assert f" --ignore B01,B02 --max-calls 25 --endpoint-url {stub.url} --format json" in again
     assert again.endswith(f" --resume {summary['run']}")
     code, out, err = run(*command, "--resume", summary["run"])
     assert (code, json.loads(out)["run"]) == (0, summary["run"])
