@@ -271,7 +271,7 @@ async def test_a_run_of_an_earlier_release(stub: StubServer, plain: StubBucket, 
 async def test_wrong_settings(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     result = await audit(stub, tmp_path)
     for arguments, words in (
-        (("--only", "Z99"), "there is no rule Z99"),
+        (("--only", "Z99"), "there is no rule 'Z99'"),
         (("--trust", "*"), "--trust"),
         (("--config", str(tmp_path / "none.toml")), "there is no file"),
         (("--only", "I03"), "compares with a ledger"),
