@@ -293,6 +293,19 @@ SITUATIONS: list[tuple[str, Case, Verdict, set[str]]] = [
         EXPOSED,
         {"anyone"},
     ),
+    (
+        "an organization, and a Deny for a public provider",
+        case(
+            only_if("StringEquals", "aws:PrincipalOrgID", "o-1"),
+            deny(
+                {"StringEquals": {"aws:PrincipalOrgID": "o-2"}},
+                Action="s3:GetObject",
+                Principal={"Federated": "accounts.google.com"},
+            ),
+        ),
+        SHARED,
+        {"organization o-1"},
+    ),
     ("a policy unread", case(policy=DENIED), UNKNOWN, set()),
     ("a policy unread, a public ACL", case(policy=DENIED, acl=PUBLIC), EXPOSED, {"anyone"}),
     ("our number is not known", case(allow(Principal={"AWS": THEIRS}), account=DENIED), UNKNOWN, set()),

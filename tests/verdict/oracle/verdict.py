@@ -100,8 +100,8 @@ class _Asking:
                     shared[entry] = None
                 hidden = hidden or not opened
         # It is not known to whom a provider gives an identity: to insiders, to some others or to everybody.
-        known = [label for label in listed(shared) if label[0] != "identity-provider" or label[1] in PUBLIC_PROVIDERS]
-        unclear = [entry for entry in shared if entry.label[0] == "identity-provider" and entry.label not in known]
+        known = [label for label in listed(shared) if not _is_unclear(label)]
+        unclear = [entry for entry in shared if _is_unclear(entry.label)]
         if any(entry.is_open for entry in unclear) or (unclear and not known):
             return _Found(Verdict.UNKNOWN)
         if shared:
@@ -363,6 +363,10 @@ class _Asking:
         """Return the headers of a request that a requester chooses, None if it needs none."""
         names = [_SPELLED[key] for key in CHOSEN if keys.get(key) is not None]
         return f"header {' and '.join(names)}" if names else None
+
+
+def _is_unclear(label: Label) -> bool:
+    return label[0] == "identity-provider" and label[1] not in PUBLIC_PROVIDERS
 
 
 def _takes_the_internet(request: Request | None) -> bool:
