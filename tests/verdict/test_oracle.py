@@ -302,6 +302,7 @@ SITUATIONS: list[tuple[str, Case, Verdict, set[str]]] = [
                 Action="s3:GetObject",
                 Principal={"Federated": "accounts.google.com"},
             ),
+            policy_is_public=False,
         ),
         SHARED,
         {"organization o-1"},
