@@ -34,6 +34,7 @@ from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
+from auditor.reports.trend import nights_of
 from auditor.rules.base import Rule
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
@@ -135,7 +136,7 @@ class JudgeAgain:
             folder.prepare()
             self._judge_parts(folder, parts, read, plans)
             summary = self._summary(folder, plans[-1])
-            rollups = finished_rollups(self._rollups, summary)
+            rollups = finished_rollups(self._rollups, summary, nights_of(self._run) if self._same else ())
             folder.finish(
                 summary, page_of(summary, self.shown, file, rollups), None if rollups is None else rollups.to_json()
             )

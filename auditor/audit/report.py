@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from auditor.errors import UsageError
 from auditor.model.json_text import JsonError
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.reports.highlights import Highlights
+from auditor.reports.trend import trend
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
 
@@ -33,5 +35,7 @@ def page_again(run: RunReader) -> str:
     if summary is None:
         raise UsageError(f"{run.uri} has no summary.json, because the run has not ended: go on with it by --resume")
     rollups = run.rollups()
+    if rollups is not None and not rollups.nights:  # an earlier release wrote the run
+        rollups = replace(rollups, nights=trend(summary, run.previous))
     shown = Highlights.read(run, summary.verdicts["exposed"]) if rollups is None else Highlights()
     return page_of(summary, shown, run.bucket_data, rollups)

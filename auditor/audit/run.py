@@ -31,6 +31,7 @@ from auditor.hashing.limits import STREAMS
 from auditor.model.bucket import BucketFacts
 from auditor.model.changes import Changes
 from auditor.model.object import Acl, Skipped
+from auditor.model.rollup import RollUps
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
@@ -38,6 +39,7 @@ from auditor.reports.compare import judged_by
 from auditor.reports.highlights import Highlights
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
+from auditor.reports.trend import trend
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
@@ -124,6 +126,7 @@ class Audit:
         self._lacks_acls = False
         self._folder: RunFolder | None = None
         self._against: str | None = None
+        self._earlier: RunReader | None = None
         self._began_at: str | None = None
         self.unsent: str | None = None
         """A sentence on the objects that the queue did not take before the end; None if it took all."""
@@ -292,7 +295,8 @@ class Audit:
         file = self._bucket_file(facts, plan, 0)
         earlier = None
         if self._against is not None:
-            earlier = RunReader(self._places.store, self._target.bucket, self._against)
+            earlier = self._earlier = RunReader(self._places.store, self._target.bucket, self._against)
+            earlier.prepare()
         start = before.state.start_after if before.state else None
         done: list[str | None] = [None]
         if start is not None and self._target.versions:
@@ -404,13 +408,17 @@ class Audit:
             await self._save(folder, folder.save)
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
             self.shown = await self._save(folder, lambda: Highlights.read(run, recorder.tally.verdicts["exposed"]))
-        groups = await self._save(folder, lambda: finished_rollups(self._rollups, result))
+        groups = await self._save(folder, partial(self._finished_rollups, result))
         page = await self._save(folder, lambda: page_of(result, self.shown, folder.described, groups))
         await self._save(
             folder,
             lambda: folder.finish(result, page, None if groups is None else groups.to_json(), update_latest=True),
         )
         return result
+
+    def _finished_rollups(self, result: Summary) -> RollUps | None:
+        """Return the roll-ups, with the trend that the last complete run carries on. Blocks."""
+        return finished_rollups(self._rollups, result, trend(result, self._earlier))
 
     # An audit without a ledger does not import the modules that hash: the import takes a tenth of a small audit's CPU.
     def _fixity(self, engine: Engine, stack: AsyncExitStack) -> HashStatusFinder | None:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.json_text import JsonError, Size, parse_object, plain, typed
 from auditor.model.target import Target
+from auditor.model.trend import TrendNight
 
 NAME: Final = "rollups.json"
 FORM: Final = 1
@@ -126,13 +127,15 @@ class RollUps:
     """The groups, the worst first."""
     first: tuple[FirstStep, ...] = field(default=())
     """The fewest changes that close most, in the order in which to make them."""
+    nights: tuple[TrendNight, ...] = ()
+    """The trend: the days up to this run, at most thirty."""
 
     def to_json(self) -> bytes:
         """Return the file's bytes, with a line for each group."""
         value = {"v": FORM, **plain(self)}
-        groups, first = value.pop("groups"), value.pop("first")
-        lines = ",\n".join(map(json.dumps, groups))
-        return f'{json.dumps(value)[:-1]}, "groups": [\n{lines}\n], "first": {json.dumps(first)}}}\n'.encode()
+        groups, first, nights = value.pop("groups"), value.pop("first"), value.pop("nights")
+        text = f'{json.dumps(value)[:-1]}, "groups": {_lines(groups)}, "first": {json.dumps(first)}'
+        return f'{text}, "nights": {_lines(nights)}}}\n'.encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
@@ -141,3 +144,8 @@ class RollUps:
         if value.pop("v", None) != FORM:
             raise JsonError(f"is not {FORM}, the only version known", "v")
         return typed(cls, value)
+
+
+def _lines(values: list[Any]) -> str:
+    """Return a JSON array with a line for each value."""
+    return "[\n" + ",\n".join(map(json.dumps, values)) + "\n]"

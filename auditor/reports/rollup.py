@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, Self
 
@@ -17,6 +18,7 @@ from auditor.model.rollup import Group, GroupKind, RollUps, Sample, Totals
 from auditor.model.standing import Recorded, Standing
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.model.trend import TrendNight
 from auditor.reports.prefix_counts import (
     LONGEST,
     SAMPLES,
@@ -156,12 +158,14 @@ class RollUpBuilder:
         return RollUps(run=run, target=target, complete=complete, totals=totals_of(groups), groups=tuple(groups))
 
 
-def finished_rollups(builder: RollUpBuilder | None, summary: Summary) -> RollUps | None:
-    """Return the roll-ups at the end of a run; None without a builder."""
+def finished_rollups(
+    builder: RollUpBuilder | None, summary: Summary, nights: tuple[TrendNight, ...] = ()
+) -> RollUps | None:
+    """Return the roll-ups at the end of a run; None without a builder. nights: the trend up to this run."""
     if builder is None:
         return None
     builder.keep()
-    return builder.rollups(summary.run, summary.target, summary.complete)
+    return replace(builder.rollups(summary.run, summary.target, summary.complete), nights=nights)
 
 
 @lru_cache(1024)

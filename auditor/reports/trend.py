@@ -2,67 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
-from auditor.errors import OutputError
-from auditor.model.record import record
+from auditor.errors import OutputError, UsageError
 from auditor.model.summary import Summary
+from auditor.model.trend import TrendNight
 from auditor.runs.paths import parse_run_id
 from auditor.runs.reading import RunReader
 
 NIGHTS: Final = 30
 """Number of days that a trend goes back."""
-
-
-@record()
-class TrendNight:
-    """One day of a trend, in UTC, with the counts of its last complete run; None if there was no such run."""
-
-    day: str
-    """The day, such as 2026-01-02."""
-    run: str | None = None
-    verdicts: Mapping[str, int] | None = None
-    findings: Mapping[str, int] | None = None
-    undecided: int | None = None
-    listed: int | None = None
+_MOST_RUNS: Final = 2 * NIGHTS
+"""Largest number of earlier runs that are read, where none of them has a trend to carry on."""
 
 
 def trend(summary: Summary, earlier: RunReader | None, nights: int = NIGHTS) -> tuple[TrendNight, ...]:
     """Return the nights up to the run of `summary`, the oldest first, without those before the first known run. Blocks.
 
-    earlier: the complete run before it; None if there is none. Each run names the one before it in its seal, so that a
-    run costs two files. A run that cannot be read ends the row.
+    earlier: the complete run before it; None if there is none. Its rollups.json has the nights before it, so that two
+    files are read. Where it has none, an earlier release wrote it: its summary is taken, and the run that its seal
+    names. A run that cannot be read ends the row. If the run of `summary` is not complete, its own night is missing.
     """
     last = _day(summary.run)
-    found: dict[date, Summary] = {last: summary}
-    for one in _before(earlier, summary.run, last - timedelta(nights - 1)):
-        found.setdefault(_day(one.run), one)
+    first = last - timedelta(nights - 1)
+    found: dict[date, TrendNight] = {last: _night(summary) if summary.complete else TrendNight(last.isoformat())}
+    for one in _before(earlier, summary.run, first):
+        day = date.fromisoformat(one.day)
+        if first <= day <= last and (day not in found or found[day].run is None):
+            found[day] = one
     days = (last - min(found)).days
-    return tuple(_night(day, found.get(day)) for day in (last - timedelta(back) for back in range(days, -1, -1)))
+    each = (last - timedelta(back) for back in range(days, -1, -1))
+    return tuple(found.get(day) or TrendNight(day.isoformat()) for day in each)
 
 
-def _before(run: RunReader | None, later: str, first: date) -> Iterator[Summary]:
-    """Yield the summaries of the complete runs before the run `later`, the latest first. first: the day to end with."""
-    while run is not None and run.run_id < later and _day(run.run_id) >= first:
+def nights_of(run: RunReader) -> tuple[TrendNight, ...]:
+    """Return the nights in the rollups.json of a run, or () if they cannot be read. Blocks."""
+    try:
+        return run.nights
+    except OutputError:
+        return ()
+
+
+def _before(run: RunReader | None, later: str, first: date) -> Iterator[TrendNight]:
+    """Yield the nights of the complete runs before the run `later`, the latest first. first: the day to end with."""
+    for _ in range(_MOST_RUNS):
+        if run is None or run.run_id >= later or _day(run.run_id) < first:
+            return
         try:
             if run.summary is None or not run.summary.complete:
                 return
-            yield run.summary
+            yield _night(run.summary)
+            if nights := run.nights:
+                yield from _known(nights)
+                return
             later, run = run.run_id, run.previous
-        except OutputError:
+        except (OutputError, UsageError):
             return
+
+
+def _known(nights: tuple[TrendNight, ...]) -> Iterator[TrendNight]:
+    """Yield the nights that have a run, the latest first. A night whose day is no day is left out."""
+    for night in reversed(nights):
+        try:
+            date.fromisoformat(night.day)
+        except ValueError:
+            continue
+        if night.run is not None and night.verdicts is not None:
+            yield night
 
 
 def _day(run_id: str) -> date:
     return parse_run_id(run_id).date()
 
 
-def _night(day: date, summary: Summary | None) -> TrendNight:
-    if summary is None:
-        return TrendNight(day.isoformat())
-    coverage = summary.coverage
+def _night(summary: Summary) -> TrendNight:
     return TrendNight(
-        day.isoformat(), summary.run, summary.verdicts, summary.findings, coverage.undecided, coverage.listed
+        _day(summary.run).isoformat(),
+        summary.run,
+        summary.verdicts,
+        summary.findings,
+        summary.coverage.undecided,
+        summary.coverage.listed,
+        summary.excepted.verdicts,
     )

@@ -6,10 +6,12 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError, UsageError
 from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.object import ObjectVersion
@@ -17,6 +19,7 @@ from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
+from auditor.model.trend import TrendNight
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
@@ -30,6 +33,13 @@ from auditor.runs.stores.base import Store
 T = TypeVar("T")
 
 _RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<run>[^/]+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Nights:
+    """The only member of rollups.json that the next run reads."""
+
+    nights: tuple[TrendNight, ...] = ()
 
 
 class RunReader:
@@ -81,6 +91,15 @@ class RunReader:
             raise OutputError(f"{self.uri}/{ROLLUPS} is damaged ({error}): audit again") from error
 
     @cached_property
+    def nights(self) -> tuple[TrendNight, ...]:
+        """The trend in rollups.json; () if the run has none. Raises OutputError if the file is damaged."""
+        data = self._store.get(f"{self.path}/{ROLLUPS}")
+        try:
+            return () if data is None else typed(_Nights, parse_object(data)).nights
+        except JsonError as error:
+            raise OutputError(f"{self.uri}/{ROLLUPS} is damaged ({error}): audit again") from error
+
+    @cached_property
     def bucket(self) -> BucketFile | None:
         """The facts and the configuration of the run, its bucket.json; None for a run of an earlier release.
 
@@ -112,6 +131,16 @@ class RunReader:
     def checkpoint(self) -> Checkpoint | None:
         """The run's checkpoint; None if the run has not written one. Raises OutputError if it is damaged."""
         return self._checkpoint(UNDIVIDED)
+
+    def prepare(self) -> None:
+        """Read the files with which the next run of the target compares itself, side by side. A damaged one raises
+        OutputError when it is used.
+        """
+        side_by_side([partial(self._try, name) for name in ("summary", "bucket", "nights")])
+
+    def _try(self, name: str) -> None:
+        with suppress(OutputError):
+            getattr(self, name)
 
     def objects(self) -> Iterator[ObjectLine]:
         return self._typed("objects", ObjectLine)

@@ -27,8 +27,7 @@ NIGHT = [
     {"PUT running.json"},
 ]
 LAST_RUN = [
-    {"GET summary.json"},
-    {"GET bucket.json"},
+    {"GET summary.json", "GET bucket.json", "GET rollups.json"},
     {"GET "},
     {"GET state.json"},
     {"GET findings"},

@@ -12,6 +12,7 @@ from auditor.model.finding import Severity
 from auditor.model.json_text import JsonError
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals
 from auditor.model.target import Target
+from auditor.model.trend import TrendNight
 
 FINDINGS = Group(
     id="0123456789ab",
@@ -39,10 +40,14 @@ ROLLUPS = RollUps(
     totals=Totals(verdicts={"exposed": 3}, findings={"high": 3}, rules={"O02": 3}, undecided=0, new=2, excepted=2),
     groups=(FINDINGS, OBJECTS),
     first=(FirstStep(change="delete the policy", closes=2, of=3, breaks=("account 1",), how="--policy ''"),),
+    nights=(
+        TrendNight("2026-01-01"),
+        TrendNight("2026-01-02", "20260102T030405Z-0a1b2c", {"exposed": 3}, {}, 0, 3, {}),
+    ),
 )
 
 
-@pytest.mark.parametrize("rollups", [ROLLUPS, replace(ROLLUPS, groups=(), first=())])
+@pytest.mark.parametrize("rollups", [ROLLUPS, replace(ROLLUPS, groups=(), first=(), nights=())])
 def test_the_file_is_read_back_as_it_was_written(rollups: RollUps) -> None:
     data = rollups.to_json()
     assert RollUps.from_json(data) == rollups
@@ -52,7 +57,8 @@ def test_the_file_is_read_back_as_it_was_written(rollups: RollUps) -> None:
 
 def test_each_group_has_a_line() -> None:
     lines = ROLLUPS.to_json().decode().splitlines()
-    assert [json.loads(line.rstrip(","))["kind"] for line in lines[1:-1]] == ["finding", "verdict"]
+    assert [json.loads(line.rstrip(","))["kind"] for line in lines[1:3]] == ["finding", "verdict"]
+    assert [json.loads(line.rstrip(","))["day"] for line in lines[4:-1]] == ["2026-01-01", "2026-01-02"]
 
 
 @pytest.mark.parametrize(

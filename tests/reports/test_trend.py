@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from auditor.reports.trend import TrendNight, trend
+from auditor.model.trend import TrendNight
+from auditor.reports.rollup import RollUpBuilder, finished_rollups
+from auditor.reports.trend import nights_of, trend
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore
@@ -54,6 +56,57 @@ def test_damaged_run_ends_the_row(tmp_path: Path) -> None:
     store.put(f"{second.path}/summary.json", b"damaged")
     assert last.summary is not None
     assert [one.listed for one in trend(last.summary, last.previous)] == [3]
+
+
+def carrying(
+    store: LocalStore, run: str, previous: RunReader | None, objects: int, *, complete: bool = True
+) -> RunReader:
+    """A run that carries the trend on in its rollups.json."""
+    made = replace(sample_summary(tally_of(*(judged(f"{at}") for at in range(objects)))), run=run, complete=complete)
+    rollups = finished_rollups(RollUpBuilder(), made, trend(made, previous))
+    assert rollups is not None
+    before = previous.run_id if previous else None
+    with RunFolder(store, "audited", run, target=target(), tally=Tally(), previous=before) as folder:
+        folder.prepare()
+        folder.finish(made, "", rollups.to_json())
+    return RunReader(store, "audited", run)
+
+
+def test_trend_is_carried_from_run_to_run_by_two_files_of_the_last_one(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    run = carrying(store, "20260101T030000Z-0a1b2c", night(store, "20251230T030000Z-0a1b2c", None, 7), 1)
+    for day in (2, 4):
+        before, run = run, carrying(store, f"2026010{day}T030000Z-0a1b2c", run, day)
+        for name in ("summary.json", "parts.json", "rollups.json"):
+            (tmp_path / before.path / name).unlink()  # the next run needs none of them
+    expected = [("2025-12-30", 7), ("2025-12-31", None), ("2026-01-01", 1), ("2026-01-02", 2), ("2026-01-03", None)]
+    assert [(one.day, one.listed) for one in run.nights] == [*expected, ("2026-01-04", 4)]
+    for day in range(5, 10):
+        run = carrying(store, f"2026010{day}T030000Z-0a1b2c", run, day)
+    summary = run.summary
+    assert summary is not None
+    assert [one.listed for one in trend(summary, run.previous, 8)] == [2, None, 4, 5, 6, 7, 8, 9]
+    assert len(trend(summary, run.previous, 3)) == 3
+
+
+def test_run_that_did_not_end_is_no_night(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    first = carrying(store, "20260101T030000Z-0a1b2c", None, 1)
+    cut = carrying(store, "20260102T030000Z-0a1b2c", first, 2, complete=False)
+    assert cut.nights[-1] == TrendNight("2026-01-02")
+    whole = carrying(store, "20260101T190000Z-0a1b2c", None, 3)
+    later = carrying(store, "20260101T230000Z-0a1b2c", whole, 4, complete=False)
+    assert [one.listed for one in later.nights] == [3]  # the last complete run of that day
+
+
+def test_damaged_rollups_end_the_row(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    first = carrying(store, "20260101T030000Z-0a1b2c", None, 1)
+    second = carrying(store, "20260102T030000Z-0a1b2c", first, 2)
+    store.put(f"{second.path}/rollups.json", b'{"nights": [{"day": 3}]}')
+    last = carrying(store, "20260103T030000Z-0a1b2c", second, 3)
+    assert [one.listed for one in last.nights] == [2, 3]
+    assert nights_of(second) == ()
 
 
 def test_first_run_stands_alone(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def source_of(
         places=from_rollups.places_in(rollups),
         first=from_rollups.first_changes(rollups),
         holes=from_rollups.undecided_places(rollups),
+        nights=from_rollups.nights_in(rollups),
     )
 
 
@@ -137,7 +138,9 @@ def _cards(source: PageSource) -> Iterator[NumberCard]:
     else:
         found = summary.findings
         grave = found[Severity.CRITICAL] + found[Severity.HIGH]
-        yield NumberCard(signs.LOUD, grave, f"of {sum(found.values()):,} findings")
+        yield NumberCard(
+            signs.LOUD, grave, f"of {sum(found.values()):,} findings", spark(source.nights, signs.LOUD.name)
+        )
 
 
 def _card(source: PageSource, sign: Sign, number: int, *, filters: bool) -> NumberCard:

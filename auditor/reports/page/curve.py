@@ -47,7 +47,7 @@ def curve(nights: Sequence[Night], name: str) -> Curve | None:
     """Return the large curve of one count; None if there are not two nights to compare."""
     values = _values(nights, name)
     known = [value for value in values if value is not None]
-    if len(known) < 2 or values[-1] is None:
+    if len(known) < 2:
         return None
     step = (_RIGHT - _LEFT) / (len(values) - 1)
     top, marks = _scale(max(known))
@@ -58,8 +58,10 @@ def curve(nights: Sequence[Night], name: str) -> Curve | None:
         path = f"M{piece[0][0]:.1f},{piece[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in piece[1:])
         lines.append(path)
         areas.append(f"{path}V{_BOTTOM}H{piece[0][0]:.1f}Z")
-    end = points[-1]
-    assert end is not None
+    at, end = next((at, point) for at, point in reversed(list(enumerate(points))) if point is not None)
+    last = (
+        f"{values[at]:,} in this run" if at == len(values) - 1 else f"{values[at]:,} on {day_and_month(nights[at].day)}"
+    )
     return Curve(
         tuple(areas),
         tuple(lines),
@@ -68,7 +70,7 @@ def curve(nights: Sequence[Night], name: str) -> Curve | None:
         tuple(
             (round(_LEFT + at * step - step / 2, 1), round(step, 1)) for at, value in enumerate(values) if value is None
         ),
-        Label(round(end[0], 1), round(end[1], 1), f"{values[-1]:,}"),
+        Label(round(end[0], 1), round(end[1], 1), last),
         _in_words(nights, values),
     )
 

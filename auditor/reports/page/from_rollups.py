@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from typing import Final
 
 from auditor.model.access import Verdict
+from auditor.model.finding import Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
+from auditor.model.trend import TrendNight
 from auditor.reports.page import signs, words
+from auditor.reports.page.curve import Night
 from auditor.reports.page.data import FirstChange, Places, SampleView
 from auditor.reports.page.group_facts import GroupFacts
 from auditor.reports.page.places import PlaceCount, places_of
@@ -74,6 +78,33 @@ def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
         )
         before = step.closes
     return tuple(found)
+
+
+def nights_in(rollups: RollUps) -> tuple[Night, ...]:
+    """Return the trend for the page's curves."""
+    return tuple(Night(date.fromisoformat(one.day), _counts(one)) for one in rollups.nights if _is_day(one.day))
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _counts(night: TrendNight) -> dict[str, int] | None:
+    """Return the counts of a night as the page names them; None for a night without a complete run."""
+    if night.verdicts is None:
+        return None
+    excepted, findings = night.excepted or {}, night.findings or {}
+    left = {verdict: number - excepted.get(verdict, 0) for verdict, number in night.verdicts.items()}
+    return {
+        **left,
+        "undecided": night.undecided or 0,
+        signs.INTENDED.name: sum(excepted.values()),
+        signs.LOUD.name: findings.get(Severity.CRITICAL, 0) + findings.get(Severity.HIGH, 0),
+    }
 
 
 def undecided_places(rollups: RollUps) -> dict[str, str]:

@@ -10,6 +10,7 @@ from auditor.model.changes import Cause, Changes
 from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals
 from auditor.model.summary import UnreadCount
+from auditor.model.trend import TrendNight
 from auditor.reports.highlights import Highlights
 from auditor.reports.page.build import page_data, source_of
 from auditor.reports.page.data import PageData
@@ -52,6 +53,18 @@ def page(found: RollUps, changes: Changes | None = None) -> PageData:
 
 def words(found: PageData) -> str:
     return " ".join(Page(print_page(found)).text.split())
+
+
+def test_cards_and_curve_have_the_trend() -> None:
+    objects = {"exposed": 9, "shared": 2, "unknown": 0, "masked": 0, "private": 1}
+    before = TrendNight("2026-01-01", "r", objects, {"critical": 1, "high": 2}, 4, 12, {"exposed": 6})
+    today = TrendNight("2026-01-03", "s", objects | {"exposed": 3}, {"high": 1}, 1, 6, {})
+    found = page(replace(rollups(group()), nights=(TrendNight("broken"), before, TrendNight("2026-01-02"), today)))
+    assert found.curve is not None
+    assert found.curve.words == "3 on 1 Jan. No complete run on 1 day: 2 Jan."
+    sparks = {card.sign.label: card.spark for card in found.cards}
+    assert all(sparks[name] is not None for name in ("exposed", "shared", "undecided", "critical and high"))
+    assert len(found.curve.gaps) == 1
 
 
 def test_groups_say_who_gets_in_and_where() -> None:

@@ -81,13 +81,22 @@ def test_night_without_a_run_is_a_gap_and_no_zero() -> None:
     assert len(found.lines) == len(found.areas) == 2
     assert len(found.gaps) == 1
     assert found.words == "41 on 24 Oct, 12 on 27 Oct. No complete run on 1 day: 26 Oct."
-    assert found.end.text == "12"
+    assert found.end.text == "12 in this run"
     small = spark(nights(41, 41, None, 12, 12), "exposed")
     assert small is not None
     assert len(small.pieces) == 2
 
 
-@pytest.mark.parametrize("values", [(), (3,), (3, None), (None, 3), (3, 4, None)])
+def test_run_that_did_not_end_is_no_night() -> None:
+    found = curve(nights(3, 4, None), "exposed")
+    assert found is not None
+    assert found.end.text == "4 on 25 Oct"
+    assert found.end.x < found.gaps[0][0] + found.gaps[0][1]
+    assert found.words == "3 on 24 Oct, 4 on 25 Oct. No complete run on 1 day: 26 Oct."
+    assert spark(nights(3, 4, None), "exposed") is None
+
+
+@pytest.mark.parametrize("values", [(), (3,), (3, None), (None, 3)])
 def test_too_few_nights_have_no_curve(values: tuple[int | None, ...]) -> None:
     assert curve(nights(*values), "exposed") is None
     assert spark(nights(*values), "exposed") is None
