@@ -32,6 +32,7 @@ from auditor.reports.causes import causes_between
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
+from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.reports.trend import nights_of
@@ -209,6 +210,9 @@ class JudgeAgain:
         read: tuple[ReadFacts, ...],
         plans: list[Plan],
     ) -> None:
+        self._rollups.count_kinds(
+            JudgedFor(read[-1].facts, self._by.settings.trusted, self._target.versions, self._now)
+        )
         judges = {one.first_part: self._judge(one, plan) for one, plan in zip(read, plans, strict=True)}
         if not parts:
             self._write_bucket(folder, judges[read[0].first_part], [])

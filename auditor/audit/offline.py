@@ -19,7 +19,7 @@ from auditor.runs.bucket_file import NAME
 from auditor.runs.checking import RunCheck, RunChecker
 from auditor.runs.run import Run
 from auditor.runs.stores import open_store
-from auditor.verdict.change import BucketChange
+from auditor.verdict.change import BucketChange, switches
 
 AGAIN: Final = ("ignore", "level", "only", "semantics", "trusted")
 """The settings that may replace those of a run that is judged again."""
@@ -86,6 +86,8 @@ def what_if(
     acls: bool | None = None,
     policy: str | None = None,
     block_public_access: bool | None = None,
+    ignore_public_acls: bool = False,
+    restrict_public_policy: bool = False,
     requester_pays: bool = False,
     trust: str | Iterable[str] = (),
     keys: str | None = None,
@@ -96,14 +98,22 @@ def what_if(
     """Ask a run what a change of its bucket would do to each object, without a request to the bucket. Blocks.
 
     run: path or URI of a run folder. acls: False to turn ACLs off, True to turn them on. policy: text of the new bucket
-    policy; "" for none. block_public_access: True to turn all four switches on, False to turn the bucket's off. trust:
-    further entries of the setting `trusted`. None leaves a thing as it is. keys: path of a file that gets a JSON line
-    for each object that the change moves, or makes unpredictable. endpoint_url, profile, region: of the run's bucket.
+    policy; "" for none. block_public_access: True to turn all four switches on, False to turn the bucket's off.
+    ignore_public_acls, restrict_public_policy: True to turn on the two switches on ACLs, or the two on policies.
+    trust: further entries of the setting `trusted`. None leaves a thing as it is. keys: path of a file that gets a JSON
+    line for each object that the change moves, or makes unpredictable. endpoint_url, profile, region: of the bucket
+    that has the run.
 
     Raises UsageError for a wrong argument, a change of nothing, and a run without the facts of its bucket.
     """
     check_texts(policy=policy, keys=keys)
-    check_flags(acls=acls, block_public_access=block_public_access, requester_pays=requester_pays)
+    check_flags(
+        acls=acls,
+        block_public_access=block_public_access,
+        ignore_public_acls=ignore_public_acls,
+        restrict_public_policy=restrict_public_policy,
+        requester_pays=requester_pays,
+    )
     entries = trust if isinstance(trust, str) or not isinstance(trust, Iterable) else list(trust)
     if policy:
         checked_policy(policy, "the keyword policy")
@@ -111,6 +121,7 @@ def what_if(
         acls=acls,
         policy=policy,
         block=block_public_access,
+        switches=switches(acls=ignore_public_acls, policies=restrict_public_policy),
         requester_pays=requester_pays,
         trusted=values.trusted(entries, "the keyword trust"),
     )

@@ -37,6 +37,7 @@ from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.reports.compare import judged_by
 from auditor.reports.highlights import Highlights
+from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.reports.trend import trend
@@ -194,14 +195,10 @@ class Audit:
         self._stand_in = stand_in(facts)
         tally = self._tally = Tally.from_dict(state.tally) if state else Tally()
         rollups = self._rollups = begun_rollups(state)
-        judge = Judge(
-            plan,
-            facts,
-            trusted=settings.trusted,
-            options=settings.rules,
-            versions=target.versions,
-            now=parse_run_id(self.run_id),
-        )
+        now = parse_run_id(self.run_id)
+        judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=target.versions, now=now)
+        if rollups is not None:
+            rollups.count_kinds(JudgedFor(facts, settings.trusted, target.versions, now))
         self._against = against_of(before)
         folder = self._folder = RunFolder(
             self._places.store,

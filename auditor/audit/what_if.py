@@ -21,7 +21,7 @@ from auditor.reports.what_if import AccessChange, WhatIfCounts, change_of, chang
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
-from auditor.verdict.change import BucketChange, ChangedObjects
+from auditor.verdict.change import OF_ACLS, OF_POLICIES, BucketChange, ChangedObjects
 from auditor.verdict.judge import VerdictJudge
 from auditor.verdict.policy_text import PolicyTextError, check_policy, statement_lines, statements_of_others
 
@@ -200,6 +200,10 @@ def _words(change: BucketChange, policy_name: str | None) -> Iterator[str]:
         yield f"the bucket policy is {named if change.policy else 'deleted'}"
     if change.block is not None:
         yield "all public access is blocked" if change.block else "the bucket has no public access block"
+    if change.switches >= OF_ACLS:
+        yield "BlockPublicAcls and IgnorePublicAcls are on"
+    if change.switches >= OF_POLICIES:
+        yield "BlockPublicPolicy and RestrictPublicBuckets are on"
     if change.requester_pays:
         yield "the requester pays"
     if change.trusted:

@@ -45,6 +45,10 @@ def what_if_command(add: Add) -> None:
         ("--block-public-access", True, "all four switches are on, of the bucket or its account"),
         ("--no-block-public-access", False, "the bucket's four switches are off"),
     )
+    change.add_argument("--ignore-public-acls", action="store_true", help="BlockPublicAcls and IgnorePublicAcls are on")
+    change.add_argument(
+        "--restrict-public-policy", action="store_true", help="BlockPublicPolicy and RestrictPublicBuckets are on"
+    )
     settings_flags(change, requester_pays="the requester pays")
     change.add_argument("--trust", action="append", metavar="X", help="this party is trusted too; may be repeated")
     results = group(parser, RESULTS)

@@ -100,18 +100,22 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStep:
-    """A change that closes objects, with its effect."""
+    """A change that closes exposed objects, or that lets undecided ones be decided, with its effect."""
 
     change: str
     """The change in one phrase."""
     closes: Size
-    """Number of objects that are open before the change, and are not after the changes up to this one."""
+    """Number of exposed objects, covered by no exception, that are not exposed after the changes up to this one."""
     of: Size
-    """Number of objects that are open before all changes."""
+    """Number of objects that are exposed before all changes, and that no exception covers."""
     breaks: tuple[str, ...] = ()
-    """The audiences that lose their access, besides strangers."""
+    """The audiences of shared objects that lose access by the change; at most five."""
+    intended: Size = 0
+    """Number of objects that the change closes although an exception covers them: they are public by intent."""
+    decides: Size = 0
+    """Number of undecided objects whose missing fact could be read after the change."""
     how: str | None = None
-    """Options of `auditor what-if` that predict the change object by object; None if there are none."""
+    """Options of `auditor what-if` that predict the changes up to this one object by object; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +131,9 @@ class RollUps:
     """The groups, the worst first."""
     first: tuple[FirstStep, ...] = field(default=())
     """The fewest changes that close most, in the order in which to make them."""
+    not_predicted: Size = 0
+    """Number of exposed objects that `first` counts as left open, because their kind is beyond the number that is kept.
+    """
     nights: tuple[TrendNight, ...] = ()
     """The trend: the days up to this run, at most thirty."""
 

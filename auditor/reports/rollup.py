@@ -19,6 +19,8 @@ from auditor.model.standing import Recorded, Standing
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.model.trend import TrendNight
+from auditor.reports.first_steps import first_steps
+from auditor.reports.open_kinds import OPEN, JudgedFor, OpenKinds, OpenObject, SavedKinds
 from auditor.reports.prefix_counts import (
     LONGEST,
     SAMPLES,
@@ -47,8 +49,10 @@ _KINDS: Final = list(GroupKind)
 _SEVERITIES: Final = list(Severity)
 _VERDICTS: Final = list(Verdict)
 
-Entry = tuple[str | None, Subject, int, Standing | None, Sample]
-"""One thing to count: its key, its subject, the size of the object, its history, and the sample that shows it."""
+Entry = tuple[str | None, Subject, int, Standing | None, Sample, OpenObject | None]
+"""One thing to count: its key, its subject, the size of the object, its history, the sample that shows it, and for an
+open object's verdict the facts that decide it.
+"""
 
 
 class RollUpBuilder:
@@ -63,12 +67,18 @@ class RollUpBuilder:
         self._rows: Rows = {}
         self._prefixes = 0
         self._waiting: deque[Entry] = deque()
+        self._kinds: OpenKinds | None = None
+        self._saved_kinds: SavedKinds | None = None
+
+    def count_kinds(self, judged_for: JudgedFor) -> None:
+        """Count open objects by kind too, so that the roll-ups name the changes to make first. Call it before add()."""
+        self._kinds = OpenKinds(judged_for, self._saved_kinds)
 
     def add_bucket(self, findings: Sequence[Finding], standings: Sequence[Standing]) -> None:
         """Note the findings on the bucket itself."""
         for finding, standing in zip(findings, standings, strict=True):
             subject = Subject(GroupKind.FINDING, finding.rule, None, finding.severity, None)
-            self._waiting.append((None, subject, 0, standing, _sample(finding, standing)))
+            self._waiting.append((None, subject, 0, standing, _sample(finding, standing), None))
 
     def add(self, recorded: Recorded) -> None:
         """Note the results of one listed object."""
@@ -81,15 +91,19 @@ class RollUpBuilder:
         audience = None if access is None else widest_audience(access)
         for finding, history in zip(judgement.findings, recorded.findings, strict=True):
             subject = Subject(GroupKind.FINDING, finding.rule, None, finding.severity, audience)
-            note((ref.key, subject, ref.size, history, _sample(finding, history)))
+            note((ref.key, subject, ref.size, history, _sample(finding, history), None))
         sample = Sample(ref.key, ref.version_id, since=None if standing is None else standing.since)
         if standing is not None and access is not None:
             subject = Subject(GroupKind.VERDICT, None, access.verdict, None, audience)
-            note((ref.key, subject, ref.size, standing, sample))
+            opened = None
+            if self._kinds is not None and access.verdict in OPEN:
+                excepted = standing.exception is not None
+                opened = OpenObject.of(ref, evidence.acl, evidence.head, excepted=excepted)
+            note((ref.key, subject, ref.size, standing, sample, opened))
         if undecided:
             fact = evidence.unread[0]
             subject = Subject(GroupKind.UNDECIDED, None, None, None, _bounded(f"{fact.action} {fact.code}"))
-            note((ref.key, subject, ref.size, None, sample))
+            note((ref.key, subject, ref.size, None, sample, None))
 
     def upto(self, key: str | None) -> None:
         """Count the noted results of the object versions with this key; None: those of the bucket itself."""
@@ -106,7 +120,17 @@ class RollUpBuilder:
         """Forget the noted results: the lines of the last key are dropped."""
         self._waiting.clear()
 
-    def _count(self, key: str | None, subject: Subject, size: int, standing: Standing | None, sample: Sample) -> None:
+    def _count(
+        self,
+        key: str | None,
+        subject: Subject,
+        size: int,
+        standing: Standing | None,
+        sample: Sample,
+        opened: OpenObject | None,
+    ) -> None:
+        if opened is not None and self._kinds is not None and subject.verdict is not None:
+            self._kinds.add(subject.verdict, opened)
         row = self._rows.get(subject)
         if row is None:
             if subject.audience is not None and len(self._rows) >= SUBJECTS:
@@ -132,7 +156,8 @@ class RollUpBuilder:
 
     def saved(self) -> dict[str, Any]:
         """Return the counts as JSON values, for a checkpoint."""
-        return {"counts": [saved_count(*one) for one in each(self._rows)]}
+        counts = {"counts": [saved_count(*one) for one in each(self._rows)]}
+        return counts if self._kinds is None else {**counts, **self._kinds.saved()}
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any]) -> Self:
@@ -144,6 +169,8 @@ class RollUpBuilder:
                 raise JsonError("names a prefix twice", "counts")
             row[prefix] = count
             builder._prefixes += 1
+        if "kinds" in saved:  # an earlier release wrote none
+            builder._saved_kinds = SavedKinds.from_json(saved)
         return builder
 
     def rollups(self, run: str, target: Target, complete: bool) -> RollUps:
@@ -155,7 +182,16 @@ class RollUpBuilder:
         groups = sorted(
             (_group(subject, prefix, one, rows[subject]) for subject, prefix, one in each(rows)), key=_order
         )
-        return RollUps(run=run, target=target, complete=complete, totals=totals_of(groups), groups=tuple(groups))
+        first, unseen = ((), 0) if self._kinds is None else first_steps(self._kinds, groups)
+        return RollUps(
+            run=run,
+            target=target,
+            complete=complete,
+            totals=totals_of(groups),
+            groups=tuple(groups),
+            first=first,
+            not_predicted=unseen,
+        )
 
 
 def finished_rollups(

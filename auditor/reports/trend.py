@@ -9,7 +9,7 @@ from typing import Final
 from auditor.errors import OutputError, UsageError
 from auditor.model.summary import Summary
 from auditor.model.trend import TrendNight
-from auditor.runs.paths import parse_run_id
+from auditor.runs.paths import began_later, parse_run_id
 from auditor.runs.reading import RunReader
 
 NIGHTS: Final = 30
@@ -48,7 +48,7 @@ def nights_of(run: RunReader) -> tuple[TrendNight, ...]:
 def _before(run: RunReader | None, later: str, first: date) -> Iterator[TrendNight]:
     """Yield the nights of the complete runs before the run `later`, the latest first. first: the day to end with."""
     for _ in range(_MOST_RUNS):
-        if run is None or run.run_id >= later or _day(run.run_id) < first:
+        if run is None or began_later(run.run_id, later) or _day(run.run_id) < first:
             return
         try:
             if run.summary is None or not run.summary.complete:

@@ -32,6 +32,11 @@ def later_run_id(run_id: str, newest: str) -> str:
     return f"{(parse_run_id(newest) + timedelta(seconds=1)).strftime(_TIME)}-{run_id.rpartition('-')[2]}"
 
 
+def began_later(run_id: str, other: str) -> bool:
+    """True if the run began in a later second than the other one. Two runs of one second are in no order."""
+    return run_id.partition("-")[0] > other.partition("-")[0]
+
+
 def same_start(run_id: str, other: str) -> bool:
     """True if both run IDs come from the same event. The last part of an ID is made from its event."""
     return run_id.rpartition("-")[2] == other.rpartition("-")[2]

@@ -24,7 +24,7 @@ from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_lines
-from auditor.runs.paths import RUN_ID, UNDIVIDED, bucket_path, run_path
+from auditor.runs.paths import RUN_ID, UNDIVIDED, began_later, bucket_path, run_path
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
 from auditor.runs.stores import open_store
@@ -278,7 +278,7 @@ def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
 
 
 def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
-    """Write into latest.json that this run is the target's latest one, unless the file names a later run.
+    """Write into latest.json that this run is the target's latest one, unless the file names a run that began later.
 
     name: the target's name in latest.json, made by target_name().
     """
@@ -288,7 +288,8 @@ def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> Non
         runs = latest.get("runs")
         runs = runs if isinstance(runs, dict) else {}
         there = runs.get(name)
-        if isinstance(there, str) and RUN_ID.fullmatch(there) and there >= run_id:
+        known = isinstance(there, str) and RUN_ID.fullmatch(there)
+        if known and (there == run_id or began_later(str(there), run_id)):
             return None
         return {**latest, "runs": {**runs, name: run_id}}
 

@@ -11,11 +11,20 @@ from auditor.model.object import Acl, ObjectRef, Skipped, Unread
 
 OBJECT_WRITER: Final = "ObjectWriter"
 ALL_ON: Final = PublicAccessBlock(True, True, True, True)
+OF_ACLS: Final = frozenset({"block_public_acls", "ignore_public_acls"})
+"""The switches of a public access block that act on ACLs."""
+OF_POLICIES: Final = frozenset({"block_public_policy", "restrict_public_buckets"})
+"""The switches of a public access block that act on bucket policies."""
 NOT_IN_FORCE: Final = Skipped("the policy is not in force")
 NO_ACL_COUNTS: Final = Skipped("ACLs would be disabled (BucketOwnerEnforced)")
 COMES_BACK: Final = Skipped("the ACL that would come back was not read")
 MOST_BYTES: Final = 20 * 1024
 """Largest size of a bucket policy in bytes (Bucket policies, S3 User Guide)."""
+
+
+def switches(*, acls: bool, policies: bool) -> frozenset[str]:
+    """Return the switches that act on ACLs, or on bucket policies, or both."""
+    return (OF_ACLS if acls else frozenset()) | (OF_POLICIES if policies else frozenset())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +34,15 @@ class BucketChange:
     acls: False if ACLs are turned off (BucketOwnerEnforced), True if they are turned on (ObjectWriter), None if the
     change leaves them as they are. policy: text of the new bucket policy; "" if the policy is deleted, None if it
     stays. block: True if all four switches of the public access block are turned on, of the bucket or of its account,
-    which have the same effect; False if the bucket's are turned off; None if they stay. requester_pays: True if the
-    requester is to pay. trusted: further entries of the setting `trusted`.
+    which have the same effect; False if the bucket's are turned off; None if they stay. switches: names of
+    PublicAccessBlock that are turned on, of the bucket. requester_pays: True if the requester is to pay. trusted:
+    further entries of the setting `trusted`.
     """
 
     acls: bool | None = None
     policy: str | None = None
     block: bool | None = None
+    switches: frozenset[str] = frozenset()
     requester_pays: bool = False
     trusted: frozenset[str] = frozenset()
 
@@ -48,6 +59,10 @@ class BucketChange:
             facts = replace(facts, policy=self.policy, policy_is_public=NOT_IN_FORCE if self.policy else False)
         if self.block is not None:
             facts = replace(facts, public_access_block=ALL_ON if self.block else PublicAccessBlock())
+        if self.switches:
+            block = facts.public_access_block
+            block = block if isinstance(block, PublicAccessBlock) else PublicAccessBlock()
+            facts = replace(facts, public_access_block=replace(block, **dict.fromkeys(self.switches, True)))
         if self.requester_pays:
             facts = replace(facts, request_payer="Requester")
         return facts

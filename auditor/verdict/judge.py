@@ -25,7 +25,10 @@ MOST_KINDS: Final = 4096
 MOST_ENGINES: Final = 64
 """Largest number of KMS keys for which an engine is kept."""
 _NO_KEY: Final = EncryptionFacts()
-_Kind = tuple[KeyClass, Acl | Unread | Skipped, str | None, EncryptionFacts, bool]
+Kind = tuple[KeyClass, Acl | Unread | Skipped, str | None, EncryptionFacts, bool]
+"""The facts of an object that decide its access. Objects of one kind have the same access, also where statements are
+taken from the policy, where ACLs are disabled, and behind a public access block.
+"""
 
 
 class VerdictJudge:
@@ -47,7 +50,7 @@ class VerdictJudge:
         self._key_policies = facts.key_policies if isinstance(facts.key_policies, Mapping) else {}
         self._engine = self._with_policies_of(())
         self._engines: dict[str, AccessEngine] = {}
-        self._known: dict[_Kind, ObjectAccess] = {}
+        self._known: dict[Kind, ObjectAccess] = {}
         self._interned: dict[ObjectAccess, ObjectAccess] = {}
 
     def access(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> ObjectAccess:
@@ -56,7 +59,7 @@ class VerdictJudge:
         owner = None if isinstance(acl, Acl) and acl.owner else ref.owner
         key = EncryptionFacts.of(head, self._facts.semantics)
         engine = self._engine if key.kms is None else self._engine_of(key.kms)
-        kind = (engine.class_of(ref.key), acl, owner, key, latest)
+        kind: Kind = (engine.class_of(ref.key), acl, owner, key, latest)
         found = self._known.get(kind)
         if found is None:
             found = self._judge(engine, *kind)
@@ -64,6 +67,14 @@ class VerdictJudge:
                 self._known.clear()
             found = self._known[kind] = self._interned.setdefault(found, found)
         return found
+
+    def kind(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> Kind:
+        """Return the kind of one object."""
+        latest = ref.is_latest or not self._versions
+        owner = None if isinstance(acl, Acl) and acl.owner else ref.owner
+        key = EncryptionFacts.of(head, self._facts.semantics)
+        engine = self._engine if key.kms is None else self._engine_of(key.kms)
+        return engine.class_of(ref.key), acl, owner, key, latest
 
     def _engine_of(self, kms: str) -> AccessEngine:
         """Return the engine for the objects under a KMS key: the key's policy is the only one that matters to them."""

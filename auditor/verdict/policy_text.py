@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any, Final
@@ -68,6 +68,16 @@ def statement_lines(text: str) -> list[StatementLines]:
         StatementLines(name, _line(text, start), _line(text, end - 1))
         for name, (_, start, end) in zip(parse(text).names, _statements(text), strict=True)
     ]
+
+
+def without_statements(text: str, names: Iterable[str]) -> str:
+    """Return the policy without the statements with these names (Policy.names), "" if none is left. text: a policy that
+    check_policy() accepts, or "".
+    """
+    gone = set(names)
+    found = zip(parse(text).names, _statements(text), strict=True) if text else ()
+    left = [statement for name, (statement, _, _) in found if name not in gone]
+    return json.dumps({**json.loads(text), "Statement": left}) if left else ""
 
 
 def statements_of_others(text: str, bucket: str) -> list[str]:

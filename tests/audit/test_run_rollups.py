@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import date, timedelta
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
+import auditor
 from auditor.errors import OutputError
+from auditor.model.access import Verdict
 from auditor.model.rollup import RollUps
 from auditor.runs.reading import RunReader, open_run
 from auditor.runs.stores.local import LocalStore
@@ -28,7 +31,7 @@ def groups_of(result: Result) -> Any:
     for group in value["groups"]:
         times = [group.pop("since"), *(sample.pop("since") for sample in group["samples"])]
         assert len({time for time in times if time is not None}) <= 1
-    return {name: value[name] for name in ("complete", "totals", "groups")}
+    return {name: value[name] for name in ("complete", "totals", "groups", "first", "not_predicted")}
 
 
 @pytest.mark.parametrize("versions", [False, True])
@@ -42,6 +45,7 @@ async def test_a_resumed_run_has_the_same_rollups(
             stub.put(BUCKET, f"a/{number % 5}/{number:02}", b"data", acl=acl, deny=denied)
     whole = groups_of(await audit(stub, tmp_path / "whole", versions=versions))
     assert {group["kind"] for group in whole["groups"]} == {"finding", "verdict", "undecided"}
+    assert [step["decides"] for step in whole["first"]] == [0, whole["totals"]["undecided"]]
     result = await audit(stub, tmp_path / "cut", versions=versions, max_calls=40, part_lines=3)
     hops = 1
     while not result.summary["complete"]:
@@ -101,3 +105,41 @@ async def test_the_page_has_the_nights_of_the_runs_before(stub: StubServer, buck
     page = (last.folder / "report.html").read_text()
     assert "night by night" in page
     assert "No complete run on 2 days" in page
+
+
+def closed(answer: auditor.WhatIf) -> int:
+    """The number of exposed objects that a change closes; it opens none."""
+    moves = answer.counts.moves.items()
+    assert not answer.counts.unpredictable
+    assert Verdict.EXPOSED not in {move.after for move, _ in moves}
+    return sum(objects.objects for move, objects in moves if move.before is Verdict.EXPOSED)
+
+
+async def test_what_if_agrees_with_the_changes_to_make_first(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path
+) -> None:
+    for number in range(30):
+        acl = ("public-read", "private", "authenticated-read")[number % 3]
+        stub.put(BUCKET, f"{('www', 'data')[number % 2]}/{number:02}", b"data", acl=acl)
+    statement = {
+        "Effect": "Allow",
+        "Principal": "*",
+        "Action": "s3:GetObject",
+        "Resource": f"arn:aws:s3:::{BUCKET}/www/*",
+    }
+    bucket.policy = json.dumps({"Version": "2012-10-17", "Statement": [{"Sid": "Website", **statement}]})
+    result = await audit(stub, tmp_path)
+    with open_run(result.folder) as run:
+        found = run.rollups()
+    assert found is not None
+    exposed = result.summary["verdicts"]["exposed"]
+    assert exposed == 25
+    assert [step.of for step in found.first] == [exposed] * len(found.first)
+    assert found.first[-1].closes == exposed
+    (flagged,) = (step for step in found.first if step.how)
+    assert flagged.how == "--ignore-public-acls"
+    left = exposed - flagged.closes
+    answer = await asyncio.to_thread(auditor.what_if, result.folder, ignore_public_acls=True)
+    assert exposed - closed(answer) == left
+    gone = await asyncio.to_thread(auditor.what_if, result.folder, ignore_public_acls=True, policy="")
+    assert closed(gone) == exposed

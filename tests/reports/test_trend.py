@@ -48,6 +48,17 @@ def test_night_without_a_run_is_missing(tmp_path: Path) -> None:
     ]
 
 
+def test_runs_of_one_second_are_in_no_order(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    first = night(store, "20260101T030000Z-0a1b2c", None, 1)
+    second = night(store, "20260102T030000Z-ffffff", first.run_id, 2)
+    last = night(store, "20260102T030000Z-000000", second.run_id, 3)
+    assert last.summary is not None
+    assert [one.listed for one in trend(last.summary, last.previous)] == [1, 3]
+    later = night(store, "20260102T030001Z-000000", None, 9)
+    assert [one.listed for one in trend(last.summary, later)] == [3]
+
+
 def test_damaged_run_ends_the_row(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     first = night(store, "20260101T030000Z-0a1b2c", None, 1)

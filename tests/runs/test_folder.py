@@ -402,6 +402,12 @@ def test_latest_is_never_an_older_run(store: LocalStore) -> None:
     assert finished(store, RUN) == {"": newer}
 
 
+def test_of_two_runs_of_one_second_the_latest_is_that_which_ended_last(store: LocalStore) -> None:
+    low, high = f"{RUN[:-6]}000000", f"{RUN[:-6]}ffffff"
+    assert finished(store, high) == {"": high}
+    assert finished(store, low) == {"": low}
+
+
 @pytest.mark.parametrize("aim", [{"start_after": "a"}, {"stop_at": "z"}, {"complete": False}])
 def test_part_of_a_bucket_is_never_the_latest(store: LocalStore, aim: dict[str, Any]) -> None:
     assert finished(store, **aim) is None

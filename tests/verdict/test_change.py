@@ -9,7 +9,7 @@ import pytest
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, Acl, Grant, ObjectRef, Skipped, Unread
-from auditor.verdict.change import BucketChange, ChangedObjects
+from auditor.verdict.change import BucketChange, ChangedObjects, switches
 from auditor.verdict.judge import VerdictJudge
 from tests.support.samples.bucket import CLOSED, OWNER, facts
 
@@ -43,6 +43,19 @@ def test_nothing_changes_nothing() -> None:
 def test_acls_off_close_a_public_object() -> None:
     assert verdict(BucketChange(), PUBLIC) == Verdict.EXPOSED
     assert verdict(BucketChange(acls=False), PUBLIC) == Verdict.PRIVATE
+
+
+def test_switches_on_acls_close_a_public_object_but_no_policy() -> None:
+    acls, policies = switches(acls=True, policies=False), switches(acls=False, policies=True)
+    assert verdict(BucketChange(switches=acls), PUBLIC) == Verdict.MASKED
+    assert verdict(BucketChange(switches=policies), PUBLIC) == Verdict.EXPOSED
+    private = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),))
+    by_policy: dict[str, Any] = {"policy": ALLOW, "policy_is_public": True}
+    assert verdict(BucketChange(switches=acls), private, **by_policy) == Verdict.EXPOSED
+    assert verdict(BucketChange(switches=policies), private, **by_policy) == Verdict.MASKED
+    assert BucketChange(switches=acls).facts(facts(public_access_block=OPEN)).public_access_block == PublicAccessBlock(
+        block_public_acls=True, ignore_public_acls=True
+    )
 
 
 def test_acls_off_bring_a_foreign_object_under_the_policy() -> None:

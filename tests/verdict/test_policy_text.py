@@ -16,6 +16,7 @@ from auditor.verdict.policy_text import (
     check_policy,
     statement_lines,
     statements_of_others,
+    without_statements,
 )
 
 STATEMENT = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::audited/*"}
@@ -130,3 +131,14 @@ def test_any_text_is_a_policy_or_an_error_in_words(text: str) -> None:
     with suppress(PolicyTextError):
         check_policy(text)
         assert len(statement_lines(text)) == len(parse(text).statements)
+
+
+def test_statements_are_taken_out_by_name() -> None:
+    left = without_statements(POLICY, ["#2"])
+    assert parse(left).names == ("Website", "#2")  # the third one has no name of its own
+    assert json.loads(left)["Id"] == "x"
+    assert without_statements(POLICY, ["Website", "#2", "#3"]) == ""
+    assert without_statements("", ["Website"]) == ""
+    one = json.dumps({"Version": "2012-10-17", "Statement": STATEMENT})
+    assert without_statements(one, ["#1"]) == ""
+    assert json.loads(without_statements(one, ["other"])) == {"Version": "2012-10-17", "Statement": [STATEMENT]}

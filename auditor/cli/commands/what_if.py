@@ -23,7 +23,7 @@ from auditor.reports import table
 from auditor.reports.sarif import as_sarif
 from auditor.runs.reading import open_run
 from auditor.text import visible
-from auditor.verdict.change import BucketChange
+from auditor.verdict.change import BucketChange, switches
 from auditor.verdict.policy_text import statement_lines
 
 _NO_FILE: Final = "SARIF says at which lines of a policy file objects are opened: add --policy FILE"
@@ -65,6 +65,7 @@ def change_from(options: argparse.Namespace) -> BucketChange:
         acls=options.acls,
         policy=policy,
         block=options.block,
+        switches=switches(acls=options.ignore_public_acls, policies=options.restrict_public_policy),
         requester_pays=bool(options.requester_pays),
         trusted=values.trusted(entries, "--trust"),
     )

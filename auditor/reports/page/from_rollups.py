@@ -8,7 +8,7 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.rollup import Group, GroupKind, RollUps
+from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps
 from auditor.model.trend import TrendNight
 from auditor.reports.page import signs, words
 from auditor.reports.page.curve import Night
@@ -71,11 +71,11 @@ def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
     """Return the changes to make first, each with the number of objects that it closes beyond those before it."""
     found, before = [], 0
     for step in rollups.first:
-        losing = f"{', '.join(words.audience(one) for one in step.breaks[:3])} would lose access" if step.breaks else ""
         how = f"{_WHAT_IF} {step.how}" if step.how else ""
-        found.append(
-            FirstChange(step.change, losing, max(step.closes - before, 0), f"of {step.of:,} open objects close", how)
-        )
+        number, text = max(step.closes - before, 0), f"of {step.of:,} exposed objects close"
+        if step.decides:
+            number, text = step.decides, "undecided objects could be decided"
+        found.append(FirstChange(step.change, _broken(step), number, text, how))
         before = step.closes
     return tuple(found)
 
@@ -105,6 +105,16 @@ def _counts(night: TrendNight) -> dict[str, int] | None:
         signs.INTENDED.name: sum(excepted.values()),
         signs.LOUD.name: findings.get(Severity.CRITICAL, 0) + findings.get(Severity.HIGH, 0),
     }
+
+
+def _broken(step: FirstStep) -> str:
+    """Return the words for those who lose access by a change; "" if nobody does."""
+    parts = []
+    if step.breaks:
+        parts.append(f"{', '.join(words.audience(one) for one in step.breaks[:3])} would lose access")
+    if step.intended:
+        parts.append(f"closes {step.intended:,} that are public by intent, too")
+    return "; ".join(parts)
 
 
 def undecided_places(rollups: RollUps) -> dict[str, str]:

@@ -1,0 +1,264 @@
+"""Find the fewest changes of a bucket that close most of its exposed objects, each with its effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.model.access import ObjectAccess, ReasonCode, Verdict
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, PublicAccessBlock, Semantics
+from auditor.model.object import Acl, Grant
+from auditor.model.rollup import FirstStep, Group, GroupKind
+from auditor.reports.open_kinds import OpenKinds, OpenObject
+from auditor.text import counted, shorten, visible
+from auditor.verdict.change import OF_ACLS, OF_POLICIES, BucketChange, ChangedObjects
+from auditor.verdict.policy_text import without_statements
+
+STEPS: Final = 4
+"""Largest number of changes that are named."""
+MOST_BROKEN: Final = 5
+"""Largest number of audiences that lose access and are named."""
+_STATEMENTS: Final = 6
+"""Largest number of policy statements whose removal is tried."""
+_KINDS: Final = 32
+"""Largest number of kinds on which changes are tried. A long policy takes the judge long: then it is smaller."""
+_LEAST_KINDS: Final = 4
+_SHORT_POLICY: Final = 2048
+"""Number of characters of a policy up to which _KINDS kinds are tried."""
+_PERMISSIONS: Final = {"GetObjectAcl": "s3:GetObjectAcl", "HeadObject": "s3:GetObject"}
+_OF_VERSIONS: Final = {"GetObjectAcl": "s3:GetObjectVersionAcl", "HeadObject": "s3:GetObjectVersion"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change that may close objects. flags: those of `auditor what-if`; None if it has none for the change.
+
+    removed: name of the policy statement that the change removes. private: True if it gives the exposed objects
+    private ACLs.
+    """
+
+    words: str
+    flags: str | None = None
+    acls_off: bool = False
+    block: bool = False
+    switches: frozenset[str] = frozenset()
+    removed: str | None = None
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedKind:
+    """A kind of objects. today: its access before all changes."""
+
+    example: OpenObject
+    number: int
+    today: ObjectAccess
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """The access of each kind after some changes."""
+
+    accesses: tuple[ObjectAccess, ...]
+    left: int
+    """Number of exposed objects that no exception covers."""
+    broken: int
+    """Number of shared or excepted objects that an audience can no longer reach."""
+
+
+def first_steps(kinds: OpenKinds, groups: Iterable[Group]) -> tuple[tuple[FirstStep, ...], int]:
+    """Return the changes to make first, and the number of exposed objects whose kind they do not look at.
+
+    groups: the run's groups, for the undecided objects. The fewest changes are looked for one by one: the next one is
+    that which closes most objects beyond those that it takes from others, if there is one.
+    """
+    found = _Search(kinds)
+    steps = [*found.steps(), *_deciding(groups, kinds.judged_for.versions, found)]
+    return tuple(steps[: STEPS + 1]), found.unseen
+
+
+class _Search:
+    """Looks for the changes that close most. unseen: number of exposed objects of kinds that are not tried."""
+
+    def __init__(self, kinds: OpenKinds) -> None:
+        self._for = kinds.judged_for
+        judge = self._for.judge()
+        every = list(kinds.examples())
+        policy = self._for.facts.policy
+        room = max(_LEAST_KINDS, _KINDS * _SHORT_POLICY // max(len(policy) if isinstance(policy, str) else 0, 1))
+        judged = (
+            _JudgedKind(one, number, judge.access(one.ref, one.acl, one.head))
+            for one, number in every[: min(room, _KINDS)]
+        )
+        self._kinds = list(judged)
+        rest = every[len(self._kinds) :]
+        self.unseen = kinds.others(Verdict.EXPOSED) + sum(
+            number
+            for one, number in rest
+            if not one.excepted and judge.access(one.ref, one.acl, one.head).verdict is Verdict.EXPOSED
+        )
+        self._before = self._effect(())
+        self.exposed = self._before.left + self.unseen
+        self.closed = 0
+
+    def steps(self) -> Iterator[FirstStep]:
+        """Yield the changes, the one that closes most first."""
+        made: tuple[_Change, ...] = ()
+        before = self._before
+        while len(made) < STEPS and before.left:
+            best = self._best(made, self._settings(), before) or self._best(made, self._private(before), before)
+            if best is None:
+                return
+            change, after = best
+            made = (*made, change)
+            self.closed = self._before.left - after.left
+            yield self._step(made, before, after)
+            before = after
+
+    def _step(self, made: Sequence[_Change], before: _Effect, after: _Effect) -> FirstStep:
+        lost: dict[str, None] = {}
+        intended = 0
+        for kind, was, now in zip(self._kinds, before.accesses, after.accesses, strict=True):
+            if kind.today.verdict is Verdict.SHARED:
+                lost.update(dict.fromkeys(_lost(was, now)))
+            elif kind.example.excepted and was.verdict is Verdict.EXPOSED and now.verdict is not Verdict.EXPOSED:
+                intended += kind.number
+        flags = [one.flags for one in made]
+        how = " ".join(flag for flag in flags if flag) if all(flags) else None
+        return FirstStep(
+            change=made[-1].words,
+            closes=self.closed,
+            of=self.exposed,
+            breaks=tuple(lost)[:MOST_BROKEN],
+            intended=intended,
+            how=how,
+        )
+
+    def _best(
+        self, made: Sequence[_Change], candidates: Iterable[_Change], before: _Effect
+    ) -> tuple[_Change, _Effect] | None:
+        """Return the change, of those that are not made, that closes most objects beyond those that it takes from
+        others; None if none closes more. Of several the first is returned.
+        """
+        found: tuple[_Change, _Effect] | None = None
+        most = 0
+        for one in candidates:
+            if one in made:
+                continue
+            after = self._effect((*made, one))
+            gain = before.left - after.left - (after.broken - before.broken)
+            if gain > most:
+                found, most = (one, after), gain
+        return found
+
+    def _settings(self) -> Iterator[_Change]:
+        """Yield the changes of the bucket's settings that may close something."""
+        facts = self._for.facts
+        yield from (*_of_acls(facts), *self._of_policy(), *_of_block(facts), *_off(facts))
+
+    def _exposed(self) -> Iterator[_JudgedKind]:
+        return (one for one in self._kinds if one.today.verdict is Verdict.EXPOSED and not one.example.excepted)
+
+    def _of_policy(self) -> Iterator[_Change]:
+        if not isinstance(self._for.facts.policy, str):
+            return
+        numbers: dict[str, int] = {}
+        for kind in self._exposed():
+            for reason in kind.today.reasons:
+                if reason.code is ReasonCode.POLICY_ALLOW and reason.cause:
+                    numbers[reason.cause] = numbers.get(reason.cause, 0) + kind.number
+        for name in sorted(numbers, key=lambda name: (-numbers[name], name))[:_STATEMENTS]:
+            yield _Change(f"remove the statement {shorten(visible(name), 60)} from the bucket policy", removed=name)
+
+    def _private(self, before: _Effect) -> Iterator[_Change]:
+        """Yield the change of the ACLs of exposed objects, one by one. before: the access before the change."""
+        opened = {ReasonCode.ACL_GRANT, ReasonCode.OBJECT_OWNER}
+        number = sum(
+            kind.number
+            for kind, access in zip(self._kinds, before.accesses, strict=True)
+            if access.verdict is Verdict.EXPOSED
+            and not kind.example.excepted
+            and any(reason.code in opened for reason in access.reasons)
+        )
+        if number:
+            words = f"give {counted(number, 'exposed object')} a private ACL, by a job of S3 Batch Operations"
+            yield _Change(words, private=True)
+
+    def _effect(self, changes: Sequence[_Change]) -> _Effect:
+        facts, accesses = self._for.facts, []
+        policy = facts.policy if isinstance(facts.policy, str) else None
+        removed = [one.removed for one in changes if one.removed is not None]
+        change = BucketChange(
+            acls=False if any(one.acls_off for one in changes) else None,
+            policy=without_statements(policy, removed) if policy and removed else None,
+            block=True if any(one.block for one in changes) else None,
+            switches=frozenset().union(*(one.switches for one in changes)),
+        )
+        judge, changed = self._for.judge(change.facts(facts)), ChangedObjects(facts, change)
+        left = broken = 0
+        for kind in self._kinds:
+            example, exposed = kind.example, kind.today.verdict is Verdict.EXPOSED
+            ref, acl = changed.object(example.ref, example.acl)
+            if exposed and not example.excepted and isinstance(acl, Acl) and any(one.private for one in changes):
+                acl = Acl(acl.owner, (Grant(acl.owner, "FULL_CONTROL"),))
+            access = judge.access(ref, acl, example.head)
+            accesses.append(access)
+            if exposed and not example.excepted:
+                left += kind.number if access.verdict in (Verdict.EXPOSED, Verdict.UNKNOWN) else 0
+            elif exposed or _lost(kind.today, access):
+                broken += kind.number if not exposed or access.verdict is not Verdict.EXPOSED else 0
+        return _Effect(tuple(accesses), left, broken)
+
+
+def _lost(was: ObjectAccess, now: ObjectAccess) -> list[str]:
+    """Return the audiences of `was` that do not get in any more, in the form of Audience.text."""
+    if now.verdict is Verdict.EXPOSED:
+        return []
+    left = {one.text for one in now.audience}
+    return [one.text for one in was.audience if one.text not in left]
+
+
+def _on(facts: BucketFacts, switches: Iterable[str]) -> bool:
+    """True if the switches are on, of the bucket or of its account."""
+    levels = [facts.public_access_block, facts.account_public_access_block]
+    read = [level for level in levels if isinstance(level, PublicAccessBlock)]
+    return all(any(getattr(level, switch) for level in read) for switch in switches)
+
+
+def _of_acls(facts: BucketFacts) -> Iterator[_Change]:
+    if not _on(facts, OF_ACLS) and facts.ownership != BUCKET_OWNER_ENFORCED:
+        words = "turn on BlockPublicAcls and IgnorePublicAcls on the bucket"
+        yield _Change(words, "--ignore-public-acls", switches=OF_ACLS)
+
+
+def _of_block(facts: BucketFacts) -> Iterator[_Change]:
+    if facts.policy and not _on(facts, OF_POLICIES) and facts.semantics is not Semantics.CEPH:
+        words = "turn on BlockPublicPolicy and RestrictPublicBuckets on the bucket"
+        yield _Change(words, "--restrict-public-policy", switches=OF_POLICIES)
+    if not _on(facts, OF_ACLS | OF_POLICIES):
+        words = "turn on all four switches of the bucket's public access block"
+        yield _Change(words, "--block-public-access", block=True)
+
+
+def _off(facts: BucketFacts) -> Iterator[_Change]:
+    if facts.ownership != BUCKET_OWNER_ENFORCED and facts.semantics is Semantics.AWS:
+        yield _Change("turn ACLs off (BucketOwnerEnforced)", "--acls-off", acls_off=True)
+
+
+def _deciding(groups: Iterable[Group], versions: bool, found: _Search) -> Iterator[FirstStep]:
+    """Yield the permission that the auditor lacks for most undecided objects, if it lacks one."""
+    numbers: dict[str, int] = {}
+    for group in groups:
+        if group.kind is GroupKind.UNDECIDED and group.audience and group.audience.endswith(" AccessDenied"):
+            numbers[group.audience] = numbers.get(group.audience, 0) + group.count
+    for audience in sorted(numbers, key=lambda name: (-numbers[name], name))[:1]:
+        call = audience.partition(" ")[0]
+        names = [table[call] for table in (_PERMISSIONS, _OF_VERSIONS)[: 1 + versions] if call in table]
+        if names:
+            yield FirstStep(
+                change=f"let the auditor call {' and '.join(names)}",
+                closes=found.closed,
+                of=found.exposed,
+                decides=numbers[audience],
+            )

@@ -1,0 +1,135 @@
+"""Count the exposed and shared objects of a run by kind, with an example of each: the effect of a change on an example
+is its effect on all objects of the kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from auditor.model.access import Verdict
+from auditor.model.bucket import BucketFacts
+from auditor.model.fact_json import fact_from_json, fact_to_json
+from auditor.model.json_text import JsonError, items, member
+from auditor.model.object import Acl, Head, ObjectRef, Skipped, Unread
+from auditor.verdict.judge import Kind, VerdictJudge
+
+KINDS: Final = 256
+"""Largest number of kinds that are kept; further ones are only counted."""
+OPEN: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenObject:
+    """An open object, reduced to the facts that decide its access. excepted: True if an exception covers it."""
+
+    key: str
+    owner: str | None
+    is_latest: bool
+    acl: Acl | Unread | Skipped
+    head: Head | Unread | Skipped
+    excepted: bool
+
+    @classmethod
+    def of(
+        cls, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped, *, excepted: bool
+    ) -> OpenObject:
+        if isinstance(head, Head):
+            head = Head(
+                etag="",
+                content_length=0,
+                server_side_encryption=head.server_side_encryption,
+                sse_kms_key_id=head.sse_kms_key_id,
+                sse_customer_algorithm=head.sse_customer_algorithm,
+            )
+        return cls(ref.key, ref.owner, ref.is_latest, acl, head, excepted)
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef(self.key, "", 0, "", owner=self.owner, is_latest=self.is_latest)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedFor:
+    """The facts by which the access of a run's objects is judged, and changed. Each field is that of VerdictJudge."""
+
+    facts: BucketFacts
+    trusted: frozenset[str]
+    versions: bool
+    now: datetime | None
+
+    def judge(self, facts: BucketFacts | None = None, trusted: frozenset[str] = frozenset()) -> VerdictJudge:
+        """Return a judge by these facts, or by others in the place of the bucket's."""
+        return VerdictJudge(facts or self.facts, self.trusted | trusted, self.versions, self.now)
+
+
+class OpenKinds:
+    """Counts open objects by kind: the first KINDS kinds with an example each, the objects of the others together."""
+
+    def __init__(self, judged_for: JudgedFor, saved: SavedKinds | None = None) -> None:
+        self.judged_for = judged_for
+        self._judge = judged_for.judge()
+        self._found: dict[tuple[Kind, bool], list[Any]] = {}
+        self._others: Counter[tuple[str, bool]] = Counter()
+        if saved is not None:
+            for opened, number in saved.kinds:
+                self.add(Verdict.EXPOSED, opened, number)
+            for verdict, excepted, number in saved.others:
+                self._others[verdict, excepted] += number
+
+    def add(self, verdict: Verdict, opened: OpenObject, number: int = 1) -> None:
+        """Count an object that is exposed or shared."""
+        kind = (self._judge.kind(opened.ref, opened.acl, opened.head), opened.excepted)
+        found = self._found.get(kind)
+        if found is not None:
+            found[1] += number
+        elif len(self._found) < KINDS:
+            self._found[kind] = [opened, number]
+        else:
+            self._others[verdict.value, opened.excepted] += number
+
+    def examples(self) -> Sequence[tuple[OpenObject, int]]:
+        """Return the example of each kind with the number of its objects, the largest numbers first."""
+        return sorted(((opened, number) for opened, number in self._found.values()), key=lambda one: -one[1])
+
+    def others(self, verdict: Verdict, *, excepted: bool = False) -> int:
+        """Return the number of objects of this verdict whose kind is not kept."""
+        return self._others[verdict.value, excepted]
+
+    def saved(self) -> dict[str, Any]:
+        """Return the counts as JSON values, for a checkpoint."""
+        kinds = [[fact_to_json(opened), number] for opened, number in self._found.values()]
+        return {"kinds": kinds, "others": [[*name, number] for name, number in self._others.items()]}
+
+
+@dataclass(frozen=True, slots=True)
+class SavedKinds:
+    """The counts that OpenKinds.saved() wrote, read back."""
+
+    kinds: tuple[tuple[OpenObject, int], ...] = ()
+    others: tuple[tuple[str, bool, int], ...] = ()
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> SavedKinds:
+        """Raises JsonError for anything else."""
+        pairs = member(saved, "kinds", lambda found: items(found, _pair))
+        return cls(
+            tuple((fact_from_json(OpenObject, value), number) for value, number in pairs),
+            tuple(member(saved, "others", lambda found: items(found, _other))),
+        )
+
+
+def _pair(value: Any) -> tuple[Any, int]:
+    if not (isinstance(value, list) and len(value) == 2 and type(value[1]) is int and value[1] > 0):
+        raise JsonError("is no kind with its number")
+    return value[0], value[1]
+
+
+def _other(value: Any) -> tuple[str, bool, int]:
+    known = isinstance(value, list) and len(value) == 3 and value[0] in set(OPEN) and type(value[1]) is bool
+    if not known or type(value[2]) is not int:
+        raise JsonError("is no count of other kinds")
+    return value[0], value[1], value[2]
