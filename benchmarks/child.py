@@ -14,6 +14,7 @@ JOBS: Final = {
     "gather": "benchmarks.clients.invoked:ours",
     "cold": "benchmarks.clients.cold:first_call",
     "command": "benchmarks.clients.cold:command",
+    "targets": "benchmarks.clients.targets:command",
     "article-invoked": "benchmarks.clients.invoked:article",
     "bare-invoked": "benchmarks.clients.invoked:bare",
     "article": "benchmarks.clients.articles:calls",

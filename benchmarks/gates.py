@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.s3.engines import DEFAULT_ENGINE
-from benchmarks.parts import cold, engines, hashing, memory, packing, shares, throttled, verifying
+from benchmarks.parts import cold, engines, hashing, memory, packing, shares, targets, throttled, verifying
 
 Results = dict[str, Any]
 
@@ -72,6 +72,15 @@ def _cold(results: Results) -> Iterator[Gate]:
     yield Gate(f"CPU seconds of `auditor audit` on {cold.OBJECTS} objects", 0.45, cold.command_cpu(found))
 
 
+def _targets(results: Results) -> Iterator[Gate]:
+    found = results.get("targets", {"rows": []})
+    yield Gate(
+        f"{targets.BUCKETS} small buckets: the time side by side to that one after the other",
+        0.25,
+        targets.share(found),
+    )
+
+
 def _hashing(results: Results) -> Iterator[Gate]:
     found = results.get("hashing", {"rows": []})
     name = "hashing: MB per CPU s, the row where it is least: ours to the article's"
@@ -126,6 +135,7 @@ SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (
     _verifying,
     _memory,
     _throttled,
+    _targets,
 )
 
 

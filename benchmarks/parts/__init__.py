@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.parts import cold, engines, hashing, memory, packing, shares, throttled, transfers, verifying
+from benchmarks.parts import cold, engines, hashing, memory, packing, shares, targets, throttled, transfers, verifying
 from benchmarks.parts.interface import Part
 
 PARTS: Final[dict[str, Part]] = {
@@ -17,4 +17,5 @@ PARTS: Final[dict[str, Part]] = {
     "memory": memory.PART,
     "throttled": throttled.PART,
     "cold": cold.PART,
+    "targets": targets.PART,
 }

@@ -19,7 +19,7 @@ from benchmarks.clients import invoked
 from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.launch import Server
 from benchmarks.page import between
-from benchmarks.parts import PARTS, cold, engines, hashing, memory, shares, throttled, transfers, verifying
+from benchmarks.parts import PARTS, cold, engines, hashing, memory, shares, targets, throttled, transfers, verifying
 from tests.support.paths import ROOT
 
 
@@ -176,6 +176,18 @@ def test_the_cpu_of_a_small_audit_is_judged() -> None:
     assert (judged.measured, judged.met) == (0.5, False)
     with pytest.raises(RuntimeError, match="audited 9 objects of 10"):
         cold.figures(Measured({"client": cold.COMMAND}, ({"audited": 9},)))
+
+
+def test_targets_side_by_side_are_judged_turn_by_turn() -> None:
+    each = {targets.TOGETHER: [1.0, 4.0, 1.0], targets.ONE_BY_ONE: [5.0, 8.0, 3.0]}
+    found = {"rows": [{"targets": name, "each": seconds} for name, seconds in each.items()]}
+    (judged,) = (gate for gate in gates.evaluate({"targets": found}) if gate.measured is not None)
+    assert judged.measured == pytest.approx(1 / 3)
+    assert judged.met is False
+    run = {"audited": 1199, "buckets": 60, "laps": [{"wall": 1.0, "cpu": 1.0}], "peak": 50.0}
+    with pytest.raises(RuntimeError, match="1199 objects of 60 buckets"):
+        targets.figures(Measured({"targets": targets.TOGETHER}, (run,)))
+    assert targets.figures(Measured({}, (run | {"audited": 1200},)))["each"] == [1.0]
 
 
 def test_each_invocation_of_a_function_is_a_new_request() -> None:
