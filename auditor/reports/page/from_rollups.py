@@ -75,7 +75,8 @@ def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
         number, text = max(step.closes - before, 0), f"of {step.of:,} exposed objects close"
         if step.decides:
             number, text = step.decides, "undecided objects could be decided"
-        found.append(FirstChange(step.change, _broken(step), number, text, how))
+        sentence = step.change[:1].upper() + step.change[1:]
+        found.append(FirstChange(sentence, _broken(step), number, text, how))
         before = step.closes
     return tuple(found)
 
