@@ -67,7 +67,8 @@ class InFlightBudget:
     ) -> None:
         """Run `work` on each object as soon as the object fits into the limit, and wait until all work is done.
 
-        most: the size with which a larger object is counted. The first error cancels the other work and is raised.
+        most: the largest number of bytes that one object counts for; a larger object counts as this. The first error
+        cancels the other work and is raised.
         """
         async with task_group() as group:
             for one in objects:

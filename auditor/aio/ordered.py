@@ -38,11 +38,11 @@ class ItemWork(Generic[R]):
 
 
 Start: TypeAlias = Callable[[asyncio.TaskGroup, Item, bool], Awaitable[R | asyncio.Task[R] | ItemWork[R] | None]]
-"""Takes an item, and returns its work for in_order() to start, or the task that does it, or a result without a task.
+"""The function that in_order() calls for each item. It begins the work on the item.
 
-None: stop before this item. The last argument is True if the item before has the same object key: the work on this item
-must then start too, even after a stop.
-"""
+It gets the task group, the item, and a flag. The flag is True if the item before has the same object key: then the work
+must begin even after a stop. It returns an ItemWork, which in_order() starts; a task that already does the work; a
+result, if no task is needed; or None to stop before this item."""
 
 Sink: TypeAlias = Callable[[list[R]], Awaitable[None]]
 
@@ -59,11 +59,12 @@ async def in_order(
 ) -> bool:
     """Call `start` on every item of the pages, and pass the results to `sink` in the order of the listing.
 
-    Return True if the listing ended, False if the work ended before, because `stop` was set or `start` returned None.
+    Return True if the listing ended. Return False if the work ended early, because `stop` was set or `start` returned
+    None.
 
     window: largest number of items that are started, but not yet delivered. batch: largest number of results in one
-    call of `sink`, which is called with fewer if no more are ready. whole_keys: never stop between two versions of one
-    key; since they may continue on the next page, that page is read even after a stop.
+    call of `sink`; the call has fewer if no more are ready. whole_keys: True to never stop between two versions of one
+    key. The versions may continue on the next page, so that page is read even after a stop.
 
     The first error cancels all other work and is raised. `pages` is always closed.
     """

@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grace:
-    """How many seconds after a stop each kind of step is cancelled if it has not ended: a server might never answer.
+    """The seconds that each kind of step may still take after a stop. A step that takes longer is cancelled, because a
+    server might never answer.
 
     flight: steps with requests in flight. sending: sending the last messages. saving: writing the run folder. all: all
     work.
@@ -40,7 +41,8 @@ class Stop:
     def __init__(self, parent: Stop | None = None, grace: Grace | None = None) -> None:
         self._event = asyncio.Event()
         self.is_set = self._event.is_set
-        """The question of bool(stop) as a function, for callers that ask at each buffer."""
+        """True if the stop is set. It equals bool(stop), but is faster, for callers that check the stop at each buffer.
+        """
         self._children: list[Stop] = []
         self._limits: dict[asyncio.Timeout, float] = {}
         self._set_at = 0.0
@@ -71,8 +73,9 @@ class Stop:
     def flight(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
         """Run a `with` block that has requests in flight, and cancel it once the grace for such a step is over.
 
-        A cancelled block raises nothing: the code after the block goes on, and the timeout that the block got has
-        expired. sending(), saving() and all() do the same with the grace for their kind of step.
+        A cancelled block raises nothing: the code after the block goes on. The timeout that the block received then
+        says that it has expired. The methods sending(), saving() and all() do the same with the grace for their kind of
+        step.
         """
         return self.limit(self._grace.flight)
 
@@ -89,8 +92,8 @@ class Stop:
     async def limit(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
         """Run a `with` block, and cancel it `seconds` after the stop.
 
-        A cancelled block raises nothing: the code after the block goes on, and the timeout that the block got has
-        expired.
+        A cancelled block raises nothing: the code after the block goes on. The timeout that the block received then
+        says that it has expired.
         """
         limit = asyncio.timeout(None)
         try:
@@ -132,7 +135,7 @@ POLL: Final = 0.5
 class CutOff:
     """Runs `with` blocks that are cancelled soon after a stop.
 
-    One task, begun by cut_off_when(), watches the stop for all.
+    One task, begun by cut_off_when(), watches the stop for all blocks.
     """
 
     def __init__(self) -> None:
@@ -142,8 +145,8 @@ class CutOff:
     async def block(self) -> AsyncIterator[asyncio.Timeout]:
         """Run a `with` block, and cancel it after the stop.
 
-        A cancelled block raises nothing: the code after the block goes on, and the timeout that the block got has
-        expired.
+        A cancelled block raises nothing: the code after the block goes on. The timeout that the block received then
+        says that it has expired.
         """
         timeout = asyncio.timeout(None)
         try:
@@ -158,8 +161,8 @@ class CutOff:
                 raise
 
     async def watch(self, stop: Stop) -> None:
-        """Wait for the stop; then cancel each block that runs or begins later, until this coroutine is cancelled
-        itself.
+        """Wait for the stop, then cancel the running blocks. Blocks that begin later are cancelled too. The method ends
+        when its own task is cancelled.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -171,7 +174,7 @@ class CutOff:
 
 @asynccontextmanager
 async def cut_off_when(stop: Stop | None) -> AsyncIterator[CutOff]:
-    """Yield a CutOff, whose blocks are cancelled once `stop` is set. stop: None if nothing is to cancel them."""
+    """Yield a CutOff, whose blocks are cancelled once `stop` is set. stop: None to cancel no block."""
     cutoff = CutOff()
     watch = None if stop is None else asyncio.create_task(cutoff.watch(stop))
     try:
