@@ -15,7 +15,7 @@ _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
 
 class PlainCalls(Protocol):
-    """Something that makes a client's calls without the SDK."""
+    """Makes API calls of one service without the SDK."""
 
     async def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Make one call, and return the API's answer; None if the call has to be repeated by the SDK.
@@ -35,7 +35,8 @@ class ThreadedClient:
         self._executor = executor
         self._answered = False
         self.plain: PlainCalls | None = None
-        """Makes each call first. If it fails, the SDK repeats the call: every call must then be repeatable."""
+        """Makes the calls without the SDK; None to use the SDK alone. If such a call fails, the SDK repeats it, so
+        every call must be repeatable."""
         self.region: str = client.meta.region_name
         self.endpoint: str = client.meta.endpoint_url
 

@@ -124,13 +124,14 @@ class CredentialSource:
     def at_hand(self) -> Credentials | None:
         """Return the credentials if they need no renewal, else None.
 
-        The caller of None awaits current(). This method comes first, because it saves that coroutine for nearly all
-        requests.
+        If the result is None, the caller awaits current(). Callers try at_hand() first, because it saves that coroutine
+        for nearly all requests.
         """
         return self._held if self._clock() < self._ask_at else None
 
     async def current(self) -> Credentials:
-        """Return the credentials. Wait for the provider only if there are none yet, or if they expire at once.
+        """Return the credentials. Wait for the provider only if there are no credentials yet, or if they expire at
+        once.
 
         Raises CredentialsError if the provider fails, finds no credentials, or takes too long.
         """
@@ -244,7 +245,7 @@ class CredentialSource:
         return self._held
 
     def _give_up(self, request: _ProviderRequest) -> None:
-        """Abandon a request that takes too long, and its provider, which may hold a lock for ever."""
+        """Abandon a request that takes too long. Abandon its provider too, which may hold a lock for ever."""
         if self._request is request:
             self._request = self._provider = None
 

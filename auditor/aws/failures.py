@@ -28,7 +28,8 @@ THROTTLES: Final = frozenset(
 
 CLOCK_SET: Final = "ClockSet"
 CREDENTIALS_RENEWED: Final = "CredentialsRenewed"
-"""Codes of our own. S3 refused a request for its clock or its credentials, and the engine has corrected these since."""
+"""Two codes of our own for a request that S3 refused: for its credentials, or for its time. The engine has corrected
+the fault since, so a retry may succeed."""
 
 TRANSIENT: Final = frozenset(
     {

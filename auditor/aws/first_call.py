@@ -74,7 +74,9 @@ class FirstCallGate:
 
 
 def full_patience(client: Any) -> None:
-    """Let the client's later calls use all their attempts: a call that its FirstCallGate did not see was answered."""
+    """Let the client's later calls use all their attempts. Call this once a call was answered that the client's
+    FirstCallGate did not see.
+    """
     client.meta.events.unregister("needs-retry", unique_id=_GIVE_UP)
 
 

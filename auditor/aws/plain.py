@@ -123,7 +123,9 @@ def _profile_keys(entries: Mapping[str, str]) -> Credentials | None:
 
 
 def _entries(profile: str | None) -> dict[str, str]:
-    """Return the settings of a profile. Raises LookupError if it is missing, ValueError if two files have its keys."""
+    """Return the settings of a profile. Raises LookupError if the profile is missing, ValueError if both AWS files have
+    access keys for it.
+    """
     name = profile or "default"
     config = _section("AWS_CONFIG_FILE", "config", "default" if name == "default" else f"profile {name}")
     shared = _section("AWS_SHARED_CREDENTIALS_FILE", "credentials", name)
@@ -186,7 +188,7 @@ def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None)
 
 
 def certificates() -> str:
-    """Return the path of the certificates that the SDK trusts where no profile names others. Raises UsageError."""
+    """Return the path of the certificates that the SDK trusts if no profile names others. Raises UsageError."""
     named = _variable("AWS_CA_BUNDLE") or _variable("REQUESTS_CA_BUNDLE")
     if named:
         return named

@@ -98,7 +98,9 @@ def with_shared_models(core: Any) -> Any:
 
 
 def parse_date(value: Any) -> datetime:
-    """Parse a date in an answer faster than botocore, whose parser (up to 7 % of a call's CPU) is only the fallback."""
+    """Parse a date in an answer. This is faster than botocore's parser, which takes up to 7 % of a call's CPU and is
+    only the fallback.
+    """
     try:
         return any_date(value)
     except (TypeError, ValueError):

@@ -252,7 +252,7 @@ def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
 def _parse(url: str) -> tuple[str, str | None]:
     """Return the host and the region of a queue's URL; the region is None if the host is not AWS's.
 
-    Raises UsageError if the URL is no queue's, or a FIFO queue's.
+    Raises UsageError if the URL does not belong to a queue, or if the queue is a FIFO queue.
     """
     parts = urlsplit(url if is_web_address(url) else "")
     if not parts.hostname or not parts.path.strip("/"):

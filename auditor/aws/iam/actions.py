@@ -25,9 +25,8 @@ ACCOUNT_CALLS: Final = {
     "GetAccessPointPolicy": "s3:GetAccessPointPolicy",
     "GetAccessPointPolicyStatus": "s3:GetAccessPointPolicyStatus",
 }
-"""By API name: the IAM actions for calls without a bucket. GetCallerIdentity needs none. The four on access points are
-made where the bucket policy delegates to access points.
-"""
+"""By API name: the IAM actions for calls without a bucket. GetCallerIdentity needs none. The auditor makes the four
+calls on access points only if the bucket policy delegates to access points."""
 
 # False: the action for current objects. True: the action for object versions.
 LISTING_CALLS: Final = {False: "s3:ListBucket", True: "s3:ListBucketVersions"}
@@ -36,7 +35,7 @@ READ_CALLS: Final = {False: "s3:GetObject", True: "s3:GetObjectVersion"}
 STORE_WRITES: Final = ("s3:DeleteObject", "s3:PutObject")
 STORE_READS: Final = ("s3:GetObject",)
 REPORT_CALLS: Final = ("s3:GetObject", "s3:PutObject")
-"""Actions on the reports of verifications. These reports are never deleted."""
+"""Actions on the reports of verifications. The auditor never deletes these reports."""
 
 STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
 """Actions on the run folders. At level exposure the role may only write; the reports bucket's policy allows reading."""
@@ -44,8 +43,8 @@ STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
 LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
 LEDGER_WRITES: Final = ("dynamodb:UpdateItem",)
 LEDGER_SCANS: Final = ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan")
-"""Actions with which `verify` reads the ledger's records of a bucket; it needs no BatchGetItem. It scans a table
-without shards."""
+"""Actions with which `verify` reads a bucket's records in the ledger. Scan is for a table without shards. Reading does
+not need BatchGetItem."""
 
 QUEUE_CALLS: Final = {
     "SendMessageBatch": "sqs:SendMessage",
@@ -76,11 +75,12 @@ NETWORK: Final = (
 REPORTS_KEY_WRITES: Final = ("kms:GenerateDataKey",)
 REPORTS_KEY_READS: Final = ("kms:Decrypt",)
 REPORTS_KEY: Final = (*REPORTS_KEY_WRITES, *REPORTS_KEY_READS)
-"""Actions of S3, SQS, SNS and DynamoDB, with our role, on the KMS key of the reports bucket and all else that a stack
-makes. At level exposure the role may only encrypt."""
+"""Actions on the KMS key that encrypts the reports bucket and everything else that a stack makes. S3, SQS, SNS and
+DynamoDB use the key in the name of our role. At level exposure the role may only encrypt."""
 
 KEY_POLICIES: Final = ("kms:GetKeyPolicy",)
-"""Actions on the KMS keys of the audited objects, if their policies are to be read."""
+"""Actions on the KMS keys of the audited objects, needed to read the policies of these keys."""
 
 AUDITED_KEYS: Final = ("kms:Decrypt",)
-"""Actions of S3, with our role, on the KMS keys of the audited objects, if they are to be hashed."""
+"""Actions on the KMS keys of the audited objects, needed to hash the objects. S3 uses the keys in the name of our role.
+"""

@@ -93,8 +93,8 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
 def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
     """Return the IAM policy of the hashing worker's role.
 
-    Raises UsageError if the deployment names another level than fixity, at which there is no worker, or if the ledger
-    is missing.
+    Raises UsageError if the ledger is missing, or if the deployment names another level than fixity: only fixity has a
+    worker.
     """
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"there is no hashing worker at level {deployment.level}: use --level fixity")
@@ -116,8 +116,8 @@ def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, parti
 def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
     """Return the IAM policy of the verify function's role.
 
-    Raises UsageError if the deployment names another level than fixity, at which nothing is verified, or if the reports
-    bucket or the ledger is missing.
+    Raises UsageError if the reports bucket or the ledger is missing, or if the deployment names another level than
+    fixity: only fixity has verifications.
     """
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"nothing is verified at level {deployment.level}: use --level fixity")
