@@ -39,9 +39,8 @@ class AudienceKind(StrEnum):
     VPC_ENDPOINT = "vpc-endpoint"
     """A VPC endpoint by its ID."""
     SERVICE = "service"
-    """An AWS service by its principal, such as logging.s3.amazonaws.com, for any customer's resource or for a source
-    that the name of the audience does not have.
-    """
+    """An AWS service by its principal, such as logging.s3.amazonaws.com. The service acts for any customer's resource,
+    or for a source that the name of the audience leaves out."""
     SOURCE = "source"
     """An AWS service that acts for one resource or account; the name is the ARN or the account, such as that of a
     CloudFront distribution.
@@ -56,8 +55,9 @@ class AudienceKind(StrEnum):
 
 @record()
 class Audience:
-    """One audience of an object. name: None for the two kinds without a name. through: the only way on which the
-    audience gets in, such as "network 203.0.113.0/24" or "header aws:Referer"; None if there is no such limit.
+    """One audience of an object: outside requesters that can reach it. name: None for the two kinds without a name.
+    through: the only way on which the audience gets in, such as "network 203.0.113.0/24" or "header aws:Referer"; None
+    if there is no such limit.
     """
 
     kind: AudienceKind
@@ -81,7 +81,9 @@ class Audience:
 
 
 class ReasonCode(StrEnum):
-    """The stable codes of reasons: each names one fact that opens, hides, closes or leaves open an object."""
+    """The stable codes of reasons. Each code names one fact that opens, hides or closes an object, or that leaves its
+    verdict undecided.
+    """
 
     # It opens.
     ACL_GRANT = "acl-grant"
@@ -111,11 +113,10 @@ class ReasonCode(StrEnum):
     ACLS_DISABLED = "acls-disabled"
     """BucketOwnerEnforced: no grant of an ACL counts."""
     NOT_BUCKET_OWNED = "not-bucket-owned"
-    """An Allow of the bucket policy does not reach the object, because another account owns it. Cause: as for
-    policy-allow.
-    """
+    """An Allow of the bucket policy does not reach the object, because another account owns the object. Cause: as for
+    policy-allow."""
     ENDED = "ended"
-    """An Allow of the bucket policy has ended, or begins later, by its date. Cause: as for policy-allow."""
+    """By its date condition, an Allow of the bucket policy has ended or has not begun. Cause: as for policy-allow."""
     # It is not known.
     ACL_UNREAD = "acl-unread"
     """The ACL was not read. Cause: the error code, or "skipped"."""
@@ -124,9 +125,11 @@ class ReasonCode(StrEnum):
     KEY_UNKNOWN = "key-unknown"
     """A condition asks for a key whose value is not known. Cause: the key, such as s3:ExistingObjectTag/public."""
     ACCESS_POINTS_UNREAD = "access-points-unread"
-    """A statement delegates to access points, which were not read. Cause: the error code, or "skipped"."""
+    """A statement of the bucket policy delegates to access points, and the access points were not read. Cause: the
+    error code, or "skipped"."""
     KMS_KEY_UNREAD = "kms-key-unread"
-    """The key policy, which decides, was not read. Cause: the key's ARN or ID."""
+    """The verdict depends on the policy of the object's KMS key, and this policy was not read. Cause: the key's ARN or
+    ID."""
     OWNER_UNKNOWN = "owner-unknown"
     """The canonical ID or account of the bucket's owner is not known."""
     TOO_COMPLEX = "too-complex"
@@ -135,8 +138,8 @@ class ReasonCode(StrEnum):
 
 @record()
 class Reason:
-    """One reason of an object's access. cause: the grant, statement, switch, key or code that the code's text names;
-    None if it needs none.
+    """One reason of an object's access. cause: the grant, statement, switch, key or error code that made the reason;
+    None if the reason's code needs none.
     """
 
     code: ReasonCode
@@ -156,9 +159,11 @@ class Reason:
 
 @record(hashed=False)
 class ObjectAccess:
-    """The access to one object version: the verdict, each audience that gets in, and the reasons. A judge gives equal
-    objects the same ObjectAccess, so that few exist in a run. An audience is listed only if no wider one contains it.
-    The line of each object is made by a cache whose key is the access, so the hash is computed only once.
+    """The access to one object version: the verdict, each audience that gets in, and the reasons. An audience is listed
+    only if no wider one contains it.
+
+    A judge gives objects with equal access the same ObjectAccess, so that a run makes few of them. The cache of object
+    lines uses the access as its key, so its hash is computed only once.
     """
 
     verdict: Verdict

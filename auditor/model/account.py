@@ -7,8 +7,9 @@ from auditor.model.record import record
 
 @record()
 class NamedAccount:
-    """The name of an account, a network or another party. id: as a report names it: a canonical ID, an account's 12
-    digits, an ARN, an organization, a network, a VPC. team: the team that answers for it; None if none is given.
+    """The name of an account, a network or another party. id: the party as a report names it: a canonical ID, an
+    account's 12 digits, an ARN, an organization, a network, a VPC. team: the team that answers for the party; None if
+    none is given.
     """
 
     id: str

@@ -12,12 +12,11 @@ from auditor.model.object import Acl, Skipped, Unread
 from auditor.model.policy import Policy, parse
 
 NOT_GIVEN: Final = Skipped("it is not given")
-"""The default of each bucket fact: a Python program that made the BucketFacts did not give this one. The fact then
-counts as not asked for.
-"""
+"""The default of each bucket fact, for a Python program that makes BucketFacts without this fact. The fact then counts
+as not asked for."""
 
 NOT_OURS: Final = Skipped("another account owns the bucket, and no call tells its number")
-"""The number of the bucket's account if the caller belongs to another account."""
+"""Stands for the number of the bucket's account, if the caller belongs to another account and so cannot find out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +41,14 @@ class Encryption:
 
 
 class Semantics(StrEnum):
-    """The server whose rules of access the judge follows."""
+    """The kind of server that holds the bucket. The judge follows that server's rules of access."""
 
     AWS = "aws"
     CEPH = "ceph"
     """The Ceph object gateway (RGW): an Allow of the bucket policy reaches every object, whoever owns it."""
     OTHER = "other"
-    """A server that is neither: AWS's rules, but a call that it lacks means that it has no such setting."""
+    """A server that is neither AWS nor Ceph. The judge follows AWS's rules; if the server lacks a call, the bucket does
+    not have the setting of that call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class AccessPoint:
     account: str
     """Number of the account that owns the access point, 12 digits."""
     vpc: str | None = None
-    """ID of the only VPC whose requests the access point takes; None if it takes requests from the internet."""
+    """ID of the only VPC from which the access point takes requests; None if it takes requests from the internet."""
     public_access_block: PublicAccessBlock | Unread = PublicAccessBlock()
     policy: str | Unread = ""
     """The policy document as JSON text, "" if there is none."""
@@ -95,11 +95,10 @@ class BucketFacts:
     """The one who pays for requests: BucketOwner or Requester."""
     semantics: Semantics = Semantics.AWS
     lacking: tuple[str, ...] = ()
-    """The calls that the server does not have, sorted. Their settings have the values of a bucket that never got them.
-    A server at AWS lacks none.
-    """
+    """The calls that the server does not have, sorted. The settings behind these calls have the values of a bucket on
+    which they were never set. AWS's own server lacks no call."""
     access_points: tuple[AccessPoint, ...] | Unread | Skipped = NOT_GIVEN
-    """The access points of the bucket that its own account has."""
+    """The access points of the bucket that belong to the bucket's own account."""
     key_policies: Mapping[str, str | Unread] | Skipped = NOT_GIVEN
     """The policies of KMS keys as JSON text, by the key's ARN or ID as HEAD names it."""
 
@@ -120,12 +119,16 @@ class BucketFacts:
 
     @property
     def policy_status(self) -> bool | Unread | Skipped:
-        """True if S3 calls the policy public. The word of another server does not count: it may err on both sides."""
+        """True if S3 calls the policy public. The answer of a server other than AWS does not count, because it may be
+        wrong either way.
+        """
         return self.policy_is_public if self.semantics is Semantics.AWS else False
 
     @property
     def default_encryption(self) -> Encryption | Unread | Skipped:
-        """The default encryption. A server other than AWS that does not answer the question has none."""
+        """The default encryption. If a server other than AWS does not answer the call, the bucket has no default
+        encryption.
+        """
         if isinstance(self.encryption, Unread) and self.semantics is not Semantics.AWS:
             return Skipped("this server does not tell a default encryption")
         return self.encryption
@@ -158,8 +161,8 @@ class BucketFacts:
 
     @property
     def restricts_public_policy(self) -> bool:
-        """True if RestrictPublicBuckets is on for bucket or account. A setting that could not be read counts as off; so
-        does Ceph's: Ceph 16.2 stores the switch, and lets everyone in all the same.
+        """True if RestrictPublicBuckets is on for bucket or account. A setting that could not be read counts as off.
+        Ceph's setting counts as off too: Ceph 16.2 stores the switch, but still lets everyone in.
         """
         if self.semantics is Semantics.CEPH:
             return False

@@ -12,16 +12,17 @@ from auditor.model.record import record
 
 @record()
 class ExceptionEntry:
-    """An entry by which the owner of a bucket accepts findings of a rule, objects with a verdict, or holes. Its matches
-    stay in the counts and in the report, and do not raise the exit code.
+    """An entry by which the owner of a bucket accepts findings of a rule, objects with a verdict, or holes. The
+    accepted matches stay in the counts and in the report, but do not raise the exit code.
 
-    An entry matches whatever has every one of its members that is not None. With an action or a code it accepts holes:
-    undecided objects; with a rule too, undecided rules. So does each entry of [[accept_undecided]].
+    The members that are not None are conditions, and an entry matches whatever meets all of them. An entry with an
+    action or a code accepts holes: undecided objects or, if it also has a rule, undecided rules. Each entry of
+    [[accept_undecided]] accepts holes too.
     """
 
     reason: str
     prefix: str | None = None
-    """Prefix of the keys that it covers."""
+    """Prefix of the keys that the entry covers."""
     rule: str | None = None
     """ID of a rule."""
     action: str | None = None
@@ -30,25 +31,27 @@ class ExceptionEntry:
     """The error code of the failure, for a hole."""
     verdict: Verdict | None = None
     pattern: str | None = None
-    """Form of the keys that it covers: `*` stands for any characters."""
+    """Pattern of the keys that the entry covers: `*` stands for any characters."""
     bucket: str | None = None
-    """The bucket that it is for; None for each audited bucket."""
+    """The bucket in which the entry holds; None for each audited bucket."""
     grantee: str | None = None
     """Grantee of the findings: a canonical ID, or the URI of a group."""
     audience: str | None = None
-    """The widest audience that it covers, in the form of Audience.text."""
+    """The widest audience that the entry covers, in the form of Audience.text."""
     owner: str | None = None
-    """The person or team that answers for it; None in the old form of [[accept_undecided]] only."""
+    """The person or team that answers for the entry; None in the old form of [[accept_undecided]] only."""
     until: str | None = None
-    """The last day, in UTC, on which it holds: YYYY-MM-DD; None in the old form of [[accept_undecided]] only."""
+    """The last day, in UTC, on which the entry holds: YYYY-MM-DD; None in the old form of [[accept_undecided]] only."""
     id: str = ""
-    """ID given in auditor.toml; "" if none is given: see `name`."""
+    """The ID given in auditor.toml; "" if none is given. The property `name` then makes one."""
     hole: bool = False
-    """True if it accepts holes."""
+    """True if the entry accepts holes."""
 
     @property
     def name(self) -> str:
-        """The ID: the given one, else 12 hex digits of what it covers. Another reason, owner or date keep the ID."""
+        """The entry's ID: the given one, or else 12 hex digits computed from the conditions of the entry. A new reason,
+        owner or date does not change the ID.
+        """
         if self.id:
             return self.id
         covered = [self.bucket, self.rule, self.verdict, self.prefix, self.pattern, self.grantee, self.audience]
@@ -61,22 +64,23 @@ class ExceptionEntry:
 
 
 class ExceptionState(StrEnum):
-    """The state in which a run found an entry."""
+    """The state of an exception entry after a run."""
 
     ACTIVE = "active"
-    """It covered something."""
+    """The entry covered something in the run."""
     EXPIRED = "expired"
-    """Its last day is over: whatever it matches counts again."""
+    """The entry's last day is over, so whatever the entry matches counts again."""
     UNUSED = "unused"
-    """Nothing in the run matches it."""
+    """The entry matches nothing in the run."""
     SHADOWED = "shadowed"
-    """Earlier entries cover everything that it matches."""
+    """The entry matches something, but earlier entries cover all of it."""
 
 
 @record()
 class ExceptionUse:
-    """An entry in the summary of a run. matched: number of objects whose verdict it covers, of findings, and of
-    holes; for an expired entry, of those that it would cover. Findings that a verdict's entry covers are not counted.
+    """An exception entry in the summary of a run. matched: number of objects whose verdict the entry covers, of
+    findings, and of holes; for an expired entry, the number that it would cover. A finding is not counted if an entry
+    covers the verdict of its object.
     """
 
     id: str
@@ -97,12 +101,12 @@ class ExceptionUse:
 
 @record()
 class Excepted:
-    """The entries that cover one object, or the bucket, by their names.
+    """The names of the entries that cover one object, or the bucket.
 
     verdict: the entry that covers the verdict; None if none does. findings: for each finding, in order, the entry that
-    covers it, or None. hole: the entry that accepts that the object is undecided, or None. used: each entry that
-    covers something, once for each thing that it covers. shadowed: each other entry that would cover it. expired: each
-    entry that would cover it if it had not expired.
+    covers it, or None. hole: the entry that accepts that the object is undecided, or None. used: each entry that covers
+    something, once for each thing that it covers. shadowed: each entry that would cover something if no earlier entry
+    did. expired: each entry that would cover something if it had not expired.
     """
 
     verdict: str | None = None

@@ -17,8 +17,8 @@ Reader = Callable[[Any], Any]
 
 
 def fact_to_json(value: Any) -> Any:
-    """Return a fact, or a dataclass of facts, as a JSON value: {"unread": error} or {"skipped": reason} for a fact that
-    is not there. A mapping becomes a list of pairs, so that no name in it can look like a missing fact.
+    """Return a fact, or a dataclass of facts, as a JSON value. A fact that is missing becomes {"unread": error} or
+    {"skipped": reason}. A mapping becomes a list of pairs, so that no name in it can look like a missing fact.
     """
     if isinstance(value, Unread):
         return {"unread": {"action": value.action, "code": value.code}}

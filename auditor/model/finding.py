@@ -28,8 +28,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FailOn:
-    """The findings that make an exit code 3: those of a severity or a worse one; with new, only those that the last
-    complete run of the target does not have. Its text is "high" or "new:high".
+    """The findings that make an exit code 3: those of one severity or a worse one. new: True for only those findings
+    that the last complete run of the target lacks. The text form is "high" or "new:high".
     """
 
     severity: Severity
@@ -57,9 +57,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleUndecided:
-    """A rule that a run could not judge: for any object, because it needs a bucket fact that could not be read; or for
-    an object whose verdict is unknown, or of which S3 does not show the deciding fact. action: the API operation that
-    failed or that would show it, or "Verdict". code: the error code, or "Unknown".
+    """A rule that a run could not judge. Either the rule needs a bucket fact that could not be read; then it is
+    undecided for every object. Or the verdict of an object is unknown, or S3 does not show a fact that decides. action:
+    the API operation that failed or that would show the fact, or "Verdict". code: the error code, or "Unknown".
     """
 
     rule: str
@@ -69,10 +69,11 @@ class RuleUndecided:
 
 @record()
 class Judgement:
-    """The results of judging one object. access: None if the object was deleted after it was listed. undecided: IDs of
-    the rules that could not be judged. unanswered: those of them for which no call failed: the verdict is unknown, or
-    S3 does not show the deciding fact. unstored: IDs of the rules that could not be judged again, because the run
-    folder does not have a value that they need.
+    """The results of judging one object. access: None if the object was deleted after it was listed.
+
+    undecided: IDs of the rules that could not be judged. unanswered: the undecided rules without a failed call: the
+    verdict is unknown, or S3 does not show the deciding fact. unstored: IDs of the rules that could not be judged
+    again, because the run folder lacks a value that they need.
     """
 
     evidence: Evidence
@@ -97,8 +98,8 @@ def fingerprint(
 ) -> str:
     """Return the 32 hex digits that identify a finding in every run. version_id: None unless the run lists versions.
 
-    The digits are the first half of the SHA-256 of the arguments, written as a compact ASCII JSON list. A version_id of
-    None is left out of the list.
+    The digits are the first half of the SHA-256 of the arguments, which are written as a compact ASCII JSON list. The
+    list leaves out a version_id of None.
     """
     parts = [bucket, key, rule, grantee, permission]
     if version_id is not None:

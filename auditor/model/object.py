@@ -41,7 +41,7 @@ class Skipped:
 
 
 CUSTOMER_KEY: Final = Unread("HeadObject", "SSE-C")
-"""The HEAD of an object that is encrypted with a customer's key: S3 refuses it without that key."""
+"""Stands for the HEAD of an object that is encrypted with a customer's key: S3 refuses the HEAD without that key."""
 
 
 @record()
@@ -87,8 +87,8 @@ AnyVersion = ObjectRef | ObjectVersion
 @dataclass(frozen=True, slots=True)
 class Ask:
     """The calls that a run makes for each object. acl, head: None if the run reads the ACL or the HEAD of each object,
-    else the reason why it does not. acl_for_owner: True to read the ACL, even if `acl` has such a reason, of an object
-    whose owner the listing does not name.
+    else the reason why it does not. acl_for_owner: True to read the ACL of an object whose owner the listing does not
+    name, even if `acl` has a reason.
     """
 
     acl: Skipped | None = None
@@ -97,7 +97,7 @@ class Ask:
 
     @property
     def calls(self) -> int:
-        """Number of calls for each object, without the ACLs that only acl_for_owner asks for."""
+        """Number of calls for each object. ACLs that are read only because of acl_for_owner are not counted."""
         return (self.acl is None) + (self.head is None)
 
 
@@ -203,13 +203,13 @@ class Evidence:
     head: Head | Unread | Skipped
     vanished: bool = False
     changed: bool = False
-    """True if HEAD's ETag differs from the listing's; `ref` then has HEAD's values."""
+    """True if HEAD's ETag differs from the listing's; `ref` then has the values of the HEAD."""
     digests: DigestSources | Skipped = NO_LEDGER
 
     @property
     def owner(self) -> str | Unread | Skipped:
-        """Canonical ID of the object's owner: from the ACL, or from the listing if the ACL was not read. If neither
-        names the owner, the result is the Unread or Skipped that stands for the ACL.
+        """Canonical ID of the object's owner, from the ACL; from the listing if the ACL was not read. If neither names
+        the owner, the result is the ACL's Unread or Skipped.
         """
         if isinstance(self.acl, Acl):
             return self.acl.owner

@@ -34,7 +34,7 @@ FINDINGS: Final = (
     VerifyOutcome.DELETED,
     VerifyOutcome.NEW,
 )
-"""Outcomes that `--fail-on` may name. With any other outcome an object is as expected, or was not verified."""
+"""Outcomes that `--fail-on` may name. An object with any other outcome is as expected, or was not verified."""
 
 FAIL_ON: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING, VerifyOutcome.LOST)
 """Outcomes that make `auditor verify` end with exit code 3, if no setting says otherwise."""

@@ -12,7 +12,8 @@ MOST_CHARACTERS: Final = 100_000
 """Largest number of characters of a policy: parse() refuses a longer one. S3 accepts policies of up to 20 KB."""
 
 MOST_OF_SID: Final = 128
-"""Largest number of characters of a Sid that names its statement; a longer one is named by its index."""
+"""Largest number of characters of a Sid by which reasons name a statement. A statement with a longer Sid is named by
+its index."""
 
 _FIELDS: Final = frozenset({"Sid", "Effect", "Condition"}) | {
     prefix + name for name in ("Principal", "Action", "Resource") for prefix in ("", "Not")
@@ -52,7 +53,9 @@ class Policy:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of each statement in reasons: its Sid, or "#" and its index from 1 if it has no Sid of its own."""
+        """The name of each statement in reasons: its Sid; or "#" and its index from 1, if it has no Sid, shares it with
+        another statement, or has one of more than MOST_OF_SID characters.
+        """
         sids = [statement.sid for statement in self.statements]
         return tuple(
             sid if sid and sids.count(sid) == 1 and len(sid) <= MOST_OF_SID else f"#{place}"
@@ -61,8 +64,10 @@ class Policy:
 
 
 def parse(text: str) -> Policy:
-    """Parse a bucket policy; "" gives a policy without statements. Raises ValueError, whose message is made for the
-    user. An element that is named twice or unknown is refused, because it could change the meaning of the rest.
+    """Parse a bucket policy; "" gives a policy without statements.
+
+    Raises ValueError, whose message is made for the user. An unknown element, or one that is named twice, is refused,
+    because it could change the meaning of the rest.
     """
     if not text:
         return Policy()

@@ -11,7 +11,8 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(*, kw_only: bool = False, hashed: bool = True) -> Callable[[type[T]], type[T]]:
-    """Return a decorator that makes a class a slotted dataclass with a hash, frozen only for the type checker.
+    """Return a decorator that makes a class a slotted dataclass with a hash. Only the type checker treats the class as
+    frozen.
 
     A dataclass that is frozen at run time sets each field through object.__setattr__, which takes several times as
     long. hashed: False for a class that defines __hash__ itself.

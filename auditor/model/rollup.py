@@ -20,7 +20,7 @@ FORM: Final = 1
 
 
 class GroupKind(StrEnum):
-    """The kind of the things that a group counts."""
+    """The kind of a group: whether it counts findings or objects, and by what they are grouped."""
 
     FINDING = "finding"
     """Findings of one rule, severity and audience."""
@@ -32,8 +32,8 @@ class GroupKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One object or finding of a group. key: None for a finding on the bucket. fingerprint: None unless it is of a
-    finding.
+    """One object or finding of a group, as an example. key: None for a finding on the bucket. fingerprint: the
+    finding's; None for an object.
     """
 
     key: str | None
@@ -71,18 +71,19 @@ class Group:
     bytes: Size
     """Size of the objects. An object with two findings of a group counts twice."""
     new: Size | None
-    """Number of those that the last complete run of the target lacked; None if there is no run to compare with."""
+    """Number of the group's findings or objects that the last complete run of the target lacked; None if there is no
+    run to compare with."""
     excepted: Size
-    """Number of those that an exception covers."""
+    """Number of the group's findings or objects that an exception covers."""
     since: str | None
-    """The oldest time since which one of them is known, in ISO 8601 in UTC."""
+    """The oldest time since which a finding or object of the group is known, in ISO 8601 in UTC."""
     samples: tuple[Sample, ...] = ()
-    """The first ones in key order, at most five."""
+    """The first findings or objects of the group in key order, at most five."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The sums of the groups. They are those of the summary."""
+    """The sums over all groups. They equal the counts of the run's summary."""
 
     verdicts: Mapping[str, Size]
     """Number of objects by verdict, without those that are private."""
@@ -105,9 +106,10 @@ class FirstStep:
     change: str
     """The change in one phrase."""
     closes: Size
-    """Number of exposed objects, covered by no exception, that are not exposed after the changes up to this one."""
+    """Number of exposed objects that are not exposed after this change and the changes before it. Objects that an
+    exception covers are not counted."""
     of: Size
-    """Number of objects that are exposed before all changes, and that no exception covers."""
+    """Number of objects that are exposed before all changes. Objects that an exception covers are not counted."""
     breaks: tuple[str, ...] = ()
     """The audiences of shared objects that lose access by the change; at most five."""
     intended: Size = 0
@@ -115,7 +117,8 @@ class FirstStep:
     decides: Size = 0
     """Number of undecided objects whose missing fact could be read after the change."""
     how: str | None = None
-    """Options of `auditor what-if` that predict the changes up to this one object by object; None if there are none."""
+    """Options of `auditor what-if` that predict, object by object, the effect of this change and the changes before it;
+    None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,12 +131,12 @@ class RollUps:
     """True if the run reached the end of its listing."""
     totals: Totals
     groups: tuple[Group, ...] = ()
-    """The groups, the worst first."""
+    """The groups of findings, exposed and undecided objects, the worst group first."""
     first: tuple[FirstStep, ...] = field(default=())
-    """The fewest changes that close most, in the order in which to make them."""
+    """The changes to make first: as few as possible that close as many objects as possible, in this order."""
     not_predicted: Size = 0
-    """Number of exposed objects that `first` counts as left open, because their kind is beyond the number that is kept.
-    """
+    """Number of exposed objects that `first` counts as left open without a prediction: the run keeps examples of a
+    limited number of kinds of objects."""
     nights: tuple[TrendNight, ...] = ()
     """The trend: the days up to this run, at most thirty."""
 

@@ -18,7 +18,9 @@ def _acl(value: Any) -> Acl | Unread | Skipped:
 
 
 def _head(value: Any) -> Head | Unread | Skipped:
-    """Read the `head` of an object's line. If it has only names of metadata, the Head's metadata has no values."""
+    """Read the `head` of an object's line. If the line has only the names of the metadata, the Head's metadata has no
+    values.
+    """
     if missing := _missing(value):
         return missing
     metadata = value.get("metadata")
@@ -68,21 +70,21 @@ class ObjectLine:
     hashed: bool | None
     """True if the ledger has the object's digests, False if not; None if the run has no ledger."""
     latest: bool = True
-    """False if the version is not the current one of its key. Lines of earlier releases lack it, and the next two."""
+    """False if the version is not the current one of its key. Lines of earlier releases lack this member and the next
+    two."""
     audience: tuple[str, ...] = ()
     """Each audience that gets in, in the form of Audience.text."""
     reasons: tuple[str, ...] = ()
     """The reasons of the verdict, in the form of Reason.text."""
     since: str | None = None
-    """The start of the first run in the unbroken row of complete runs in which the object was at least this open; None
-    if it is private. Lines of earlier releases lack it, and the next one.
-    """
+    """Since when the object has been at least this open: the start of the first of an unbroken row of complete runs
+    that say so. None if the object is private. Lines of earlier releases lack this member and the next one."""
     exception: str | None = None
     """ID of the exception that covers the verdict."""
 
     @property
     def evidence(self) -> Evidence:
-        """The facts of the object, as far as the line has them. Its digests are not stored."""
+        """The facts of the object that the line has. The line has no digests."""
         ref = ObjectRef(
             self.key,
             self.etag,
@@ -99,9 +101,9 @@ class ObjectLine:
 
 @record()
 class FindingLine:
-    """One JSON line of the `findings` files in a run folder: one finding. key, verdict: the object's; both are None for
-    a finding on the bucket. since: the start of the first run in the unbroken row of complete runs that have the
-    finding. exception: ID of the exception that covers it.
+    """One JSON line of the `findings` files in a run folder: one finding. key, verdict: those of the object; None for a
+    finding on the bucket. since: the start of the first of an unbroken row of complete runs that have the finding.
+    exception: ID of the exception that covers the finding.
     """
 
     fingerprint: str

@@ -11,7 +11,7 @@ from auditor.model.record import record
 from auditor.model.run_lines import FindingLine
 
 WIDTH: Final = {verdict: width for width, verdict in enumerate(reversed(Verdict))}
-"""The verdicts by how many they let in: the widest has the largest number."""
+"""The width of each verdict: a number that is larger, the more requesters the verdict lets in."""
 _UNREAD: Final = tuple(
     f"{code}" for code in ReasonCode if code.value.endswith("-unread") or code is ReasonCode.OWNER_UNKNOWN
 )
@@ -20,18 +20,18 @@ _UNREAD: Final = tuple(
 
 @record()
 class Standing:
-    """The words of the last complete run, and of the configuration, on one finding or on the verdict of one object."""
+    """The history of one finding, or of one object's verdict: its age and newness from the last complete run, and the
+    exception that covers it from the configuration.
+    """
 
     since: str | None
-    """The start of the first run in the unbroken row of complete runs that have it, in ISO 8601 in UTC, to the second.
-    It is the start of this run if the last run does not have it.
-    """
+    """The start of the first of an unbroken row of complete runs that have the finding or verdict, in ISO 8601 in UTC,
+    to the second. It is the start of this run if the last run does not have the finding or verdict."""
     new: bool | None
-    """True: the last complete run of the target looked, and did not have it. False: that run had it. None: there is no
-    such run to compare with, or it could not tell.
-    """
+    """True: the last complete run of the target looked for the finding or verdict, and did not have it. False: that run
+    had it. None: there is no such run to compare with, or that run could not tell."""
     exception: str | None = None
-    """ID of the exception that covers it; None if there is none."""
+    """ID of the exception that covers the finding or verdict; None if there is none."""
 
 
 @record()
@@ -47,7 +47,7 @@ class Recorded:
 
 @record()
 class Seen:
-    """The results of one object as a run's line has them."""
+    """The results of one object, as the line of a run's object has them: the part that two runs can compare."""
 
     outcome: Outcome
     verdict: Verdict | None
@@ -69,14 +69,14 @@ class Seen:
 
     @property
     def told(self) -> bool:
-        """True if the run could tell the verdict: no fact that decides on it was unread."""
+        """True if the run could decide on the verdict: no deciding fact was unread."""
         if self.verdict is not Verdict.UNKNOWN:
             return True
         return self.outcome is not Outcome.UNDECIDED and not any(text.startswith(_UNREAD) for text in self.reasons)
 
     @property
     def plain(self) -> bool:
-        """True if there is nothing to say of the object: it was read or is gone, is not open, and has no finding."""
+        """True if the object is unremarkable: it was read or is gone, is not open, and has no finding."""
         return not (self.open or self.rules or self.outcome is Outcome.UNDECIDED)
 
 

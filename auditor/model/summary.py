@@ -17,7 +17,7 @@ from auditor.model.target import Target
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
     """The number of objects that a run listed, and their numbers by outcome: listed = audited + vanished + undecided.
-    Delete markers are counted apart, not among the listed objects.
+    Delete markers are no objects: they have a count of their own.
     """
 
     listed: int
@@ -68,7 +68,7 @@ class Amount:
 
 
 HASHING: Final = ("known", "hashed_now", "queued", "unhashable", "pending")
-"""The states in which an object's digests can be. Each audited or undecided object is in exactly one of them."""
+"""The states of an object's digests. Each audited or undecided object is in exactly one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,7 @@ class Summary:
     """Counts of the objects' digests; None if the run has no ledger."""
     calls: CallCounts
     not_looked_at: tuple[str, ...]
-    """In words, the things that the run did not look at: the verdict `private` says nothing about them."""
+    """The things that the run did not look at, in words. The verdict `private` says nothing about these things."""
     seconds: float
     resume: Resume | None
     """The point from which the run can be resumed; None if the run is complete."""

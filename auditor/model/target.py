@@ -87,6 +87,5 @@ def parse_target(
 
 
 BUCKET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
-"""Pattern of a bucket name: one that S3 allows today, or one from before 2018, with capitals and underscores. No text
-that matches can be read as a path.
-"""
+"""Pattern of a bucket name: one that S3 allows today, or one from before 2018, with capitals and underscores. No
+matching text can be read as a path."""

@@ -15,7 +15,7 @@ from auditor.model.object import DigestSources
 
 
 class NamesOnly(Mapping[str, str]):
-    """User metadata of which only the names are known. A question for a value raises NotStored."""
+    """User metadata with names but without values. A question for a value raises NotStored."""
 
     __slots__ = ("_names",)
 
@@ -46,7 +46,7 @@ class NamesOnly(Mapping[str, str]):
 
 
 class _NoDigests(Mapping[str, str]):
-    """Digests of which nothing is known. Every question raises NotStored."""
+    """Digests that are not known. Every question raises NotStored."""
 
     __slots__ = ()
 
