@@ -1,4 +1,4 @@
-"""Name the audiences of the requesters that get in, the widest only."""
+"""Name the audiences of an object: of the requesters that can reach it, only the widest ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.verdict.sources import wider_services
 from auditor.verdict.wider import WiderAudiences
 
 Inside = tuple[Party, Place]
-"""A requester that gets in: the party and the place."""
+"""A requester that can reach the object: the party and the place from which it sends requests."""
 
 MOST_AUDIENCES: Final = 20
 """Largest number of audiences of one object."""
@@ -22,7 +22,7 @@ _STRANGERS: Final = (ANONYMOUS, ANY_ACCOUNT)
 
 
 def audience_of(party: Party, place: Place, header: str | None = None) -> Audience:
-    """Return the audience of a party at a place. header: the header that it has to send, if any."""
+    """Return the audience that a party at a place belongs to. header: the header that the party has to send, if any."""
     through = None if header is None else f"header {header}"
     if place.kind is None:
         return Audience(party.kind, party.name, through)
@@ -33,15 +33,19 @@ def audience_of(party: Party, place: Place, header: str | None = None) -> Audien
 
 
 def named(inside: Mapping[Inside, str | None]) -> tuple[Audience, ...]:
-    """Return the audiences of those who get in, each once. inside: the requesters with the header that each needs."""
+    """Return the audiences of the requesters that can reach the object, each audience once. inside: those requesters,
+    with the header that each has to send.
+    """
     found = dict.fromkeys(audience_of(*one, inside[one]) for one in widest(inside))
     wider = WiderAudiences(found)
     return tuple(one for one in found if not any(other in found for other in wider.of(one)))
 
 
 def bounded_to(audiences: tuple[Audience, ...], most: int) -> tuple[tuple[Audience, ...], bool]:
-    """Return at most `most` of the audiences, and True if some are left out. If they are more, each is named without
-    the place through which it gets in, and then the first in the order of their texts are taken.
+    """Return at most `most` of the audiences, and True if some are left out.
+
+    If there are more, each audience is named without the place through which it gets in. The first ones in the order of
+    their texts are then returned.
     """
     if len(audiences) <= most:
         return audiences, False
@@ -52,18 +56,22 @@ def bounded_to(audiences: tuple[Audience, ...], most: int) -> tuple[tuple[Audien
 
 
 def widest(inside: Mapping[Inside, str | None]) -> list[Inside]:
-    """Leave out each requester that a wider one contains. inside: the requesters with the header that each needs."""
+    """Return the requesters that no wider requester contains. inside: all requesters that can reach the object, with
+    the header that each has to send.
+    """
     return [one for one in inside if not contains(inside, *one)]
 
 
 def contains(inside: Mapping[Inside, str | None], party: Party, place: Place) -> bool:
-    """True if one of those inside contains the requester, so that he widens no audience."""
+    """True if a requester in `inside` contains this party at this place, so that the party adds no audience."""
     header = inside.get((party, place))
     return any(wider in inside and inside[wider] in (None, header) for wider in _wider(party, place))
 
 
 def _wider(party: Party, place: Place) -> Iterable[Inside]:
-    """Return the requesters that contain this one. An audience does not tell the internet from a VPC of its own."""
+    """Yield the requesters that contain this one. An audience name does not tell the internet from a VPC of the
+    requester's own.
+    """
     places = [INTERNET, OWN_VPC]
     if place not in places:
         yield from ((party, wide) for wide in places)
@@ -79,7 +87,7 @@ def _wider(party: Party, place: Place) -> Iterable[Inside]:
 
 
 def _wider_parties(party: Party) -> Iterable[Party]:
-    """Return the parties to which this one belongs."""
+    """Yield the parties that contain this party."""
     if party != ANONYMOUS:
         yield ANONYMOUS
     if party not in _STRANGERS:

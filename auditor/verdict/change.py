@@ -1,4 +1,4 @@
-"""Apply a change that is only thought of to a bucket's facts and to the facts of its objects."""
+"""Apply a hypothetical change to a bucket's facts and to the facts of its objects, for `auditor what-if`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ def switches(*, acls: bool, policies: bool) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketChange:
-    """A change of a bucket's settings. Default encryption is none, because it changes no object that is there.
+    """A hypothetical change of a bucket's settings. Default encryption is not among them, because changing it changes
+    no existing object.
 
-    acls: False if ACLs are turned off (BucketOwnerEnforced), True if they are turned on (ObjectWriter), None if the
-    change leaves them as they are. policy: text of the new bucket policy; "" if the policy is deleted, None if it
-    stays. block: True if all four switches of the public access block are turned on, of the bucket or of its account,
-    which have the same effect; False if the bucket's are turned off; None if they stay. switches: names of
-    PublicAccessBlock that are turned on, of the bucket. requester_pays: True if the requester is to pay. trusted:
-    further entries of the setting `trusted`.
+    acls: False if ACLs are turned off (BucketOwnerEnforced), True if they are turned on (ObjectWriter), None if they
+    stay. policy: text of the new bucket policy; "" if the policy is deleted, None if it stays. block: True if all four
+    switches of a public access block are turned on; it does not matter if of the bucket or of its account. False if the
+    bucket's switches are turned off, None if they stay. switches: names of single switches of the bucket's
+    PublicAccessBlock that are turned on. requester_pays: True if the requester is to pay. trusted: further entries of
+    the setting `trusted`.
     """
 
     acls: bool | None = None
@@ -73,7 +74,9 @@ class BucketChange:
         return OBJECT_WRITER if facts.ownership == BUCKET_OWNER_ENFORCED else facts.ownership
 
     def remarks(self, facts: BucketFacts) -> Iterator[str]:
-        """Yield a sentence for each thing that may keep S3 from accepting the change. facts: before the change."""
+        """Yield a sentence for each thing that may keep S3 from accepting the change. facts: the bucket's facts before
+        the change.
+        """
         if self.acls is False and isinstance(facts.acl, Acl):
             others = {grant.grantee for grant in facts.acl.grants} - {facts.owner}
             if others:
@@ -92,7 +95,7 @@ class BucketChange:
 
 
 class ChangedObjects:
-    """Gives the facts of each object under a change. facts: the bucket's facts before the change."""
+    """Gives the facts of each object under a hypothetical change. facts: the bucket's facts before the change."""
 
     def __init__(self, facts: BucketFacts, change: BucketChange) -> None:
         after = change.facts(facts)

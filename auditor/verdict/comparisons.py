@@ -1,4 +1,6 @@
-"""The comparisons behind the condition operators: of one value of a request with all values of a policy's test."""
+"""The comparisons behind the condition operators. Each compares one value of a request with all values that a policy's
+test lists.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _COMPACT: Final = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2
 
 
 class Relation(Enum):
-    """The relation that the value of a request needs to one of the policy's values."""
+    """The relation between the value of a request and a policy's value, as an operator demands it."""
 
     EQUALS = "equals"
     LESS = "lessthan"
@@ -54,8 +56,10 @@ def number(text: str) -> Decimal:
 
 
 def date(text: str) -> Decimal:
-    """Read a date of ISO 8601 as W3C restricts it, or seconds since 1970, into seconds since 1970. A date without a
-    time zone is taken as UTC. Raises ValueError; for four digits, too, which are a year or seconds.
+    """Convert a date to seconds since 1970. The text is a date of ISO 8601, as W3C restricts it, or a number of seconds
+    since 1970. A date without a time zone is taken as UTC.
+
+    Raises ValueError for any other text, and for four digits, which may be a year or seconds.
     """
     if _EPOCH.fullmatch(text):
         return Decimal(text)
@@ -77,8 +81,8 @@ def date(text: str) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """The value matches one of the patterns. perhaps: patterns whose match is the requester's choice, because he
-    chooses the text of a policy variable.
+    """The comparison that a value meets if it matches one of the patterns. perhaps: patterns with a policy variable
+    whose text the requester chooses, so that he decides if they match.
     """
 
     sure: tuple[Glob, ...]
@@ -88,8 +92,8 @@ class Patterns:
 
     @classmethod
     def of(cls, values: Iterable[Bound], *, ignore_case: bool = False, arn: bool = False) -> Patterns:
-        """Make the patterns of values whose variables are bound. arn: True if each is an ARN, whose wildcards stay
-        within one of its six parts. A value that is no ARN matches nothing.
+        """Make the patterns of a policy's values, in which the policy variables have their texts. arn: True if each
+        value is an ARN, whose wildcards stay within one of its six parts. A value that is not an ARN matches nothing.
         """
         sure: list[Glob] = []
         perhaps: list[Sieve] = []
@@ -109,13 +113,15 @@ class Patterns:
         return cls(tuple(sure), tuple(perhaps), frozenset(text for text in exact if text is not None), others)
 
     def matches(self, value: str) -> bool | None:
-        """Return whether the value matches; None: it does or does not, as the requester likes."""
+        """Return whether the value matches a pattern; None if the requester can make it match or not."""
         if value in self._literals or any(glob.matches(value) for glob in self._others):
             return True
         return None if any(sieve.keeps(value) for sieve in self.perhaps) else False
 
     def differs(self, value: str) -> bool | None:
-        """Return whether one of the patterns does not match the value; None as above."""
+        """Return whether one of the patterns does not match the value; None if the requester can make it match or
+        not.
+        """
         if not all(glob.matches(value) for glob in self.sure) or not all(sieve.keeps(value) for sieve in self.perhaps):
             return True
         return None if self.perhaps else False
@@ -137,8 +143,8 @@ def _arn(parts: Sequence[str | Wild]) -> list[str | Wild] | None:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """The value is a number, or a date, in a relation to one of the limits. dates: True if the limits are seconds since
-    1970.
+    """The comparison that a value meets if it is a number, or a date, in a relation to one of the limits, such as "less
+    than". dates: True if the limits are seconds since 1970.
     """
 
     relation: Relation
@@ -164,8 +170,8 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """The value is an address of one of the networks. ranges: for each IP version the first and the last addresses of
-    its networks, as numbers in order, without overlap.
+    """The comparison that a value meets if it is an IP address in one of the networks. ranges: for each IP version, the
+    first and the last address of each network, as numbers in order. The ranges do not overlap.
     """
 
     networks: tuple[Network, ...]
@@ -182,7 +188,9 @@ class Networks:
         return cls(networks, tuple(ranges))
 
     def cuts(self, version: int, first: int, last: int) -> Iterator[int]:
-        """Yield the addresses after `first` and up to `last` at which a network begins, or at which one has ended."""
+        """Yield the addresses after `first` and up to `last` at which a network begins, or that follow directly on a
+        network's end.
+        """
         for found, firsts, lasts in self.ranges:
             if found == version:
                 yield from firsts[bisect_right(firsts, first) : bisect_right(firsts, last)]
@@ -202,7 +210,7 @@ class Networks:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The outcome depends only on whether the key is absent or present."""
+    """The comparison that looks only at whether the key is absent or present."""
 
     absent: bool
     present: bool

@@ -1,4 +1,4 @@
-"""Compile the policies of one bucket, and list its requesters, once for all of its objects."""
+"""Compile the policies of one bucket, and list its requesters, once for all objects of the bucket."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ from auditor.verdict.trust import Trust
 from auditor.verdict.ways import DECRYPT
 
 MOST_REMEMBERED: Final = 10_000
-"""Largest number of values of policy variables whose representatives are kept."""
+"""Largest number of values of policy variables for which Representatives caches an answer."""
 
 
 _OF_ACCOUNTS: Final = frozenset({"aws:principalaccount", "aws:principalarn", "aws:userid", "kms:calleraccount"})
-"""The keys by whose policy variables a policy tells accounts apart that it names by a principal only."""
+"""Condition keys that tell the account of a requester. If a policy has a policy variable on one of these keys, each
+account that it names only by a principal is tried as a requester of its own."""
 
 
 class Representatives:
-    """Chooses one of the values of a policy variable that no policy tells apart, so that few classes of keys exist."""
+    """Maps each value of a policy variable to one representative. Two values share a representative if no policy treats
+    them differently, so that object keys fall into few classes.
+    """
 
     def __init__(self, keys: Keys, names: Names, own: str | None) -> None:
         self._keys = keys
@@ -41,7 +44,7 @@ class Representatives:
         self._known: dict[tuple[str, str], str] = {}
 
     def of(self, key: str, value: str) -> str:
-        """Return the value of the key that stands for the given one."""
+        """Return the representative of a value. key: the condition key of the policy variable."""
         found = self._known.get((key, value))
         if found is None:
             if len(self._known) >= MOST_REMEMBERED:
@@ -58,12 +61,12 @@ class Representatives:
 
 
 class CompiledBucket:
-    """The facts of one bucket, compiled.
+    """The facts of one bucket in compiled form: its policies, and the requesters to try.
 
     document: the bucket policy. keys: the condition keys of all policies, by index. own_id, own_account: canonical ID
-    and number of the bucket owner's account; None if not known. unread: True if the policy was not read, or is
-    malformed. cut: the reason if RestrictPublicBuckets acts. points_are_cut: True if not each requester is tried at
-    each access point.
+    and number of the bucket owner's account; None if not known. unread: True if the bucket policy was not read, or is
+    malformed. cut: the reason if RestrictPublicBuckets acts. points_are_cut: True if there are too many requesters to
+    try each at each access point.
     """
 
     def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None) -> None:
@@ -106,8 +109,10 @@ class CompiledBucket:
         )
 
     def folders(self, covered: KeyClass) -> tuple[dict[int, tuple[int, int]], dict[int, list[ConditionTest]]]:
-        """Return the tests that stand for the patterns with one policy variable: by the statement's index the key and
-        the test as a set, and by the key's index the tests themselves.
+        """Return the tests that replace patterns of Resource with one policy variable, for one class of object keys.
+
+        The first dict has, by the statement's index, the condition key's index and the test as a bit. The second dict
+        has the tests themselves, by the condition key's index.
         """
         needs: dict[int, tuple[int, int]] = {}
         tests: dict[int, list[ConditionTest]] = {}
@@ -122,7 +127,9 @@ class CompiledBucket:
         return needs, tests
 
     def _key_policies(self, keys: Keys) -> dict[str, Gate]:
-        """Return the policies of the KMS keys that were read."""
+        """Return those policies of KMS keys that were read, as gates that a request for the object's bytes has to
+        pass.
+        """
         policies = self.facts.key_policies
         if isinstance(policies, Skipped):
             return {}
@@ -135,7 +142,7 @@ class CompiledBucket:
 
 
 def _policy(text: str | Unread | Skipped) -> Policy | None:
-    """Return the parsed policy; None if it was not read, or is malformed."""
+    """Return the parsed policy; None if its text was not read, or is malformed."""
     if not isinstance(text, str):
         return None
     try:
@@ -145,13 +152,17 @@ def _policy(text: str | Unread | Skipped) -> Policy | None:
 
 
 def _own_account(facts: BucketFacts) -> str | None:
-    """Return the number of the bucket owner's account: the caller's, if the caller owns the bucket."""
+    """Return the number of the bucket owner's account. It is known only if the caller owns the bucket: then it is the
+    caller's own number.
+    """
     own = isinstance(facts.owner, str) and bool(facts.owner) and facts.own_id == facts.owner
     return facts.account if own and isinstance(facts.account, str) and is_account(facts.account) else None
 
 
 def _cut(facts: BucketFacts, policy: Policy) -> Reason | None:
-    """Return the reason if RestrictPublicBuckets cuts off those whom the policy lets in."""
+    """Return the reason if RestrictPublicBuckets keeps out requesters that the bucket policy lets in; None if it does
+    not.
+    """
     if not facts.restricts_public_policy or facts.semantics is Semantics.CEPH:
         return None  # Ceph stores the switch and does not act on it (seen on RGW 16.2)
     public = facts.policy_is_public

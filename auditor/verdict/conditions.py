@@ -1,4 +1,5 @@
-"""The condition operators of IAM: compile a test of a policy, and ask it about the values of a request.
+"""The condition operators of IAM. compile_test() compiles one test of a policy, and the test then tells which values of
+a request meet it.
 
 Source: IAM user guide, pages "Condition operators", "Single-valued vs. multivalued context keys" and "Variables and
 tags".
@@ -18,7 +19,7 @@ from auditor.verdict.variables import Part, bind, keys
 
 
 class Quantifier(Enum):
-    """The treatment of a key with several values."""
+    """How a test treats a condition key with several values."""
 
     ONE = ""
     ALL = "forallvalues"
@@ -30,7 +31,7 @@ class ConditionTest:
     """One test of a statement's Condition: an operator, a key and its values."""
 
     key: str
-    """The key as the policy writes it; key_name() tells which keys are the same."""
+    """The condition key as the policy writes it. key_name() returns the one form of all spellings of a key."""
     operator: str
     """The operator as the policy writes it."""
     comparison: Comparison
@@ -38,27 +39,27 @@ class ConditionTest:
     if_exists: bool = False
     quantifier: Quantifier = Quantifier.ONE
     ceph: bool = False
-    """True if Ceph evaluates the test: an absent key meets no negated operator, and a negated operator with several
-    values is met by a value that differs from one of them.
-    """
+    """True if Ceph evaluates the test. On Ceph, a negated operator is not met by an absent key; with several values, it
+    is met by a value that differs from one of them."""
     variables: frozenset[str] = frozenset()
-    """The keys of the policy variables in the values, in lower case. A test that has some needs bind()."""
+    """The condition keys of the policy variables in the values, in lower case. If there are any, call bind() before the
+    test is asked."""
     _form: TextForm = field(default=TextForm(), repr=False)
     _values: tuple[tuple[Part, ...], ...] = field(default=(), repr=False)
 
     @property
     def multi(self) -> bool:
-        """True for ForAllValues and ForAnyValue."""
+        """True for the prefixes ForAllValues and ForAnyValue."""
         return self.quantifier is not Quantifier.ONE
 
     @property
     def every(self) -> bool:
-        """True if each of several values has to meet the test; False if one is enough."""
+        """True if all of several values have to meet the test; False if one is enough."""
         return self.quantifier is Quantifier.ALL or (self.negated and not self.multi and not self.ceph)
 
     @property
     def when_absent(self) -> bool:
-        """The outcome for a request without the key."""
+        """The outcome for a request without the condition key."""
         if isinstance(self.comparison, Presence):
             return self.comparison.absent
         if self.multi and not self.ceph:
@@ -66,9 +67,11 @@ class ConditionTest:
         return self.if_exists or (self.quantifier is Quantifier.ALL if self.ceph else self.negated)
 
     def bind(self, domains: Mapping[str, Domain]) -> ConditionTest:
-        """Return the test for a requester whose keys have these domains, so that his policy variables have their texts.
-        The keys are in lower case; one that is not named is absent. If he chooses a variable's text, a match with it is
-        taken as his choice, whatever else he uses the variable for.
+        """Return this test for one requester: each policy variable in the values is replaced by its text.
+
+        domains: the values that the requester's condition keys can have, by the key in lower case. A key without a
+        domain is absent. If the requester chooses the text of a variable, he also decides if a value with the variable
+        matches; other uses of the same variable are not taken into account.
         """
         if not self.variables:
             return self
@@ -77,8 +80,8 @@ class ConditionTest:
         )
 
     def outcome(self, values: Sequence[str] | None) -> bool | None:
-        """Return the outcome for a request with these values of the key; None or no value: the key is absent. The
-        outcome None is the requester's choice, as he chooses the text of a policy variable.
+        """Return whether a request with these values of the condition key meets the test. None, or no value, stands for
+        an absent key. The result None means that the requester decides, by the text of a policy variable.
         """
         if isinstance(self.comparison, Presence):
             return self.comparison.present if values else self.comparison.absent
@@ -93,11 +96,13 @@ class ConditionTest:
         return None if None in each else self.every
 
     def holds(self, values: Sequence[str] | None) -> bool:
-        """True if a request with these values of the key can meet the test; None or no value: the key is absent."""
+        """True if a request with these values of the condition key can meet the test. None, or no value, stands for an
+        absent key.
+        """
         return self.outcome(values) is not False
 
     def of_one(self, value: str) -> bool | None:
-        """Return the outcome for one value of a key that is present, as outcome() does."""
+        """Return the outcome for one value of a condition key that is present, in the form of outcome()."""
         if self.ceph and self.negated and isinstance(self.comparison, Patterns | Ordered):
             return self.comparison.differs(value)
         match = self.comparison.matches(value)
@@ -105,8 +110,8 @@ class ConditionTest:
 
 
 def key_name(key: str) -> str:
-    """Return the key in the form that all its spellings share. Key names are not case sensitive, with one doubt: two
-    tags of an object may differ in case only, so that the names of an object's tags are left as they are.
+    """Return the one form of all spellings of a condition key. Key names are not case-sensitive. The names of object
+    tags are left as they are, because two tags of an object may differ in case only.
     """
     head, slash, tag = key.partition("/")
     head = head.lower()
@@ -121,11 +126,12 @@ def compile_test(
     variables: bool,
     semantics: Semantics = Semantics.AWS,
 ) -> ConditionTest:
-    """Compile one test of a Condition. Names of operators are not case sensitive.
+    """Compile one test of a Condition. Names of operators are not case-sensitive.
 
     variables: True if `${key}` in a value is a policy variable, and `${*}`, `${?}` and `${$}` are the characters
-    (Version 2012-10-17). semantics: Ceph differs; see as_ceph(). Raises ValueError if AWS would refuse the test, or if
-    its meaning is not documented: an unknown operator, a value of the wrong form, an ARN of fewer than six parts.
+    (Version 2012-10-17). semantics: the server's rules; for Ceph see as_ceph(). Raises ValueError if AWS would refuse
+    the test, or if its meaning is not documented: an unknown operator, a value of the wrong form, an ARN of fewer than
+    six parts.
     """
     name = operator.lower()
     quantifier = next((q for q in Quantifier if q.value and name.startswith(f"{q.value}:")), Quantifier.ONE)

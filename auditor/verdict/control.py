@@ -1,8 +1,9 @@
-"""Find who may do things to a bucket that no verdict of an object shows: change its policy, write, delete, list.
+"""Find who may use those actions on a bucket that no verdict of an object shows: change its policy, write, delete,
+list.
 
-Each action is judged like the reading of an object: the statements that cover the action are taken as statements on
-reading, and the engine says who gets in. Parties, conditions, Denies and trusted entries therefore count as they do
-for objects.
+Each action is judged like the reading of an object. The statements that cover the action are taken as statements on
+reading, and the engine says who gets in. So parties, conditions, Denies and trusted entries count as they do for
+objects.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ _CHOSEN: Final = re.compile(r"s3:(?:x-amz-|requestobjecttag|object-lock-|prefix$
 _NO_ACL: Final = Skipped("the policy alone is judged")
 
 Control = Mapping[str, ObjectAccess]
-"""The access by each action, by the action's name."""
+"""The access for each action, by the action's name."""
 
 
 def control_of(facts: BucketFacts, trust: Trust, now: datetime | None) -> Control | Unread | Skipped:
-    """Return who may use each action by the bucket policy; the fact in its place if the policy was not read. An action
-    on objects counts if it is allowed for some keys.
+    """Return who may use each action by the bucket policy. If the policy was not read, return its Unread or Skipped. An
+    action on objects counts if it is allowed for some object keys.
     """
     policy = facts.parsed_policy
     if not isinstance(policy, Policy):
@@ -77,7 +78,9 @@ def control_of(facts: BucketFacts, trust: Trust, now: datetime | None) -> Contro
 
 
 def _covers(statement: Statement, action: str, bucket: str, variables: bool) -> bool:
-    """True if the statement counts: an Allow that covers some resource of the action, or a Deny that covers all."""
+    """True if the statement matters for the action: an Allow that covers some resource of the action, or a Deny that
+    covers all of them.
+    """
     covers = [cover_of(text, variables) for text in statement.resources]
     if action in OF_BUCKET:
         some = any(cover.matches(bucket) for cover in covers)
@@ -97,7 +100,9 @@ def _chosen(statement: Statement) -> bool:
 def _access(
     facts: BucketFacts, policy: Policy, statements: Sequence[Statement], trust: Trust, now: datetime | None
 ) -> ObjectAccess:
-    """Return the access to an object of the bucket's owner under a policy of these statements, taken as on reading."""
+    """Return the access to an object of the bucket's owner under a policy of these statements. The statements are taken
+    as statements on reading.
+    """
     document = {
         "Version": "2012-10-17" if policy.variables else "2008-10-17",
         "Statement": [_on_reading(statement) for statement in statements],

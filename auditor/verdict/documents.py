@@ -1,4 +1,4 @@
-"""Compile a policy: each statement with the parties, ways, keys and tests on which it depends."""
+"""Compile a policy: for each statement, find the parties, actions, condition keys and tests on which it depends."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _JOINED: Final = {
     "aws:principalorgpaths": MEMBERSHIP,
     "aws:resourceaccount": "s3:resourceaccount",
 }
-"""Keys that another key decides with itself, of one connection, membership or account: their tests are tests of that
-key.
-"""
+"""Condition keys that describe one fact together with another key: one connection, one membership or one account. Tests
+of such a key are kept with the tests of the other key."""
 
 MOST_OF_CAUSE: Final = 256
-"""Largest number of characters of a key or principal that a reason names."""
+"""Largest number of characters of a condition key or principal that a reason names."""
 
 _DATES: Final = frozenset({"aws:currenttime", "aws:epochtime"})
 
 
 @dataclass(slots=True)
 class Key:
-    """A condition key with its tests in all policies. name: its one spelling. spelled: as a policy first writes it.
+    """A condition key, with its tests in all policies. name: the one form of all its spellings. spelled: the spelling
+    that a policy uses first.
 
-    A key without tests stands for one question whose answer no key tells alone: true or false. variables: the policy
-    variables on which it depends; empty if nobody can know it.
+    A Key without tests stands for a yes-or-no question that no single condition key answers, such as whether a Resource
+    covers an object. variables: the policy variables on which the answer depends; empty if the answer cannot be known.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Key:
     tests: list[ConditionTest]
     variables: frozenset[str] = frozenset()
     negated: bool = False
-    """True for the question if NotResource covers the object: without a variable's text, it does."""
+    """True if the question is about NotResource. If a variable has no text, the statement then covers the object."""
 
     @property
     def of_place(self) -> bool:
@@ -61,7 +61,7 @@ class Key:
 
     @property
     def depends_on(self) -> frozenset[str]:
-        """The policy variables in the values of its tests."""
+        """The policy variables in the values of this key's tests."""
         return self.variables.union(*(test.variables for test in self.tests))
 
     @property
@@ -70,7 +70,7 @@ class Key:
 
     @property
     def header(self) -> str:
-        """The usual spelling of a key that stands for a header."""
+        """The usual spelling of the header that a requester sends to set this key."""
         return HEADERS.get(self.name, self.spelled)
 
 
@@ -83,7 +83,9 @@ class Keys:
         self._questions: dict[tuple[tuple[str, ...], bool], int] = {}
 
     def needs(self, test: ConditionTest) -> tuple[int, int]:
-        """Return the index of the test's key and the test as a set."""
+        """Return the index of the test's condition key, and the bit of the test among the key's tests. A new test is
+        added.
+        """
         place = self.place_of(test.key)
         tests = self.listed[place].tests
         if test not in tests:
@@ -91,11 +93,13 @@ class Keys:
         return place, 1 << tests.index(test)
 
     def question(self, cause: str) -> int:
-        """Return the index of a new key that stands for one question, which nobody can answer."""
+        """Add a Key for a yes-or-no question that nobody can answer, and return its index. cause: the words for
+        reasons.
+        """
         return self._add(Key(f"?{len(self.listed)}", cause[:MOST_OF_CAUSE], []))
 
     def place_of(self, key: str) -> int:
-        """Return the index of a condition key, which need not have a test yet."""
+        """Return the index of a condition key. A new key is added, without a test."""
         name = key_name(key)
         name = _JOINED.get(name, name)
         if name not in self._places:
@@ -103,8 +107,8 @@ class Keys:
         return self._places[name]
 
     def covers(self, resources: tuple[str, ...], *, negated: bool, variables: bool) -> int:
-        """Return the index of the key for the question if resources cover the object. Statements with equal resources
-        share it.
+        """Return the index of the Key for the question if these resources cover the object. Statements with equal
+        resources share one Key.
         """
         question = (resources, negated)
         if question not in self._questions:
@@ -122,8 +126,9 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clause:
-    """One compiled statement. name: its Sid or index, for reasons. needs: the tests that must be true. who, what: the
-    keys that stand for the questions if Principal or Resource are for the party or the object, where that is not known.
+    """One compiled statement. name: its Sid or index, for reasons. needs: the tests that must be true. who, what:
+    indices of the Keys for two questions: if Principal is for the party, and if Resource is for the object. They count
+    only where the answer is not known.
     """
 
     name: str
@@ -137,7 +142,7 @@ class Clause:
     for_services: bool
     """True if a condition asks for a service or its source."""
     dated: Needs = ()
-    """The tests on the date."""
+    """The tests on the date of the request, as in `needs`."""
     until: str | None = None
     """The date until which an Allow holds."""
 
@@ -173,8 +178,11 @@ class Document:
     def clauses_of(
         self, covered: KeyClass, folders: Mapping[int, tuple[int, int]] | None = None
     ) -> list[tuple[Clause, Needs]]:
-        """Return the statements that cover the keys of a class, each with its needs there. folders: the test
-        that a statement needs in place of its question, by the statement's index.
+        """Return the statements that cover the object keys of a class, each with the tests that it needs for these
+        keys.
+
+        folders: by the statement's index, the test that replaces the question if the statement's Resource covers the
+        object.
         """
         found: list[tuple[Clause, Needs]] = []
         for place, clause in enumerate(self.clauses):
@@ -193,7 +201,9 @@ def _with(needs: Needs, need: tuple[int, int]) -> Needs:
 
 
 def resources_of(statement: Statement, variables: bool, semantics: Semantics) -> tuple[str, ...]:
-    """Return the resources of a statement. Ceph does not expand `${*}`, `${?}` and `${$}`: they count as unknown."""
+    """Return the resources of a statement. Ceph does not expand `${*}`, `${?}` and `${$}`, so there they count as
+    unknown variables.
+    """
     if semantics is not Semantics.CEPH or not variables:
         return statement.resources
     return tuple(re.sub(r"\$\{[*?$]\}", "${ceph:escape}", text) for text in statement.resources)

@@ -1,4 +1,4 @@
-"""The values that a condition key can have in the requests of one requester."""
+"""Domains: the values that a condition key can have in the requests of one requester."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.verdict.networks import EVERY_ADDRESS, NOT_PUBLIC, Network
 
 @dataclass(frozen=True, slots=True)
 class FixedValues:
-    """Every request has these values. Without any, the key is absent."""
+    """A domain: every request has exactly these values. Without values, the key is absent from every request."""
 
     values: tuple[str, ...]
 
@@ -20,21 +20,22 @@ ABSENT: Final = FixedValues(())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """The requester chooses a text for each request."""
+    """A domain: the requester chooses a text for each request."""
 
     only: tuple[str, ...] = ("*",)
-    """Patterns; each value matches one of them. `*` is any text, `?` any character, `#` any digit."""
+    """Patterns of the possible values: each value matches one of them. `*` is any text, `?` any character, `#` any
+    digit."""
     never: tuple[str, ...] = ()
-    """Patterns in the same form; no value matches one."""
+    """Patterns of excluded values, in the same form: no value matches one of them."""
     may_be_absent: bool = False
-    """True if he can leave the key out."""
+    """True if the requester can leave the key out."""
     many: bool = False
-    """True if the key is multivalued: he chooses one text or several, none of them empty."""
+    """True if the key is multivalued: the requester chooses one text or several, none of them empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """The requester chooses an IP address for each request."""
+    """A domain: the requester chooses an IP address for each request."""
 
     only: tuple[Network, ...] = EVERY_ADDRESS
     never: tuple[Network, ...] = ()
@@ -43,7 +44,9 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """The requester chooses a whole number for each request: an age, or a moment in seconds since 1970."""
+    """A domain: the requester chooses a whole number for each request, such as an age, or a moment in seconds since
+    1970.
+    """
 
     lowest: int = 0
     highest: int
@@ -52,7 +55,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The value is the same in every request, or absent, but it is not known."""
+    """A domain of one value that is not known. Every request has this value, or every request lacks the key."""
 
 
 Domain = FixedValues | Texts | Addresses | Numbers | Unknown
@@ -62,5 +65,5 @@ TRUE_OR_FALSE: Final = Texts(only=("true", "false"))
 
 
 def public_addresses(*, never: tuple[Network, ...] = (), may_be_absent: bool = False) -> Addresses:
-    """The addresses of the internet, without some networks."""
+    """Return the domain of all addresses of the internet. never: networks to leave out."""
     return Addresses(never=NOT_PUBLIC + never, may_be_absent=may_be_absent)

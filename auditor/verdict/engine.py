@@ -1,4 +1,7 @@
-"""Find the access to an object: ask for each requester, in each world that is possible, if he gets in."""
+"""Find the access to an object: for each requester, in each possible world, ask if the requester gets in.
+
+A world is one possible completion of the facts that are not known (worlds.py). A requester is a party at a place.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +29,25 @@ from auditor.verdict.ways import ALL_WAYS, VERSION_WAYS, WRITE_ACP
 from auditor.verdict.worlds import World
 
 MOST_POTENTIAL: Final = 4
-"""Number of hidden requesters of which the reasons tell."""
+"""Largest number of requesters that Result.potential holds, for the reasons."""
 
 _KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
 
 
 @dataclass(slots=True)
 class Result:
-    """The access in one world. potential: some requesters that would get in if nothing hid the object."""
+    """The access to an object in one world. potential: some requesters that would get in if nothing hid the object."""
 
     verdict: Verdict = Verdict.PRIVATE
     inside: dict[Inside, str | None] = field(default_factory=dict)
-    """The outsiders that get in, each with the header that he needs."""
+    """The outsiders that get in, each with the header that the outsider has to send."""
     opens: dict[Reason, None] = field(default_factory=dict)
     potential: list[tuple[Requester, list[WayIn]]] = field(default_factory=list)
     trusted: dict[str, None] = field(default_factory=dict)
 
 
 class AccessEngine:
-    """Finds the access to the objects of one bucket. The policies are compiled once."""
+    """Finds the access to the objects of one bucket. It compiles the policies once."""
 
     def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None) -> None:
         self._bucket = CompiledBucket(facts, trust, now)
@@ -54,14 +57,14 @@ class AccessEngine:
         self._not_public = facts.semantics is Semantics.AWS and facts.policy_is_public is False
 
     def class_of(self, key: str) -> KeyClass:
-        """Return the class of an object's key: equal classes have equal access."""
+        """Return the class of an object's key: the statements that cover it. Keys of one class have the same access."""
         return self._bucket.document.class_of(key)
 
     def access(
         self, covered: KeyClass, acls: Sequence[AclView], key: EncryptionFacts, *, latest: bool, cause: Reason
     ) -> ObjectAccess:
-        """Return the access to the objects of a class. acls: the ACLs that they possibly have. cause: the reason if it
-        matters which.
+        """Return the access to the objects whose keys belong to one class. acls: the ACLs that these objects may have.
+        cause: the reason to give if the verdict depends on which of the ACLs it is.
         """
         ways = ALL_WAYS if latest else VERSION_WAYS
         if self._enforced:
@@ -96,7 +99,7 @@ class AccessEngine:
         return ObjectAccess(verdict, audience, tuple(reasons))
 
     def _asks_for_points(self, case: Case) -> bool:
-        """True if a statement on the object asks for the access point of a request."""
+        """True if a condition of a statement on the object tests the access point of a request."""
         return any(self._bucket.keys[key].name in POINT_KEYS for _, needs in case.covered for key, _ in needs)
 
     def _requesters(self, acls: Sequence[AclView]) -> list[Requester]:
@@ -130,7 +133,7 @@ class AccessEngine:
         return found
 
     def _enter(self, found: Result, one: Requester, world: World, case: Case, ways_in: Sequence[WayIn]) -> None:
-        """Note a requester that gets in."""
+        """Record in `found` that a requester gets in."""
         # S3's answer is about the bucket policy; that of an access point may let everyone in all the same.
         limited = self._not_public and not one.place.own_point and all(way.conditional for way in ways_in)
         # An identity provider may let everyone sign up.
@@ -146,7 +149,7 @@ class AccessEngine:
         found.opens.update(dict.fromkeys(way.reason for way in ways_in))
 
     def _header(self, one: Requester, world: World, case: Case) -> str | None:
-        """Return the header that the requester has to send to get in; None if he needs none."""
+        """Return the header that the requester has to send to get in; None if no header is needed."""
         keys = self._bucket.keys
         headers = sorted(self._door.headers, key=lambda key: keys[key].header or "")
         if not headers or self._door.ways_in(one, world, case, headers=frozenset()):
@@ -168,7 +171,7 @@ class AccessEngine:
 
 
 def _is_named(one: Requester) -> bool:
-    """True if the requester can share an object, and not expose it."""
+    """True if access for the requester makes an object shared, not exposed."""
     return one.party not in (ANONYMOUS, ANY_ACCOUNT) and one.party.provider is None
 
 
@@ -176,7 +179,9 @@ def _is_named(one: Requester) -> bool:
 
 
 def _together(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the verdict of all worlds: unknown if they differ in more than masked and private."""
+    """Return the one verdict of all worlds: unknown if the worlds differ. If they differ only in masked and private, it
+    is masked.
+    """
     different = set(verdicts)
     if len(different) == 1:
         return verdicts[0]
@@ -184,7 +189,9 @@ def _together(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def _audience(verdict: Verdict, results: Sequence[Result]) -> tuple[Audience, ...]:
-    """Return the audiences of an object: of an exposed one the widest that gets in, in the narrowest of the worlds."""
+    """Return the audiences of an object. An exposed object has one audience: the narrowest world decides, and there the
+    widest audience that gets in.
+    """
     if verdict is Verdict.EXPOSED:
         each = [min(_named(result), key=_width) for result in results]
         return (max(each, key=_width),)
@@ -196,7 +203,7 @@ def _audience(verdict: Verdict, results: Sequence[Result]) -> tuple[Audience, ..
 
 
 def _certain(results: Sequence[Result]) -> tuple[Audience, ...]:
-    """Return the audiences that get in whatever is not known."""
+    """Return the audiences that get in in every world, so that the unknown facts do not matter."""
     first = results[0].inside
     return named({one: first[one] for one in first if all(one in result.inside for result in results)})
 

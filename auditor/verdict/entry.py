@@ -1,4 +1,7 @@
-"""Decide if one requester gets in, in one world, and by which grants and statements."""
+"""Decide if one requester gets in, in one world, and by which grants and statements.
+
+A way is an action that reaches the object (ways.py). A gate is a second policy that a request has to pass.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,16 @@ from auditor.verdict.ways import BYTES, WAYS, WRITE_ACP
 from auditor.verdict.worlds import World
 
 Covered = Sequence[tuple[Clause, Needs]]
-"""The statements of a policy that cover an object, each with its needs there."""
+"""The statements of a policy that cover an object, each with the tests that it needs for this object."""
 
 EVERY_OBJECT: Final = KeyClass(-1, 0)
 
 
 class Gate(NamedTuple):
-    """A second policy that a request has to pass: of an access point, or of a KMS key. way: the way through it, as a
-    set; None if the ways are those of the object. cut: True if RestrictPublicBuckets of the access point keeps others
-    than its own account out.
+    """A second policy that a request has to pass: the policy of an access point, or of a KMS key.
+
+    way: the one action of a KMS key's policy, as a set of ways; None if the actions are those on the object. cut: True
+    if RestrictPublicBuckets of the access point keeps out every account but its own.
     """
 
     document: Document
@@ -36,14 +40,18 @@ class Gate(NamedTuple):
 
 
 class WayIn(NamedTuple):
-    """A way in. reason: the grant or statement that opens. conditional: True for a statement with a condition."""
+    """A grant or statement that lets a requester in. reason: its text for reports. conditional: True for a statement
+    with a condition.
+    """
 
     reason: Reason
     conditional: bool = False
 
 
 class Case(NamedTuple):
-    """An object of one kind: statements, encryption and ways that reach it. acls: False if no ACL counts."""
+    """The objects of one kind. covered: the statements that cover them. key: their encryption. ways: the actions that
+    reach them. acls: False if no ACL counts.
+    """
 
     covered: Covered
     key: EncryptionFacts
@@ -52,8 +60,8 @@ class Case(NamedTuple):
 
 
 class Door:
-    """Answers for one bucket who gets in. hides: False in a question drops each Deny, block, key and payer, so that the
-    answer tells who would get in without them.
+    """Decides for one bucket which requesters get in. Several methods have the argument `hides`. With False they ignore
+    everything that closes the object (Denies, blocks, KMS keys, the payer), and so tell who would get in without it.
     """
 
     def __init__(
@@ -89,8 +97,8 @@ class Door:
         hides: bool = True,
         headers: frozenset[int] | None = None,
     ) -> list[WayIn]:
-        """Return the ways in of a requester. headers: the keys of headers that he sends; None for all. Raises
-        TooManyStepsError.
+        """Return the grants and statements by which a requester gets in; [] if he does not. headers: the condition keys
+        whose headers he sends; None for all. Raises TooManyStepsError.
         """
         asked = _Asked(requester, world, hides, self.headers if headers is None else headers)
         if any(choice == () for choice in requester.choices):
@@ -142,7 +150,7 @@ class Door:
         return list(found)
 
     def closing(self, requester: Requester, world: World, case: Case) -> Iterator[Clause]:
-        """Return the Denies that a requester possibly meets."""
+        """Yield the Deny statements that may apply to a requester."""
         asked = _Asked(requester, world, True, self.headers)
         for clause, needs in case.covered:
             if not clause.allows and self._concerns(clause, asked):
@@ -189,7 +197,7 @@ class Door:
         return found
 
     def _through(self, gate: Gate, asked: _Asked, way: int) -> tuple[list[Needs], list[Needs]]:
-        """Return the Allows and the Denies of a gate for the requester."""
+        """Return the Allows and the Denies of a gate's policy for the requester, each as the tests that it needs."""
         passing: list[Needs] = []
         refusing: list[Needs] = []
         if gate.cut and asked.hides:
@@ -203,7 +211,9 @@ class Door:
         return passing, refusing if asked.hides else []
 
     def _needs(self, clause: Clause, needs: Needs, asked: _Asked, way: int) -> Needs | None:
-        """Return the needs that the requester's choice decides; None if the statement cannot hold for him."""
+        """Return those tests of a statement that the requester can make true or false. Return None if the statement
+        cannot apply to him.
+        """
         if self._is_for(clause, asked.requester) is None:
             needs = (*needs, (clause.who, 1))
         left: list[tuple[int, int]] = []
@@ -239,7 +249,7 @@ class Door:
         return party.service != ANY_SERVICE or party.source is not None or clause.for_services or not clause.allows
 
     def _sources(self, asked: _Asked, case: Case) -> Iterator[Source]:
-        """Return the parts of the ACL that give the requester a way."""
+        """Yield the parts of the ACL that give the requester access."""
         party = asked.requester.party
         if not case.acls or (party.service == ANY_SERVICE and party.source is None):
             return
@@ -253,7 +263,9 @@ class Door:
                 yield source
 
     def policy_reaches(self, world: World) -> bool:
-        """True if an Allow of the bucket policy applies to the object: its owner is the bucket's owner."""
+        """True if an Allow of the bucket policy applies to the object in this world: the owner of the object is the
+        bucket's owner.
+        """
         owner, foreign = world.acl.owner, world.acl.foreign
         return not self._aws or (not foreign if owner == SOMEBODY else owner == world.own_canonical)
 
@@ -282,7 +294,7 @@ class Door:
 
 
 class _Asked(NamedTuple):
-    """One question: the requester, the world, and what Door.entries() explains."""
+    """One question to Door: the requester, the world, and the arguments `hides` and `headers` of Door.ways_in()."""
 
     requester: Requester
     world: World
@@ -290,7 +302,9 @@ class _Asked(NamedTuple):
     headers: frozenset[int]
 
     def options(self, key: int) -> Sequence[int] | None:
-        """Return the achievable truth of a key's tests; None if the world decides it."""
+        """Return the sets of a condition key's tests that can be true together for the requester; None if the world
+        decides.
+        """
         choice = self.requester.choices[key]
         if choice is not None or key not in self.requester.states or key not in self.world.keys:
             return choice

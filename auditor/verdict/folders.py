@@ -1,6 +1,7 @@
-"""Patterns of Resource with one policy variable, such as home/${aws:username}/*: the values that reach an object.
+"""Patterns of Resource with one policy variable, such as home/${aws:username}/*: find the variable's values that reach
+an object.
 
-For one object such a pattern is a condition on the variable's key: it has to be one of these values.
+For one object, such a pattern is a condition on the variable's key: the key must have one of these values.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Final, NamedTuple, Self
 from auditor.verdict.wildcard import Wildcard
 
 MOST_VALUES: Final = 24
-"""Largest number of values of one pattern for one object; beyond them the variable counts as any text."""
+"""Largest number of values of one pattern for one object. If there are more, the variable counts as any text."""
 
 _VARIABLE: Final = re.compile(r"\$\{\s*([^\s,'{}*?$]+)\s*\}")
 
 
 class FolderPattern(NamedTuple):
-    """A pattern of Resource with one variable. key: its condition key in small letters. start: the literal text before
-    it. rest: the pattern after it.
+    """A pattern of Resource with one policy variable. key: the variable's condition key in lower case. start: the
+    literal text before the variable. rest: the pattern after the variable.
     """
 
     key: str
@@ -27,7 +28,9 @@ class FolderPattern(NamedTuple):
 
     @classmethod
     def of(cls, pattern: str) -> Self | None:
-        """Return the parsed pattern; None for one without a variable, with several, or with a wildcard before it."""
+        """Return the parsed pattern. Return None if it has no variable, several variables, or a wildcard before the
+        variable.
+        """
         found = list(_VARIABLE.finditer(pattern))
         if len(found) != 1 or pattern.count("${") != 1:
             return None
@@ -37,7 +40,7 @@ class FolderPattern(NamedTuple):
         return cls(found[0][1].lower(), start, Wildcard.of(rest))
 
     def values(self, path: str) -> tuple[str, ...] | None:
-        """Return the variable's values with which the pattern matches the path; None if these are too many."""
+        """Return the values of the variable with which the pattern matches the path; None if there are too many."""
         if not path.startswith(self.start):
             return ()
         text = path[len(self.start) :]

@@ -1,4 +1,4 @@
-"""Sets of texts as patterns, and the exact answer to the question which of several sets one text can be in at once."""
+"""Sets of texts, each described by patterns, and the combinations of sets to which one text can belong."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 MOST_STATES: Final = 20_000
-"""Largest number of states of the product of all patterns: memberships() gives up after them."""
+"""Largest number of states of the combined patterns, after which memberships() raises TooComplexError."""
 MOST_STEPS: Final = 400_000
-"""Largest number of single steps of one pattern by one character: memberships() gives up after them."""
+"""Largest number of steps (one pattern by one character), after which memberships() raises TooComplexError."""
 
 DIGITS: Final = "0123456789"
 _SPARE: Final = "xyzwvutsrqponmlkjihgfedcba-_. XYZWVUTSRQPONMLKJIHGFEDCBA/@+=,!~"
 
 
 class TooComplexError(Exception):
-    """The conditions have more combinations than can be tried."""
+    """The conditions of a policy have more combinations than can be tried."""
 
 
 class Wild(Enum):
-    """A place of a pattern that takes more than one character."""
+    """A wildcard in a pattern."""
 
     ANY = "?"
     """Any one character."""
@@ -43,14 +43,14 @@ _STARS: Final = {Wild.STAR: Wild.ANY, Wild.STAR_PART: Wild.PART}
 class Glob:
     """A pattern that has to match a whole text.
 
-    A position of the pattern is a number: so many of its tokens are behind it. A set of positions is an int, whose bit
-    i stands for position i.
+    A position in the pattern is the number of tokens before it. A set of positions is an int, whose bit i stands for
+    position i.
     """
 
     tokens: tuple[str | Wild, ...]
-    """Each takes one character: a str takes one of its characters."""
+    """Each token matches one character: a Wild one of its kind, a str any character that it contains."""
     loops: tuple[Wild | None, ...]
-    """For each position the characters that a star there takes, Wild.ANY or Wild.PART; None without a star."""
+    """The star at each position: Wild.ANY or Wild.PART, the characters that it matches; None without a star."""
     _masks: Mapping[str, int] = field(compare=False, repr=False)
     _any: int = field(compare=False, repr=False)
     _part: int = field(compare=False, repr=False)
@@ -58,9 +58,9 @@ class Glob:
     _stay: int = field(compare=False, repr=False)
     _stay_part: int = field(compare=False, repr=False)
     _ahead: int = field(compare=False, repr=False)
-    """The positions with a star that matches whatever an earlier position matches."""
+    """The positions with a star that matches everything that the earlier positions match."""
     begin: str = field(compare=False, repr=False)
-    """The literal text with which all matches begin; "" if case does not count."""
+    """The literal text with which every match begins; "" if case does not count."""
 
     @classmethod
     def of(cls, parts: Sequence[str | Wild], *, ignore_case: bool = False) -> Glob:
@@ -101,7 +101,7 @@ class Glob:
         )
 
     def step(self, positions: int, char: str) -> int:
-        """Return the positions after one more character."""
+        """Return the positions that the pattern can have after one more character of the text."""
         taken, stay = self._masks.get(char, 0) | self._any, self._stay
         if char != ":":
             taken |= self._part
@@ -111,7 +111,7 @@ class Glob:
         return self.prune((positions & taken) << 1 | positions & stay)
 
     def prune(self, positions: int) -> int:
-        """Drop the positions that match nothing more than a later one: all before the last such star."""
+        """Drop positions that are not needed: all before the last star that matches everything that they match."""
         star = (positions & self._ahead).bit_length()
         return positions >> star - 1 << star - 1 if star else positions
 
@@ -119,11 +119,11 @@ class Glob:
         return bool(positions >> len(self.tokens) & 1)
 
     def accepts_all(self, positions: int) -> bool:
-        """True if the pattern matches whatever follows."""
+        """True if the pattern, at these positions, matches whatever text follows."""
         return self.accepts(positions) and self.loops[-1] is Wild.ANY
 
     def after(self, text: str) -> int:
-        """Return the positions after a text with which a longer one begins."""
+        """Return the positions that the pattern can have after it has matched the beginning of a text."""
         begun = len(self.begin)
         if not text.startswith(self.begin):
             return 1 << len(text) if self.begin.startswith(text) else 0
@@ -139,13 +139,13 @@ class Glob:
 
     @property
     def literal(self) -> str | None:
-        """The only text that the pattern matches, in lower case if case does not count; None if there are more."""
+        """The only text that the pattern matches, in lower case if case does not count; None for several texts."""
         return None if any(self.loops) else self.head if len(self.head) == len(self.tokens) else None
 
     @property
     def head(self) -> str:
-        """The literal text with which all matches begin, up to the first wildcard; in lower case, if case does not
-        count.
+        """The literal text before the first wildcard, with which every match begins. It is in lower case if case does
+        not count.
         """
         taken = ""
         for token, loop in zip(self.tokens, self.loops, strict=False):
@@ -155,7 +155,7 @@ class Glob:
         return taken
 
     def awaited(self, positions: int) -> Iterator[str | Wild]:
-        """Yield the tokens and the stars that decide about the next character."""
+        """Yield the tokens and the stars at these positions. They decide which next characters match."""
         while positions:
             i = (positions & -positions).bit_length() - 1
             positions &= positions - 1
@@ -185,7 +185,7 @@ _State = tuple[tuple[tuple[int, int], ...] | None, ...]
 
 
 class Sieve(NamedTuple):
-    """The texts that are asked about: those that one of `only` matches and none of `never`."""
+    """A filter for texts. A text passes if a pattern of `only` matches it and no pattern of `never` does."""
 
     only: tuple[Glob, ...]
     never: tuple[Glob, ...] = ()
@@ -195,8 +195,11 @@ class Sieve(NamedTuple):
 
 
 def memberships(sets: Sequence[tuple[Glob, ...]], sieve: Sieve) -> dict[tuple[bool, ...], str]:
-    """Return each combination of memberships that some text of the sieve has, with the shortest such text. A text is in
-    a set if one of the set's patterns matches it. Raises TooComplexError if the product of all patterns is too large.
+    """Find the combinations of sets to which one text can belong, among the texts that pass the sieve.
+
+    The result has each possible combination (True or False for each set), with the shortest text that belongs to it. A
+    text belongs to a set if one of the set's patterns matches the text. Raises TooComplexError if the patterns have too
+    many combined states.
     """
     product = _Product((sieve.only, sieve.never, *sets))
     found: dict[tuple[bool, ...], str] = {}
@@ -226,8 +229,10 @@ def _common_begin(texts: Sequence[str]) -> str:
 
 
 class _Product:
-    """All patterns side by side. A state has for each set the positions of its patterns that can still match, or None
-    if the set takes whatever follows.
+    """Runs all patterns of several sets over one text side by side.
+
+    A state has an entry for each set: the positions of those of its patterns that can still match; or None, if the set
+    contains every text that goes on from here.
     """
 
     def __init__(self, sets: Sequence[tuple[Glob, ...]]) -> None:
@@ -235,7 +240,7 @@ class _Product:
         self._steps = 0
 
     def start(self, text: str) -> _State:
-        """Return the state after a text with which all texts of the sieve begin."""
+        """Return the state after `text`, the common beginning of all texts that pass the sieve."""
         return tuple(
             self._settle(globs, ((i, glob.after(text)) for i, glob in enumerate(globs))) for globs in self._sets
         )
@@ -247,7 +252,7 @@ class _Product:
         return None if any(globs[i].accepts_all(positions) for i, positions in kept) else kept
 
     def step(self, state: _State, char: str) -> _State | None:
-        """Return the state after one more character; None if no text that goes on so passes the sieve."""
+        """Return the state after one more character; None if no text that begins like this can pass the sieve."""
         following = []
         for globs, entries in zip(self._sets, state, strict=True):
             if entries:
@@ -267,7 +272,7 @@ class _Product:
         ]
 
     def alphabet(self, state: _State) -> list[str]:
-        """Return one character of each kind that the state tells apart."""
+        """Return the characters to try next: one of each kind that the patterns in this state distinguish."""
         named: set[str] = set()
         wild: set[Wild] = set()
         for globs, entries in zip(self._sets, state, strict=True):

@@ -1,4 +1,4 @@
-"""The values that each condition key has in the requests of a party from a place.
+"""Domains of condition keys: the values that each key can have in the requests of a party from a place.
 
 Sources: IAM user guide, "AWS global condition context keys"; service authorization reference of S3 and KMS.
 """
@@ -23,7 +23,7 @@ from auditor.verdict.ways import VERSION_WAYS, WRITE_ACP
 
 _FREE: Final = Texts(may_be_absent=True)
 _NAME: Final = Texts(never=("*$*", "*{*", "*}*"), may_be_absent=True)
-"""A name or tag that a principal has. IAM lets none have the signs of a policy variable."""
+"""The domain of a principal's name or tag. IAM allows none of the characters of a policy variable in it."""
 _TRUTH: Final = Texts(only=("true", "false"), may_be_absent=True)
 _AGE: Final = Numbers(highest=10**9, may_be_absent=True)
 HEADERS: Final = {"aws:referer": "aws:Referer", "aws:useragent": "aws:UserAgent"}
@@ -40,7 +40,8 @@ PLACE_KEYS: Final = frozenset(
         "s3:accesspointnetworkorigin",
     }
 )
-"""The keys whose values depend on the place. The others depend on the party, or on neither."""
+"""The condition keys whose values depend on the place of the requester. Other keys depend on the party, or on
+neither."""
 
 _ANYBODYS: Final[dict[str, Domain]] = {
     "aws:securetransport": Texts(only=("true", "false")),
@@ -57,7 +58,7 @@ CONNECTIONS: Final[tuple[dict[str, Domain], ...]] = (
     {"aws:securetransport": FixedValues(("true",)), "s3:tlsversion": FixedValues(("1.2",))},
     {"aws:securetransport": FixedValues(("false",)), "s3:tlsversion": ABSENT},
 )
-"""The connections of which a requester chooses one."""
+"""The possible connections, each with the values of its condition keys. A requester chooses one of them."""
 
 _OF_WRITES: Final = re.compile(r"s3:x-amz-(acl|grant-.*)")
 
@@ -69,7 +70,9 @@ _OF_UPLOADS: Final = re.compile(
 
 
 def ways_with(key: str) -> int | None:
-    """Return the ways whose requests can have the key; None for a key that does not depend on the way."""
+    """Return the ways (actions) whose requests can have the condition key; None if the key does not depend on the
+    action.
+    """
     if key == "s3:versionid":
         return VERSION_WAYS
     if _OF_WRITES.fullmatch(key):
@@ -94,8 +97,8 @@ _OF_SERVICES: Final = frozenset({"aws:principalservicename", "aws:principalservi
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The facts that the values of keys depend on. own: number of the bucket owner's account. now: the moment of the
-    judgement. Each is None if it is not known.
+    """The facts on which the values of condition keys depend. own: number of the bucket owner's account. now: the
+    moment of the judgement. Each is None if it is not known.
     """
 
     names: Names
@@ -104,7 +107,8 @@ class Situation:
     now: datetime | None
     semantics: Semantics = Semantics.AWS
     owners: tuple[str, ...] = ()
-    """The accounts and organizations of which sources are parties of their own."""
+    """The accounts and organizations that are tried as owners of a service's source. Each source with an owner is a
+    party of its own."""
 
     @classmethod
     def of(
@@ -125,7 +129,7 @@ class Situation:
     # ---- what neither party nor place changes
 
     def common(self, key: str) -> Domain | None:
-        """Return the domain of a key that is the same for all requests; None for another key."""
+        """Return the domain of a condition key that is the same for all requests; None for any other key."""
         if key in _ANYBODYS:
             return _ANYBODYS[key]
         if ways_with(key) is not None:
@@ -147,7 +151,7 @@ class Situation:
     # ---- the party
 
     def of_party(self, key: str, party: Party) -> Domain:
-        """Return the domain of a key that does not depend on the place."""
+        """Return the domain of a condition key that does not depend on the place."""
         found = self.common(key)
         if found is not None:
             return found
@@ -208,7 +212,9 @@ class Situation:
         return Texts(only=("Internet", "VPC"))
 
     def _other_points(self, place: Place) -> tuple[str, ...]:
-        """Return the access points that the policies name, of which an unnamed one is none."""
+        """Return the ARN patterns of the access points that a place excludes, if the place stands for several access
+        points. Return () for any other place.
+        """
         if place.point is None or is_fixed(place.point):
             return ()
         if place.point in self.names.points:

@@ -1,4 +1,6 @@
-"""The truth of a key's tests with what goes with it: keys that one fact decides, and variables that nobody knows."""
+"""Find which tests of a condition key can be true together, where the key alone does not tell: several keys that one
+fact decides, and policy variables whose text nobody knows.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,9 @@ def bits(vectors: Iterable[Sequence[bool]]) -> tuple[int, ...]:
 
 
 def truth_of(key: Key, tests: Sequence[ConditionTest], domain: Domain, paths: Domain) -> tuple[int, ...]:
-    """Return the achievable truth of a key's bound tests. paths: the domain of the paths in an organization, for the
-    key of the organization. Raises TooComplexError.
+    """Return the sets of a condition key's tests that can be true together, as bits. The tests are bound to one
+    requester. domain: the key's values. paths: the values of aws:PrincipalOrgPaths, for the key aws:PrincipalOrgID.
+    Raises TooComplexError.
     """
     if key.name == CONNECTION:
         return bits(vector for one in CONNECTIONS for vector in _of_situation(tests, one))
@@ -39,7 +42,9 @@ def truth_of(key: Key, tests: Sequence[ConditionTest], domain: Domain, paths: Do
 
 
 def _memberships(organization: Domain, paths: Domain) -> Iterator[Mapping[str, Domain]]:
-    """Return a membership in an organization, and none if that is possible: who has one of the two keys has both."""
+    """Yield the values of the organization's ID and of its paths for a member, and also for no member if that is
+    possible. A request has both condition keys or none.
+    """
     may_be_absent = isinstance(organization, Texts) and organization.may_be_absent
     if may_be_absent:
         yield {MEMBERSHIP: ABSENT, PATHS: ABSENT}
@@ -51,7 +56,7 @@ def _memberships(organization: Domain, paths: Domain) -> Iterator[Mapping[str, D
 
 
 def _of_situation(tests: Sequence[ConditionTest], situation: Mapping[str, Domain]) -> Iterator[tuple[bool, ...]]:
-    """Return the truth of tests on several keys, each of which has its values whatever the others have."""
+    """Yield the possible outcomes of tests on several condition keys, whose values do not depend on each other."""
     places: dict[str, list[int]] = {}
     for place, test in enumerate(tests):
         places.setdefault(key_name(test.key), []).append(place)
@@ -66,8 +71,8 @@ def _of_situation(tests: Sequence[ConditionTest], situation: Mapping[str, Domain
 
 
 def known_for(key: Key, bound: Mapping[str, Domain]) -> Mapping[str, Domain]:
-    """Return the domains of the variables in a key's tests, as an outsider meets them: the number of the bucket owner's
-    account, even if it is not known, is none that he has.
+    """Return the domains of the policy variables in a key's tests, for an outsider. If the number of the bucket owner's
+    account is not known, it still differs from every account number of an outsider.
     """
     if key.name not in ACCOUNT_KEYS:
         return bound
@@ -78,8 +83,11 @@ def known_for(key: Key, bound: Mapping[str, Domain]) -> Mapping[str, Domain]:
 
 
 def states_of(key: Key, domain: Domain, bound: Mapping[str, Domain]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the truth of the tests on a key of which the requester chooses any text, while they compare it with one
-    variable that nobody knows: without that variable, and with it. None for other keys. Raises TooComplexError.
+    """Return the sets of a condition key's tests that can be true together: first if an unknown policy variable has no
+    text, then if it has one.
+
+    This is for a key whose text the requester chooses freely, with one unknown variable in its tests. Return None for
+    other keys. Raises TooComplexError.
     """
     unknown = [name for name, one in bound.items() if isinstance(one, Unknown)]
     if len(unknown) != 1 or not (isinstance(domain, Texts) and domain.only == ("*",)):

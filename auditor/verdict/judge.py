@@ -20,20 +20,19 @@ from auditor.verdict.resources import KeyClass
 from auditor.verdict.trust import Trust
 
 MOST_KINDS: Final = 4096
-"""Largest number of kinds of objects whose access is kept. Then the judge begins anew."""
+"""Largest number of kinds of objects whose access is cached. Beyond it, the judge clears the cache."""
 
 MOST_ENGINES: Final = 64
-"""Largest number of KMS keys for which an engine is kept."""
+"""Largest number of KMS keys whose engine is cached."""
 _NO_KEY: Final = EncryptionFacts()
 Kind = tuple[KeyClass, Acl | Unread | Skipped, str | None, EncryptionFacts, bool]
-"""The facts of an object that decide its access. Objects of one kind have the same access, also where statements are
-taken from the policy, where ACLs are disabled, and behind a public access block.
-"""
+"""The facts of an object that decide its access. Objects of one kind have the same access. This also holds under a
+hypothetical change: without some statements, with ACLs disabled, or with a public access block."""
 
 
 class VerdictJudge:
-    """Finds the access to each object of a run. The same facts give the same access. facts.key_policies may grow: the
-    policy of an object's key has to be there before the object is judged.
+    """Finds the access to each object of a run. The same facts give the same access. The mapping facts.key_policies may
+    grow: the policy of an object's KMS key must be in it before the object is judged.
 
     trusted: the entries of the setting `trusted`. versions: True if the run lists versions; a version that is not the
     latest can be reached only by its version ID. now: the moment for which dates in conditions are judged; None if it
@@ -54,7 +53,7 @@ class VerdictJudge:
         self._interned: dict[ObjectAccess, ObjectAccess] = {}
 
     def access(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> ObjectAccess:
-        """Return the access to one object."""
+        """Return the access to one object: its verdict, audiences and reasons."""
         latest = ref.is_latest or not self._versions
         owner = None if isinstance(acl, Acl) and acl.owner else ref.owner
         key = EncryptionFacts.of(head, self._facts.semantics)
@@ -69,7 +68,7 @@ class VerdictJudge:
         return found
 
     def kind(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> Kind:
-        """Return the kind of one object."""
+        """Return the kind of one object: the facts that decide its access."""
         latest = ref.is_latest or not self._versions
         owner = None if isinstance(acl, Acl) and acl.owner else ref.owner
         key = EncryptionFacts.of(head, self._facts.semantics)
@@ -77,7 +76,7 @@ class VerdictJudge:
         return engine.class_of(ref.key), acl, owner, key, latest
 
     def _engine_of(self, kms: str) -> AccessEngine:
-        """Return the engine for the objects under a KMS key: the key's policy is the only one that matters to them."""
+        """Return the engine for the objects under one KMS key. It knows the policy of this KMS key only."""
         if kms not in self._key_policies:
             return self._engine
         found = self._engines.get(kms)
@@ -117,12 +116,12 @@ def access_of(
     trusted: Iterable[str] = (),
     now: datetime | None = None,
 ) -> ObjectAccess:
-    """Return the access to one object from the given facts, without any call; its verdict is "unknown" if a needed fact
+    """Return the access to one object from the given facts, without any call. The verdict is "unknown" if a needed fact
     is not given.
 
-    owner: canonical ID of the object's owner, if no ACL names it. policy: JSON text of a bucket policy to judge by in
-    place of the bucket's. trusted: entries as in the setting `trusted`. now: the moment for which dates in conditions
-    are judged; without it, a statement with a date leaves the object unknown.
+    owner: canonical ID of the object's owner, if no ACL names it. policy: JSON text of a bucket policy to judge by, in
+    place of the bucket's own policy. trusted: entries as in the setting `trusted`. now: the moment for which dates in
+    conditions are judged; without it, a statement with a date leaves the object unknown.
     """
     facts = bucket if policy is None else replace(bucket, policy=policy)
     ref = ObjectRef(key, etag="", size=0, last_modified="", owner=owner)

@@ -1,6 +1,6 @@
 """Collect the names in a policy: accounts, organizations, sources, networks, VPCs and access points.
 
-Each name stands for a party or a place of its own. All the others have none of these names.
+Each name gives a party or a place to try as a requester. One more requester stands for everything without a name.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Names:
     points: dict[str, None] = field(default_factory=dict)
     point_accounts: dict[str, None] = field(default_factory=dict)
     any_point: bool = False
-    """True if a value stands for access points of several accounts."""
+    """True if a condition's value matches access points of several accounts."""
     keys: set[str] = field(default_factory=set)
-    """The condition keys that occur, in small letters."""
+    """The condition keys that occur in the policies, in lower case."""
 
     @property
     def arns(self) -> list[str]:
@@ -52,7 +52,7 @@ class Names:
 
     @cached_property
     def inner_networks(self) -> dict[Network, tuple[Network, ...]]:
-        """The named networks within each named network. Ask for them once all names are known."""
+        """For each named network, the other named networks inside it. Read this after all names were added."""
         lengths = {network.prefixlen for network in self.networks}
         found: dict[Network, list[Network]] = {}
         for network in self.networks:
@@ -63,7 +63,7 @@ class Names:
 
     @property
     def source_owners(self) -> list[str]:
-        """The named accounts and organizations to which the source of a service's request may belong."""
+        """The named accounts and organizations that the source of a service's request may belong to."""
         return [one for one in self.sources if is_account(one) or (one.startswith("o-") and is_fixed(one))]
 
     def add_accounts(self, accounts: Iterable[str]) -> None:
@@ -75,7 +75,7 @@ class Names:
             self._add_party(party)
 
     def add_test(self, key: str, values: Iterable[str]) -> None:
-        """Note the names in the values of one test."""
+        """Add the names in the values of one test."""
         name = key_name(key)
         self.keys.add(name)
         for value in values:

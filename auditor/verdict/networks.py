@@ -1,4 +1,4 @@
-"""Networks of IP addresses: their text, and those of the internet."""
+"""Networks of IP addresses: read them from text, and tell which addresses belong to the internet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parse_network(text: str) -> Network:
 
 
 def parse_address(text: str) -> Address | None:
-    """Read an address; None if the text is none."""
+    """Read an IP address; None if the text is not one."""
     if len(text) > 45 or not _CIDR.fullmatch(text):
         return None
     try:
@@ -53,13 +53,12 @@ NOT_PUBLIC: Final = _networks(
     "4000::/2",
     "8000::/1",
 )
-"""The addresses from which no request of the internet comes. The networks for examples in documents are not among them,
-because a policy that names one means it.
-"""
+"""The networks from which no request of the internet comes. Networks for examples in documents are left out: a policy
+that names one of them means it."""
 
 
 def is_broad(network: Network) -> bool:
-    """True if S3 holds a policy that allows this network public: it is broader than /8, or /32 for IPv6."""
+    """True if S3 counts a policy as public that allows this network, because it is broader than /8, or /32 for IPv6."""
     return network.prefixlen < (8 if network.version == 4 else 32)
 
 
@@ -68,7 +67,7 @@ def address_text(version: int, number: int) -> str:
 
 
 def wider_than(network: Network, lengths: Iterable[int]) -> Iterator[Network]:
-    """Return the networks of shorter prefixes that contain this one. lengths: the prefix lengths that are asked for."""
+    """Yield the networks with a shorter prefix that contain this one. lengths: the prefix lengths to yield."""
     for length in lengths:
         if length < network.prefixlen:
             yield network.supernet(new_prefix=length)

@@ -23,8 +23,8 @@ SOMEBODY: Final = "?"
 
 
 class EncryptionFacts(NamedTuple):
-    """The key that an object's bytes need. kms: ARN or ID of the KMS key, "" if HEAD does not name it; None without
-    one. customer: True for SSE-C, whose key only the uploader has.
+    """The encryption key that a reader of an object's bytes needs. kms: ARN or ID of the KMS key; "" if HEAD does not
+    name it, None if there is no KMS key. customer: True for SSE-C, whose key only the uploader has.
     """
 
     kms: str | None = None
@@ -32,7 +32,7 @@ class EncryptionFacts(NamedTuple):
 
     @classmethod
     def of(cls, head: Head | Unread | Skipped, semantics: Semantics) -> EncryptionFacts:
-        """Return what HEAD says; nothing if it was not read."""
+        """Return the encryption key that the HEAD names; no key if the HEAD was not read."""
         if isinstance(head, Unread):
             return cls(customer=head.code == "SSE-C")
         if not isinstance(head, Head):
@@ -45,20 +45,22 @@ class EncryptionFacts(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A part of an ACL that gives ways. grantee: canonical ID or a group's URI. cause: for the reason."""
+    """A part of an ACL that gives access: a grant, or the owner. grantee: canonical ID or a group's URI. cause: its
+    text for reasons.
+    """
 
     grantee: str
     ways: int
     cause: str
     owner: bool = False
     assumed: Reason | None = None
-    """The reason in place of the cause, for a grant that is only possible."""
+    """The reason to give in place of `cause`, if it is not known whether the object has this grant."""
 
 
 class AclView(NamedTuple):
-    """An ACL as the judge uses it: the owner, and the ways of each grantee.
+    """An ACL as the judge uses it: the owner, and the actions that each grantee may use.
 
-    owner: canonical ID, or SOMEBODY. foreign: True if the owner is not known, and not the bucket's owner.
+    owner: canonical ID, or SOMEBODY. foreign: True if the owner is an unknown account that is not the bucket's owner.
     """
 
     owner: str
@@ -71,11 +73,11 @@ class AclView(NamedTuple):
 def views(
     acl: Acl | Unread | Skipped, listed_owner: str | None, facts: BucketFacts
 ) -> tuple[tuple[AclView, ...], Reason]:
-    """Return the ACLs that the object possibly has: one if the ACL was read, or if no ACL counts. With them the reason
-    if it matters which.
+    """Return the ACLs that the object may have, and the reason to give if the verdict depends on which one it has. The
+    result is one ACL if the ACL was read, or if no ACL counts.
 
-    An ACL that was read answers for ownership controls that were not. Under BucketOwnerEnforced, S3 returns an ACL of
-    the bucket's owner alone (S3 API, GetObjectAcl), so that an ACL of another owner shows that ACLs count.
+    If the ownership controls were not read, the ACL can tell them. Under BucketOwnerEnforced, S3 returns an ACL of the
+    bucket's owner alone (S3 API, GetObjectAcl), so an ACL of another owner shows that ACLs count.
     """
     own = facts.owner if isinstance(facts.owner, str) and facts.owner else SOMEBODY
     if facts.ownership == BUCKET_OWNER_ENFORCED:
@@ -99,7 +101,9 @@ def views(
 
 
 def _owners(named: str | None, own: str) -> list[tuple[str, bool]]:
-    """Return the possible owners, each with True if it is an account that is not known and not the bucket's owner."""
+    """Return the possible owners of an object. Each comes with True if it is an unknown account that is not the
+    bucket's owner.
+    """
     return [(named, False)] if named else [(own, False), (SOMEBODY, True)]
 
 
@@ -122,7 +126,7 @@ def _read(acl: Acl, listed_owner: str | None, own: str, semantics: Semantics, ca
 
 
 def _owner_source(owner: str, own: str, foreign: bool, semantics: Semantics) -> tuple[Source, ...]:
-    """Return the ways of an owner who is not the bucket's owner."""
+    """Return the part of an ACL that gives access to the object's owner; () if the bucket's owner owns the object."""
     if owner == own and not foreign:
         return ()
     assumed = Reason(ReasonCode.OWNER_UNKNOWN) if owner == SOMEBODY else None
@@ -130,10 +134,12 @@ def _owner_source(owner: str, own: str, foreign: bool, semantics: Semantics) -> 
 
 
 def _everyone(canonical_id: str, semantics: Semantics) -> str:
-    """Return AllUsers for the anonymous user, who is everyone; on Ceph, his uploads belong to the bucket's owner."""
+    """Return AllUsers for the anonymous user, because the anonymous user is everyone; return any other ID unchanged. On
+    Ceph, return every ID unchanged, because anonymous uploads belong to the bucket's owner there.
+    """
     return ALL_USERS if canonical_id == ANONYMOUS_OWNER and semantics is not Semantics.CEPH else canonical_id
 
 
 def is_public_group(source: Source) -> bool:
-    """True for a grant that IgnorePublicAcls takes away: to one of the two groups, not to the anonymous user."""
+    """True for a grant that IgnorePublicAcls disables: one to a public group. A grant to the anonymous user is none."""
     return source.grantee in PUBLIC_GROUPS and source.cause.startswith(source.grantee)

@@ -18,11 +18,11 @@ MOST_DIGITS: Final = 40
 """Largest number of characters of a number or a date: compile_test() refuses a longer one."""
 
 Compiled = tuple[Comparison, tuple[tuple[Part, ...], ...]]
-"""A comparison, and the parts of the values if they may have variables."""
+"""A comparison that an operator makes; and the parts of the values, in case they have policy variables."""
 
 
 class TextForm(NamedTuple):
-    """The form of an operator that compares texts."""
+    """The way in which an operator compares texts."""
 
     wildcards: bool = False
     ignore_case: bool = False
@@ -33,7 +33,9 @@ class TextForm(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """An operator without its prefix and suffix. make: the comparison with the values; None for one of patterns."""
+    """A condition operator without its prefix and suffix. make: makes the comparison with the policy's values; None if
+    the operator compares with patterns.
+    """
 
     negated: bool
     form: TextForm
@@ -118,7 +120,9 @@ def as_aws(name: str, values: Sequence[str], *, variables: bool) -> Compiled:
 
 
 def _has_six_parts(value: Sequence[Part]) -> bool:
-    """True if the value has the form of an ARN; also if a policy variable may contain what is missing."""
+    """True if the value has the six parts of an ARN, or may have them because a policy variable can contain the missing
+    parts.
+    """
     return bool(keys(value)) or sum(part.count(":") for part in value if isinstance(part, str)) >= 5
 
 
@@ -126,9 +130,11 @@ def _has_six_parts(value: Sequence[Part]) -> bool:
 
 
 def as_ceph(name: str, values: Sequence[str], *, variables: bool) -> Compiled:
-    """Compile as Ceph 16.2 does; tried on its gateway. Null does not look at its values. Only a value that is nothing
-    but a variable has one, in every Version; then the other values do not count. A value that is no network counts
-    for nothing. Operators on ARNs are never met; because newer versions know them, their outcome is left open.
+    """Compile an operator as Ceph 16.2 evaluates it, which was tried on its gateway.
+
+    Null does not look at its values. A policy variable is expanded only if it is the whole value, in every Version; the
+    other values are then ignored. A value that is not a network is ignored. Operators on ARNs are never met; newer
+    versions of Ceph know them, so their outcome is left unknown.
     """
     known = OPERATORS[name]
     if name == "null":

@@ -1,4 +1,4 @@
-"""The values of the condition keys that tell which principal sends a request."""
+"""Domains of the condition keys that tell which principal sends a request."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from auditor.verdict.trust import Arn
 
 
 class Frame(NamedTuple):
-    """The facts on which these values depend. own: number of the bucket owner's account; None if it is not known.
-    owners: accounts and organizations of which sources are parties of their own.
+    """The facts on which the values of these condition keys depend. own: number of the bucket owner's account; None if
+    it is not known. owners: accounts and organizations that are tried as owners of a service's source.
     """
 
     names: Names
@@ -46,8 +46,8 @@ def user_id(frame: Frame, party: Party) -> Domain:
 
 
 def _not_his(frame: Frame, party: Party) -> list[str]:
-    """Return the accounts to which the party does not belong: the bucket owner's, and the named ones unless his own
-    account is not known.
+    """Return the accounts to which the party does not belong: the bucket owner's account, and the accounts that the
+    policies name. The named accounts are left out for a party that may belong to any of them.
     """
     accounts = [] if party.free else [*frame.names.accounts]
     if frame.own and frame.own not in accounts:
@@ -56,7 +56,7 @@ def _not_his(frame: Frame, party: Party) -> list[str]:
 
 
 def home_of(party: Party) -> str | None:
-    """Return the number of the party's account, or that of an identity provider."""
+    """Return the number of the account to which the party or its identity provider belongs."""
     text = party.provider or ""
     return party.account or (_account_in(text) if text.count(":") >= 5 else None)
 
@@ -86,7 +86,9 @@ def _arn(frame: Frame, party: Party) -> Domain:
 
 
 def _of_session(frame: Frame, text: str) -> Domain | None:
-    """Return the ARNs of a session's role, which may have a path; None for the ARN of another principal."""
+    """Return the possible ARNs of the role behind a session's ARN, because the role may have a path. Return None for
+    the ARN of another principal.
+    """
     role = role_of_session(text)
     if role is None:
         return None
@@ -121,4 +123,5 @@ PERSONS: Final[dict[str, Callable[[Frame, Party], Domain]]] = {
     "aws:principalorgid": _organization,
     "aws:principalorgpaths": _paths,
 }
-"""The keys of a principal. Unsigned requests and services do not have them."""
+"""For each condition key of a principal, the function that returns its domain. Unsigned requests and services do not
+have these keys."""

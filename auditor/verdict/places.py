@@ -11,7 +11,7 @@ from auditor.verdict.networks import Network
 
 
 class Doubt(Enum):
-    """The unknown on which it depends whether an access point exists and lets everyone in."""
+    """The unknown fact that decides whether an access point exists and lets everyone in."""
 
     OWN_POINTS = "the access points of the bucket owner's account were not read"
     FOREIGN_POINTS = "another account may make an access point"
@@ -19,9 +19,10 @@ class Doubt(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One place. kind, name: as in Audience; None for the internet, and for a VPC of the requester's own.
+    """A place from which requests come. kind, name: as in Audience; None for the internet, and for a VPC of the
+    requester's own.
 
-    vpc, vpc_endpoint: their IDs; None in a private place for a VPC or an endpoint that nothing names.
+    vpc, vpc_endpoint: the IDs of the VPC and of the VPC endpoint; None in a private place if the policies name neither.
     """
 
     kind: AudienceKind | None = None
@@ -32,19 +33,21 @@ class Place:
     vpc: str | None = None
     vpc_endpoint: str | None = None
     point: str | None = None
-    """Pattern of the access point's ARN; None for a request to the bucket itself."""
+    """Pattern of the ARN of the access point that the request goes through; None for a request to the bucket itself."""
     point_account: str | None = None
     own_point: bool = False
     """True for an access point that takes requests from the internet and may let everyone in."""
     doubt: Doubt | None = None
     via: str | None = None
-    """Text of the named place from which requests come to an access point of another account."""
+    """The named place from which requests come to an access point of another account, in the form of Place.text."""
     behind: Place | None = None
     """The named place from which requests come to an access point."""
 
     @property
     def is_open(self) -> bool:
-        """True if anyone can send requests from there: the internet, a VPC of his own, through an open access point."""
+        """True if anyone can send requests from this place: the internet, a VPC of the requester's own, or an open
+        access point.
+        """
         limited = self.network or self.vpc or self.vpc_endpoint
         return (self.own_point if self.point is not None else self.kind is None) and not limited
 
@@ -55,6 +58,6 @@ class Place:
 
 INTERNET: Final = Place()
 ANYWHERE: Final = Place(name="anywhere")
-"""Any of the places, where the policies name too many to try each."""
+"""Stands for all places together, if the policies name too many places to try each one."""
 
 OWN_VPC: Final = Place(private=True)

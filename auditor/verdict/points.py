@@ -1,7 +1,7 @@
-"""The access points of a bucket, as places from which requests come, each with its own policy.
+"""The access points of a bucket. Each is a place from which requests come, with a policy of its own.
 
-They matter only if a statement asks for the access point of a request: a requester of another account whom the bucket
-policy lets in anyway needs none.
+They matter only if a condition tests the access point of a request. Else a requester of another account needs no access
+point: the bucket policy lets him in, or keeps him out, without one.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from auditor.verdict.principals import is_account
 from auditor.verdict.public import is_public
 
 MOST_PAIRS: Final = 256
-"""Largest number of pairs of an access point and a named place that are tried one by one: for the bucket owner's
-access points, and for those of others. What depends on an access point is unknown beyond it.
-"""
+"""Largest number of pairs of an access point and a named place that are tried one by one. The limit holds for the
+bucket owner's access points, and again for those of other accounts. Beyond it, whatever depends on an access point is
+unknown."""
 
 
 _FOR_EVERYONE: Final = '{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}}'
 
 
 class PointOfBucket(NamedTuple):
-    """One access point of the bucket. document: its policy; None if it was not read, or is malformed. cut: True if its
-    own RestrictPublicBuckets keeps others than its account out.
+    """One access point of the bucket. document: its policy; None if it was not read, or is malformed. cut: True if the
+    access point's own RestrictPublicBuckets keeps out every account but its own.
     """
 
     place: Place
@@ -41,7 +41,7 @@ class PointOfBucket(NamedTuple):
 
 
 def points_of(facts: BucketFacts, own: str | None, keys: Keys, names: Names) -> list[PointOfBucket]:
-    """Return the access points that statements can ask for. own: number of the bucket owner's account, if known."""
+    """Return the access points that conditions can test for. own: number of the bucket owner's account, if known."""
     if names.keys.isdisjoint(POINT_KEYS):
         return []
     found = [PointOfBucket(place, None) for place in _named(names, own, read=isinstance(facts.access_points, tuple))]
@@ -61,7 +61,9 @@ def points_of(facts: BucketFacts, own: str | None, keys: Keys, names: Names) -> 
 
 
 def _named(names: Names, own: str | None, *, read: bool) -> Iterator[Place]:
-    """Return the access points of other accounts: those that the policy names, and one that a stranger makes."""
+    """Yield the access points of other accounts: those that the policy names, and one that any stranger can make. read:
+    True if the bucket's own access points were read.
+    """
     anywhere = "arn:*:s3:*:############:accesspoint/*"
     for text in names.points:
         account = _account(text)
@@ -78,14 +80,16 @@ def _named(names: Names, own: str | None, *, read: bool) -> Iterator[Place]:
 
 
 def too_many_pairs(points: Sequence[PointOfBucket], places: Sequence[Place]) -> bool:
-    """True if through_places() leaves some pairs out."""
+    """True if the pairs of access points and places are more than MOST_PAIRS, so that through_places() leaves some
+    out.
+    """
     own = sum(map(_is_own, points))
     return max(own, len(points) - own) * (len(places) - 1) > MOST_PAIRS
 
 
 def through_places(points: Sequence[PointOfBucket], places: Sequence[Place]) -> Iterator[PointOfBucket]:
-    """Return the access points once more for each named place from which requests come to them, at most MOST_PAIRS.
-    places: the named places, a VPC of the requester's own, and the internet.
+    """Yield the access points again, for each named place from which requests come to them; at most MOST_PAIRS. places:
+    the named places, a VPC of the requester's own, and the internet.
     """
     elsewhere = [there for there in places if there != INTERNET]
     for own in (True, False):
@@ -111,7 +115,7 @@ def through_places(points: Sequence[PointOfBucket], places: Sequence[Place]) -> 
 
 
 def _is_own(one: PointOfBucket) -> bool:
-    """True for an access point of the bucket's own account, read or not."""
+    """True for an access point of the bucket owner's account, whether it was read or not."""
     return one.document is not None or one.place.doubt is Doubt.OWN_POINTS
 
 

@@ -1,4 +1,4 @@
-"""Find the lines of a bucket policy's statements in its text, and the place of an error in it."""
+"""Find the lines of a bucket policy's statements in the policy's text, and the line of an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class PolicyTextError(ValueError):
-    """The text is no bucket policy. Its words name the line."""
+    """The text is not a bucket policy. The message names the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class StatementLines:
 
 
 def check_policy(text: str) -> None:
-    """Raise PolicyTextError, whose text names the line, unless the text is a bucket policy."""
+    """Raise PolicyTextError, whose message names the line, unless the text is a bucket policy."""
     try:
         document = json.loads(text)
     except JSONDecodeError as error:
@@ -46,7 +46,7 @@ def check_policy(text: str) -> None:
 
 
 def _place(text: str, document: Any) -> str:
-    """Return the words for the place of the first statement that is wrong by itself; "" if none is."""
+    """Return the words that name the line of the first statement that is wrong by itself; "" if no statement is."""
     try:
         found = list(_statements(text))
     except (ValueError, RecursionError):
@@ -61,7 +61,7 @@ def _place(text: str, document: Any) -> str:
 
 
 def statement_lines(text: str) -> list[StatementLines]:
-    """Return the lines of each statement, in order. text: a policy that check_policy() accepts, or ""."""
+    """Return the lines of each statement, in order. text: "" or a policy that check_policy() accepts."""
     if not text:
         return []
     return [
@@ -71,8 +71,8 @@ def statement_lines(text: str) -> list[StatementLines]:
 
 
 def without_statements(text: str, names: Iterable[str]) -> str:
-    """Return the policy without the statements with these names (Policy.names), "" if none is left. text: a policy that
-    check_policy() accepts, or "".
+    """Return the policy without some statements; "" if no statement is left. names: the statements to drop, as in
+    Policy.names. text: "" or a policy that check_policy() accepts.
     """
     gone = set(names)
     found = zip(parse(text).names, _statements(text), strict=True) if text else ()
@@ -81,8 +81,8 @@ def without_statements(text: str, names: Iterable[str]) -> str:
 
 
 def statements_of_others(text: str, bucket: str) -> list[str]:
-    """Return the names of the statements that name no resource of this bucket. S3 refuses a policy that has one. text:
-    a policy that check_policy() accepts, or "".
+    """Return the names of the statements that name no resource of this bucket. S3 refuses a policy with such a
+    statement. text: "" or a policy that check_policy() accepts.
     """
     policy = parse(text)
     return [
@@ -93,7 +93,7 @@ def statements_of_others(text: str, bucket: str) -> list[str]:
 
 
 def _of_bucket(resource: str, bucket: str) -> bool:
-    """True if the resource may be the bucket, or an object of it."""
+    """True if the resource may be the bucket, or an object in it."""
     path = resource.split(":", 5)[-1] if resource.startswith("arn:") else resource
     named, _, _ = path.partition("/")
     return Wildcard.of(named).matches(bucket)
@@ -127,12 +127,12 @@ def _statements(text: str) -> Iterator[tuple[Any, int, int]]:
 
 
 def _skip(text: str, at: int) -> int:
-    """Return the offset of the next character from `at` on that is no blank."""
+    """Return the offset of the first character that is not a blank, from `at` on."""
     found = _BLANK.match(text, at)
     return found.end() if found else at
 
 
 def _comma(text: str, at: int) -> int:
-    """Return the offset of the next value or bracket."""
+    """Skip blanks and a comma. Return the offset of the next value or closing bracket."""
     at = _skip(text, at)
     return _skip(text, at + 1) if text[at : at + 1] == "," else at

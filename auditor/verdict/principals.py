@@ -26,35 +26,38 @@ PUBLIC_PROVIDERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """One who sends requests. kind, name: as in Audience. The other fields are his identity; None for an unknown or
-    unnamed one. A party that is neither signed nor a service is everyone, unsigned.
+    """The sender of a request, such as an account, a principal, a service or everyone. kind, name: as in Audience.
+
+    The other fields identify the party; None for an unknown or unnamed one. A party that is neither signed nor a
+    service is everyone, unsigned.
     """
 
     kind: AudienceKind
     name: str | None = None
     signed: bool = True
     account: str | None = None
-    """Number of his account, or a tenant of Ceph."""
+    """Number of the party's account, or a tenant of Ceph."""
     arn: str | None = None
-    """The ARN of one principal."""
+    """The party's ARN, if it is one principal."""
     arn_pattern: str | None = None
-    """Pattern for the ARNs of several principals of the account."""
+    """Pattern of the ARNs of the party, if it is several principals of one account."""
     patterns: tuple[str, ...] = ()
-    """The patterns of policies that match its ARN."""
+    """The ARN patterns in the bucket's policies that match the party's ARN."""
     canonical: str | None = None
     """Canonical ID; on Ceph USER or TENANT$USER."""
     service: str | None = None
     source: str | None = None
-    """ARN, account or organization for which the service acts, as a policy names it."""
+    """ARN, account or organization on whose behalf the service sends the request, as a policy names it."""
     source_account: str | None = None
     source_organization: str | None = None
     provider: str | None = None
     unique_id: str | None = None
-    """The unique ID of one principal, such as AROAEXAMPLE, as aws:userid has it before the colon."""
+    """The party's unique ID, such as AROAEXAMPLE, if it is one principal. It is the part of aws:userid before the
+    colon."""
     linked: Party | None = None
-    """The account or principal that the party is, if it is known by its canonical ID."""
+    """The account or principal that this party is, if a policy names the party by its canonical ID."""
     free: bool = False
-    """True for a party that may be each of the named accounts and organizations, or have each of the named sources."""
+    """True for a party that may be any of the named accounts and organizations, or have any of the named sources."""
     organization: str | None = None
     point: str | None = None
 
@@ -76,8 +79,8 @@ def is_fixed(text: str) -> bool:
 
 
 def party_of(kind: str, value: str, semantics: Semantics = Semantics.AWS) -> Party | None:
-    """Return the party that a policy's principal names; None for everyone, and for a text that names no party for sure.
-    kind: AWS, CanonicalUser, Service or Federated.
+    """Return the party that a policy's principal names. Return None for everyone, and for a text that does not surely
+    name a party. kind: AWS, CanonicalUser, Service or Federated.
     """
     if not is_fixed(value) or _is_everyone(kind, value):
         return None
@@ -106,7 +109,7 @@ def of_canonical(canonical_id: str) -> Party:
 
 
 def _ceph_user(arn: Arn) -> str | None:
-    """Return the canonical ID of a user whose ARN Ceph writes; None for an ARN with an account's number."""
+    """Return the canonical ID of the Ceph user that an ARN names. Return None for an ARN with an AWS account number."""
     if is_account(arn.account) or arn.account == "cloudfront" or not arn.resource.startswith("user/"):
         return None
     user = arn.resource.removeprefix("user/")
@@ -114,8 +117,8 @@ def _ceph_user(arn: Arn) -> str | None:
 
 
 def _is_everyone(kind: str, value: str) -> bool:
-    """True for `*`; for the anonymous canonical ID; for an empty name and the root of an empty tenant, by which Ceph
-    means everyone.
+    """True if the principal means everyone: `*`, or the anonymous canonical ID. In Ceph, also an empty name, and the
+    root of an empty tenant.
     """
     if (kind, value) == EVERYONE or (kind == "CanonicalUser" and value == ANONYMOUS_OWNER):
         return True
@@ -126,7 +129,7 @@ def _is_everyone(kind: str, value: str) -> bool:
 
 
 class PrincipalSet:
-    """The parties of a statement's Principal; if negated, all parties but those of NotPrincipal."""
+    """The parties that a statement's Principal names; if negated, all parties that NotPrincipal does not name."""
 
     def __init__(
         self,
@@ -163,7 +166,7 @@ class PrincipalSet:
 
     @property
     def everyone(self) -> bool:
-        """True if the statement is for all parties that nothing names."""
+        """True if the statement is for all parties without a name in the policies."""
         return self._everyone != self._negated
 
     def has(self, party: Party, *, allows: bool) -> bool | None:
@@ -187,7 +190,7 @@ class PrincipalSet:
 
 
 def _names(party: Party) -> list[tuple[str, str]]:
-    """Return the names under which a statement can list the party itself."""
+    """Return the principals, as pairs (kind, value), by which a statement can name the party itself."""
     role = role_of_session(party.arn) if party.arn is not None else None
     names = (
         ("canonical", party.canonical),
@@ -200,7 +203,7 @@ def _names(party: Party) -> list[tuple[str, str]]:
 
 
 def role_of_session(text: str) -> str | None:
-    """Return ACCOUNT/ROLE for the ARN of a role's session."""
+    """Return ACCOUNT/ROLE for the ARN of a role's session; None for another ARN."""
     arn = Arn.parse(text)
     if arn is None or not arn.resource.startswith("assumed-role/"):
         return None
@@ -208,7 +211,7 @@ def role_of_session(text: str) -> str | None:
 
 
 def role_of(text: str) -> str | None:
-    """Return ACCOUNT/ROLE for the ARN of a role."""
+    """Return ACCOUNT/ROLE for the ARN of a role; None for another ARN."""
     arn = Arn.parse(text)
     if arn is None or not arn.resource.startswith("role/"):
         return None

@@ -1,4 +1,4 @@
-"""Read a policy as S3 does for GetBucketPolicyStatus: public, unless fixed values limit each Allow.
+"""Tell if a policy is public, as S3 does for GetBucketPolicyStatus: it is, unless fixed values limit each Allow.
 
 Source: S3 user guide, "Blocking public access to your Amazon S3 storage", the meaning of "public".
 """
@@ -33,13 +33,12 @@ _FIXED: Final = frozenset(
 
 
 _SESSIONS: Final = re.compile(r"[A-Z0-9]+:\*")
-"""All sessions of one role in aws:userid. The guide leaves open if they limit a statement. Here they do, so that
-RestrictPublicBuckets hides no more than it does for sure.
-"""
+"""Pattern for all sessions of one role, in aws:userid. The guide leaves open if this value limits a statement. Here it
+does, so that RestrictPublicBuckets is never taken to hide an object that S3 may leave open."""
 
 
 def is_public(policy: Policy, *, semantics: Semantics) -> bool:
-    """True if an Allow of the policy is for everyone. On Ceph only those without a condition count."""
+    """True if an Allow of the policy is for everyone. On Ceph, only an Allow without a condition counts."""
     return any(_is_public(statement, semantics) for statement in policy.statements if statement.allows)
 
 

@@ -1,4 +1,4 @@
-"""Say why an object is open, hidden or closed: the grants, statements and settings that made the verdict."""
+"""Say why an object is open, hidden or closed: name the grants, statements and settings that made the verdict."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ MOST_REASONS: Final = 10
 """Largest number of reasons of one object."""
 
 _ASSUMED: Final = (ReasonCode.ACL_UNREAD, ReasonCode.POLICY_UNREAD, ReasonCode.OWNER_UNKNOWN)
-"""Reasons of ways in that only an assumption opens. An object that is open without it does not name them."""
+"""Reasons that are given for access by an assumption, because a fact was not read. They are left out if the object is
+open without the assumption."""
 
 
 class Explainer:
-    """Finds the reasons of verdicts that are known."""
+    """Finds the reasons of a verdict other than unknown."""
 
     def __init__(self, bucket: CompiledBucket) -> None:
         self._bucket = bucket
         self._facts = bucket.facts
 
     def reasons(self, verdict: Verdict, results: Sequence[Result], worlds: Sequence[World], case: Case) -> list[Reason]:
-        """Return the reasons of the verdict, those that open first."""
+        """Return the reasons of the verdict. The reasons that open the object come first."""
         found: dict[Reason, None] = {}
         for result in results:
             found.update(dict.fromkeys(one for one in result.opens if one.code not in _ASSUMED))
@@ -45,7 +46,7 @@ class Explainer:
         return list(found)
 
     def _hiding(self, result: Result, world: World, case: Case) -> Iterator[Reason]:
-        """Return the grants and statements that would open the object, and what hides it."""
+        """Yield the grants and statements that would open the object, then the settings that hide it."""
         for _, ways_in in result.potential:
             yield from (way.reason for way in ways_in)
         for one, ways_in in result.potential:
@@ -71,7 +72,7 @@ class Explainer:
         return Reason(ReasonCode.KMS_KEY_UNREAD if unread else ReasonCode.KMS_KEY, key or None)
 
     def _closing(self, worlds: Sequence[World], case: Case) -> Iterator[Reason]:
-        """Return what closes the object for good."""
+        """Yield the reasons that close the object in every case."""
         if self._facts.ownership == BUCKET_OWNER_ENFORCED:
             yield Reason(ReasonCode.ACLS_DISABLED)
         foreign = self._facts.semantics is not Semantics.CEPH

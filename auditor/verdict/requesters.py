@@ -1,7 +1,7 @@
 """List the requesters of one bucket: each party at each place from which it can send requests.
 
-Two of them are strangers, whom nothing names: everyone on the internet, unsigned, and any AWS account. The others are
-the names in policies and ACLs.
+Two parties are strangers, without a name in the policies: everyone on the internet, unsigned, and any AWS account. The
+other parties are the names in policies and ACLs.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from auditor.verdict.values import truth_vectors
 from auditor.verdict.wildcard import Wildcard
 
 MOST_REQUESTERS: Final = 6000
-"""Largest number of requesters for which each party is tried at each place."""
+"""Largest number of requesters. If there are more, a named party is not tried at each place on its own."""
 
 MOST_LINKS: Final = 24
-"""Largest number of accounts and principals of which each is tried as the one that a canonical ID stands for."""
+"""Largest number of accounts and principals that are tried, one by one, as the owner of a canonical ID."""
 
 MOST_PAIRS: Final = 64
 """Largest number of pairs of a named endpoint and a named VPC that are tried one by one."""
@@ -41,14 +41,16 @@ _VPC_KEYS: Final = frozenset({"aws:sourcevpc", "aws:sourcevpce", "aws:vpcsourcei
 _SERVICE_NAMES: Final = frozenset({"aws:principalisawsservice", "aws:principalservicename"})
 
 Choice = tuple[int, ...] | None
-"""The achievable truth of a key's tests, as search.Options has it; None if the world decides."""
+"""The sets of a condition key's tests that the requester can make true together, as in search.Options; None if the
+world decides."""
 States = tuple[tuple[int, ...], tuple[int, ...]]
-"""The achievable truth without a variable that nobody knows, and with it: the world decides which."""
+"""The sets of a key's tests that can be true together: first if an unknown policy variable has no text, then if it has
+one. The world decides which of the two holds."""
 
 
 class Truth(NamedTuple):
-    """The truth of a key's tests. options: those that are possible; None if they are too complex. world: True if the
-    world decides.
+    """The tests of a condition key that can be true together for one requester. options: the possible sets of true
+    tests; None if the conditions are too complex. world: True if the world, not the requester, decides which set it is.
     """
 
     options: tuple[int, ...] | None
@@ -58,21 +60,23 @@ class Truth(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requester:
-    """One party at one place. trusted: the entry of `trusted` that makes him an insider. stranger: True for the two
-    parties that nothing names, at a place that is open to everyone.
+    """One party at one place. trusted: the entry of the setting `trusted` that makes the party an insider. stranger:
+    True for the two parties without a name, at a place that is open to everyone.
     """
 
     party: Party
     place: Place
     trusted: str | None
     choices: tuple[Choice, ...]
-    """The achievable truth of each key, by the key's index."""
+    """For each condition key, by index: the sets of its tests that the requester can make true together."""
     possible: Mapping[int, tuple[int, ...]]
-    """The possible truth of each key that the world decides."""
+    """For each condition key that the world decides, by index: the possible sets of true tests."""
     complex: frozenset[int]
-    """The keys that have too many combinations; they have all in `possible`."""
+    """The indices of condition keys whose tests have too many combinations. In `possible`, these keys have all
+    combinations."""
     states: Mapping[int, States]
-    """The achievable truth of each key that the requester chooses in each state of the world."""
+    """For each condition key that depends on an unknown policy variable, by index: the sets of tests that the requester
+    can make true together without and with the variable."""
 
     @property
     def stranger(self) -> bool:
@@ -98,13 +102,16 @@ class Requesters:
         self._place_domains: dict[tuple[str, Place, bool], Domain] = {}
         parties = [_in_patterns(one, names) for one in _parties(names, situation.owners)]
         self.are_cut = len(parties) * len(self._places) * (1 + len(names.organizations)) > MOST_REQUESTERS
-        """True if the policies name too many: a named party then counts as at any place that suits it."""
+        """True if there are more than MOST_REQUESTERS. A named party then counts as being at any place that suits
+        it."""
         self._party_choices: dict[Party, dict[int, Truth]] = {}
         self.named = [one for party in parties for one in self.of_party(party)]
         self._canonical: dict[Party, list[Requester]] = {}
 
     def of_party(self, party: Party) -> list[Requester]:
-        """Return the party at each place; once for each organization that the policies name, and once outside them."""
+        """Return the party at each place: outside the organizations that the policies name, and once more in each of
+        them.
+        """
         if self.are_cut and party.canonical is not None:
             party = replace(party, free=True)
         variants = [party]
@@ -125,7 +132,7 @@ class Requesters:
         ]
 
     def of_grantee(self, canonical_id: str) -> list[Requester]:
-        """Return the requesters for an owner or grantee of an ACL whom no policy names."""
+        """Return the requesters for an owner or grantee of an ACL that no policy names."""
         party = of_canonical(canonical_id)
         if "://" in canonical_id:
             party = replace(party, kind=AudienceKind.GROUP, account=None)
@@ -135,8 +142,9 @@ class Requesters:
         return found
 
     def absent(self) -> tuple[dict[int, int], frozenset[int], dict[int, int]]:
-        """Return the truth of the tests on keys that only some requests have, in a request without them; the keys that
-        the requester sets by a header; and for the others the ways whose requests have them. All by the key's index.
+        """Return three things about condition keys that only some requests have, each by the key's index: the tests
+        that are true without the key; the keys that the requester sets by a header; and, for the other keys, the
+        actions whose requests have them.
         """
         absent: dict[int, int] = {}
         only_in: dict[int, int] = {}
@@ -149,8 +157,8 @@ class Requesters:
         return absent, frozenset(absent.keys() - only_in.keys()), only_in
 
     def owners_truth(self, indices: Iterable[int]) -> dict[int, dict[str | None, tuple[int, ...]]]:
-        """Return the truth of the tests on the number of the bucket owner's account, by the key's index and that
-        number; None is each number that nothing names.
+        """Return the tests on the bucket owner's account number that can be true together, by the key's index and by
+        that number. The number None stands for every account that the policies do not name.
         """
         accounts = tuple(self._situation.names.accounts)
         numbers: dict[str | None, Domain] = {None: Texts(only=("############",), never=accounts)}
@@ -166,12 +174,12 @@ class Requesters:
         }
 
     def has_ended(self, dated: Needs) -> bool:
-        """True if the tests of a statement on the date are not all true now."""
+        """True if a test on the date is false now. dated: the tests on the date of one statement."""
         choices = self.named[0].choices
         return any(all(option & tests != tests for option in choices[key] or (tests,)) for key, tests in dated)
 
     def with_tests(self, one: Requester, tests: Mapping[int, Sequence[ConditionTest]]) -> Requester:
-        """Return the requester with further tests on some keys, by the key's index."""
+        """Return the requester with further tests on some condition keys. tests: by the key's index."""
         choices = dict(enumerate(one.choices))
         possible, states = dict(one.possible), dict(one.states)
         domains = {name: self._domain(name, one.party, one.place) for key in self._keys for name in key.depends_on}
@@ -207,7 +215,7 @@ class Requesters:
         return Requester(party, place, trusted, tuple(choices.values()), possible, frozenset(too_complex), states)
 
     def _at(self, index: int, key: Key, party: Party, place: Place, domains: Mapping[str, Domain]) -> Truth:
-        """Return the truth of a key that depends on the place."""
+        """Return the tests that can be true together, for a condition key that depends on the place."""
         if place != ANYWHERE:
             return self._choice(index, key, party, place, domains)
         found: set[int] = set()
@@ -237,7 +245,9 @@ class Requesters:
         domains: Mapping[str, Domain],
         more: tuple[ConditionTest, ...] = (),
     ) -> Truth:
-        """Return the achievable truth of a key's tests."""
+        """Return the tests that can be true together, for any condition key at one place. more: further tests than
+        those of the key.
+        """
         bound = known_for(key, {name: domains[name] for name in sorted(key.depends_on)})
         world = any(isinstance(one, Unknown) for one in bound.values())
         if key.name.startswith("?"):
@@ -295,7 +305,7 @@ class Requesters:
 
 
 def _in_patterns(party: Party, names: Names) -> Party:
-    """Return the party with the patterns of policies that match its ARN."""
+    """Return the party with those ARN patterns of the policies that match the party's ARN."""
     if party.arn is None:
         return party
     patterns = (one.arn_pattern for one in names.parties if one.arn_pattern and one.account == party.account)
@@ -303,7 +313,7 @@ def _in_patterns(party: Party, names: Names) -> Party:
 
 
 def _link(party: Party, principal: Party) -> Party:
-    """Return a party known by its canonical ID that is an account or principal which a policy names."""
+    """Return a party, known by its canonical ID, as an account or principal that a policy names."""
     return replace(
         party,
         linked=principal,
@@ -321,7 +331,7 @@ def _note(
     possible: dict[int, tuple[int, ...]],
     states: dict[int, States],
 ) -> None:
-    """Note the truth of one key, which is not too complex, in the parts of a requester."""
+    """Add the truth of one condition key to the dicts of which a requester is made. The truth is not too complex."""
     choices[index] = truth.options
     if truth.states is not None:
         choices[index], possible[index], states[index] = None, (0, 1), truth.states
@@ -330,7 +340,7 @@ def _note(
 
 
 def places_of(names: Names, semantics: Semantics) -> Iterator[Place]:
-    """Return each place from which the policies can tell requests apart."""
+    """Yield each place that the policies can distinguish from others."""
     yield INTERNET
     yield from (
         Place(AudienceKind.NETWORK, str(network), network=network)
@@ -347,7 +357,7 @@ def places_of(names: Names, semantics: Semantics) -> Iterator[Place]:
 
 
 def _parties(names: Names, owners: Sequence[str]) -> Iterator[Party]:
-    """Return each party that the policies can tell apart, the two strangers first."""
+    """Yield each party that the policies can distinguish from others, the two strangers first."""
     yield ANONYMOUS
     yield ANY_ACCOUNT
     yield from (Party(AudienceKind.ORGANIZATION, one, organization=one) for one in names.organizations)

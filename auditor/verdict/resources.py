@@ -1,4 +1,6 @@
-"""Find the statements of a policy whose Resource covers an object's key. Most policies cover every object alike."""
+"""Find the statements of a policy whose Resource covers an object's key. Most policies have the same statements for
+every object.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ _EVERY_OBJECT: Final = Wildcard.of("*")
 
 
 class FolderValues(NamedTuple):
-    """The values of a policy variable with which a statement covers a key. place: the statement's index. key: the
-    variable's condition key. negated: True for NotResource, which the values keep from covering it.
+    """The values of a policy variable with which a statement covers an object's key. place: the statement's index. key:
+    the variable's condition key. negated: True for NotResource: with these values the statement does not cover the
+    object's key.
     """
 
     place: int
@@ -25,31 +28,34 @@ class FolderValues(NamedTuple):
 
 
 class KeyClass(NamedTuple):
-    """The statements that cover a key. Both are sets of statements: bit i stands for the statement with index i.
+    """The class of an object's key: the statements that cover it. A set of statements is an int, whose bit i stands for
+    the statement with index i.
 
-    surely: those that cover the key. perhaps: those that cover it only for some requesters, because of a policy
-    variable, or whose Resource is not an ARN of an object that S3 knows.
+    surely: the statements that cover the key. perhaps: the statements that may cover it. Such a statement covers the
+    key for some requesters only, because of a policy variable; or its Resource is not an ARN of an object that S3
+    knows.
     """
 
     surely: int
     perhaps: int
     values: tuple[FolderValues, ...] = ()
-    """For statements of `perhaps`: the values of a policy variable with which they cover the key."""
+    """For statements of `perhaps`: the values of a policy variable that decide if the statement covers the object's
+    key."""
 
 
 class _KeyedStatement(NamedTuple):
-    """A statement that covers some keys only. covers: the patterns of Resource; if negated, those of NotResource.
-    place: the statement's index.
+    """A statement that covers some object keys only. covers: the patterns of Resource; if negated, those of
+    NotResource. place: the statement's index.
     """
 
     covers: tuple[Wildcard, ...]
     negated: bool
     place: int
     folders: tuple[FolderPattern | None, ...]
-    """The covers that have one policy variable."""
+    """For each pattern in `covers`: its FolderPattern, if it has one policy variable; else None."""
 
     def covers_key(self, path: str) -> bool | None:
-        """Return True, False, or None if the statement covers the key only perhaps. path: BUCKET/KEY."""
+        """True if the statement covers the object's key, False if not, None if it may. path: BUCKET/KEY."""
         doubtful = False
         for cover in self.covers:
             if cover.matches(path):
@@ -59,8 +65,8 @@ class _KeyedStatement(NamedTuple):
         return None if doubtful else self.negated
 
     def values(self, path: str) -> FolderValues | None:
-        """Return the values of a policy variable with which the statement covers the path; None if its patterns have
-        several variables, or if the values are too many.
+        """Return the values of a policy variable with which the statement covers the path. Return None if the
+        statement's patterns have several variables, or if there are too many values.
         """
         keys: set[str] = set()
         values: list[str] = []
@@ -78,9 +84,10 @@ class _KeyedStatement(NamedTuple):
 
 
 class KeyCoverage:
-    """The resources of a policy's statements, prepared for many keys. A resource of a statement is a pair (negated,
-    patterns). start: the text before the key in a resource: BUCKET/, or the ARN of an access point and /object/.
-    whole_arns: True to compare whole ARNs.
+    """Tells which statements of a policy cover an object's key. It prepares their resources once, for many keys.
+
+    A resource of a statement is a pair (negated, patterns). start: the text before the object's key in a resource:
+    BUCKET/, or the ARN of an access point and /object/. whole_arns: True to compare whole ARNs.
     """
 
     def __init__(
@@ -103,7 +110,7 @@ class KeyCoverage:
             self._add(_KeyedStatement(tuple(one for one, _ in covers), negated, place, folders))
         self._plain = KeyClass(self._always, 0)
         self.representative: Callable[[str, str], str] = lambda key, value: value
-        """Returns the same value for values of a key that no policy tells apart."""
+        """Takes a condition key and a value, and returns the value's representative (Representatives.of)."""
 
     def class_of(self, key: str) -> KeyClass:
         """Return the statements that cover the key."""
@@ -138,8 +145,9 @@ def cover_of(text: str, variables: bool) -> Wildcard:
     """Return the pattern that a Resource sets for "BUCKET/KEY". text: the Resource, "arn:PARTITION:s3:::BUCKET/KEY" or
     "*", whose `*` matches slashes too. variables: True if `${...}` in the text is a policy variable.
 
-    The ARN of another service gives a pattern that matches nothing. A malformed ARN, and one with a variable, a region,
-    an account or a wildcard for the service, give a pattern that is not sure: its matches are only possible.
+    The ARN of another service gives a pattern that matches nothing. Some ARNs give a pattern that is not sure, so that
+    its matches are only possible: a malformed ARN, and one with a variable, a region, an account or a wildcard for the
+    service.
     """
     if text and not text.strip("*"):
         return _EVERY_OBJECT

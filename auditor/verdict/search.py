@@ -1,4 +1,6 @@
-"""Search for one request: values of its keys that meet an Allow of each policy in its way, and no Deny."""
+"""Search for one request that gets in: values of its condition keys that meet an Allow of each policy in its way, and
+no Deny.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +9,33 @@ from itertools import product
 from typing import Final
 
 Needs = tuple[tuple[int, int], ...]
-"""The tests of a statement, as pairs (key, tests): index of a condition key, and the set of its tests that have to be
-true, as bits. The statement holds if all of them are true.
-"""
+"""The tests that a statement needs, as pairs (key, tests): the index of a condition key, and the set of its tests that
+must be true, as bits. The statement holds if all these tests are true."""
 
 Options = Mapping[int, Sequence[int]]
-"""The achievable truth of the tests on each key, by the key's index: each option is the set of the tests that are true
-together. No option: no such request exists.
-"""
+"""For each condition key, by index: the sets of tests that can be true together, each as bits. A key without a set
+means that no such request exists."""
 
 MOST_STEPS: Final = 4000
 """Largest number of steps of one search. A usual policy takes fewer than ten."""
 
 
 class TooManyStepsError(Exception):
-    """The search took more steps than it may."""
+    """A search took more than MOST_STEPS steps."""
 
 
 class Search:
-    """One question: can the requester choose his keys so that all of some Allows hold, and no Deny?"""
+    """The question of one search: can the requester choose the values of his condition keys so that the Allows hold,
+    and no Deny does?
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._steps = 0
 
     def opens(self, allows: Sequence[Sequence[Needs]], denies: Iterable[Needs]) -> bool:
-        """Return the answer. allows: for each policy in the way, the Allows of which one has to hold. Raises
-        TooManyStepsError.
+        """Return True if the requester can do so. allows: for each policy in the way, its Allows, one of which has to
+        hold. denies: the Denies of all policies. Raises TooManyStepsError.
         """
         denies = list(denies)
         return any(self._together(combination, denies) for combination in product(*allows))
@@ -52,8 +54,8 @@ class Search:
         return self._escapes(chosen, denies)
 
     def _escapes(self, chosen: dict[int, Sequence[int]], denies: Sequence[Needs]) -> bool:
-        """True if the requester can make each Deny false. chosen: the options that are left, for the keys of which some
-        are ruled out already.
+        """True if the requester can make every Deny false. chosen: for the condition keys whose choice is already
+        limited, the options that are left.
         """
         self._step()
         left: list[tuple[Needs, list[tuple[int, list[int]]]]] = []

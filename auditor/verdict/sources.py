@@ -1,4 +1,6 @@
-"""The sources for which AWS services act: resources, accounts and organizations that policies name, and their pairs."""
+"""The sources for which AWS services act: the resources, accounts and organizations that policies name, and their
+combinations.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,13 @@ from auditor.verdict.principals import ANY_SERVICE, Party, is_account, is_fixed
 from auditor.verdict.wildcard import matches_arn
 
 MOST_SOURCES: Final = 400
-"""Largest number of pairs of a named service and a source that are tried one by one; of sources a tenth."""
+"""Largest number of pairs of a named service and a source that are tried one by one. A tenth of it is the largest
+number of sources."""
 
 
 def owners_of(names: Names, is_trusted: Callable[[str], bool]) -> tuple[str, ...]:
-    """Return the named accounts and organizations with which each source is tried as theirs: all if they are few, else
-    the trusted ones.
+    """Return the named accounts and organizations that are tried as owners of each source. These are all of them, if
+    they are few; else only the trusted ones.
     """
     owners = tuple(dict.fromkeys(one.partition("/")[0] for one in names.source_owners))
     accounts = sum(map(is_account, owners))
@@ -31,8 +34,8 @@ def owners_of(names: Names, is_trusted: Callable[[str], bool]) -> tuple[str, ...
 
 
 def with_sources(services: list[Party], names: Names, owners: Sequence[str]) -> Iterator[Party]:
-    """Return each service alone and for each source that the policies name, and then for each of these as one of an
-    owner, or of an account in an organization. owners: as of owners_of().
+    """Yield each service alone, and each service for each source that the policies name. Sources are also tried as
+    belonging to an owner, or to an owner's account in an organization. owners: from owners_of().
     """
     single = [_in_patterns(one, names) for one in dict.fromkeys(map(_source, names.sources))]
     if len(services) * len(single) > MOST_SOURCES or len(single) > MOST_SOURCES // 10:
@@ -48,7 +51,7 @@ def with_sources(services: list[Party], names: Names, owners: Sequence[str]) -> 
 
 
 def _source(text: str) -> Party:
-    """Return any service for one named source."""
+    """Return the party that stands for any service acting for this source."""
     parts = text.split(":", 5)
     account = text if is_account(text) else parts[4] if len(parts) == 6 and is_account(parts[4]) else None
     organization = text.partition("/")[0] if text.startswith("o-") else None
@@ -56,7 +59,7 @@ def _source(text: str) -> Party:
 
 
 def _in_patterns(party: Party, names: Names) -> Party:
-    """Return a source with the patterns of policies that match its ARN."""
+    """Return a source with those ARN patterns of the policies that match the source's ARN."""
     text = party.source or ""
     if not text.startswith("arn:") or not is_fixed(text):
         return party
@@ -77,8 +80,8 @@ def _named(text: str, account: str | None, organization: str | None) -> Party:
 
 
 def _within(party: Party, account: str | None, organization: str | None) -> Party | None:
-    """Return the source as one of an account and an organization; None if it has another account or organization, or is
-    the same.
+    """Return the source as one that belongs to an account and an organization. Return None if the source already names
+    others, or if that changes nothing.
     """
     if party.source is None or (account is None and organization is None):
         return None
@@ -90,7 +93,7 @@ def _within(party: Party, account: str | None, organization: str | None) -> Part
 
 
 def wider_services(party: Party) -> Iterator[Party]:
-    """Return the services and sources to which a service with its source belongs."""
+    """Yield the wider parties that contain a service with its source: services and sources."""
     if (party.service, party.source) != (ANY_SERVICE, None):
         yield Party(AudienceKind.SERVICE, ANY_SERVICE, service=ANY_SERVICE)
     if party.source is None:
@@ -110,7 +113,7 @@ def wider_services(party: Party) -> Iterator[Party]:
 
 
 def _of_owners(party: Party, text: str) -> tuple[Party, Party]:
-    """Return the source of a text, of anybody and of the account of a party."""
+    """Return two parties for a source's text: the source whoever owns it, and the source in the account of `party`."""
     return _source(text), _named(text, party.source_account, None)
 
 
@@ -137,7 +140,7 @@ def _account(frame: Frame, party: Party) -> Domain:
 
 
 def _owners(frame: Frame, party: Party) -> Iterable[str]:
-    """Return the owners to whom the source does not belong: those with whom it is another party."""
+    """Return the owners to which the source does not belong, because the source with such an owner is another party."""
     if party.free:
         return ()
     return frame.names.source_owners if party.source is None else frame.owners
@@ -167,4 +170,5 @@ SOURCES: Final[dict[str, Callable[[Frame, Party], Domain]]] = {
     "aws:sourceorgid": _organization,
     "aws:sourceorgpaths": _paths,
 }
-"""The keys of a service's source. Other requests do not have them."""
+"""For each condition key on a service's source, the function that returns its domain. Requests without a source do not
+have these keys."""

@@ -94,8 +94,8 @@ class Arn(NamedTuple):
 
 
 class Trust:
-    """The entries of the setting `trusted`. Each question returns the entry that trusts, or None, and notes the entry
-    as used. An entry of no known form counts as the name of a principal.
+    """The entries of the setting `trusted`. Each method returns the entry that trusts its argument, or None, and
+    records the entry as used. An entry of no known form counts as the name of a principal.
     """
 
     def __init__(self, entries: frozenset[str]) -> None:
@@ -173,8 +173,8 @@ class Trust:
         return None
 
     def network(self, cidr: str) -> str | None:
-        """Return the entry that trusts all addresses of a network. Several trusted networks may cover it together; the
-        first of these is returned, and all of these are used.
+        """Return the entry that trusts all addresses of a network. Several trusted networks may cover the network
+        together; then all of them count as used, and the first one is returned.
         """
         asked = _network(cidr)
         if asked is None or not any(_within(asked, whole) for whole in self._united):
@@ -213,16 +213,18 @@ class Trust:
 
     @property
     def used(self) -> frozenset[str]:
-        """The entries that an answer has named so far."""
+        """The entries that have trusted something so far."""
         return frozenset(self._used)
 
     @property
     def number_used(self) -> int:
-        """Number of the entries that an answer has named so far."""
+        """Number of the entries that have trusted something so far."""
         return len(self._used)
 
     def unused(self, used_before: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the entries that trusted nothing, sorted. used_before: those used by earlier parts of the run."""
+        """Return the entries that trusted nothing, sorted. used_before: the entries that earlier parts of the run
+        used.
+        """
         return tuple(sorted(self._entries - self._used - frozenset(used_before)))
 
     def _exactly(self, text: str) -> str | None:
@@ -238,8 +240,8 @@ class Trust:
 
 
 def _network(text: str) -> Network | None:
-    """Return the network that a text names in CIDR notation or by one address, host bits cleared; None if it names
-    none.
+    """Return the network that a text names in CIDR notation or by one address, with the host bits cleared; None for
+    another text.
     """
     if not re.match(r"[0-9a-fA-F:.]+(/[0-9]+)?$", text) or not ("." in text or ":" in text):
         return None

@@ -20,8 +20,8 @@ from auditor.verdict.worlds import Unknowns
 def unknowns_of(
     bucket: CompiledBucket, case: Case, acls: Sequence[AclView], requesters: Sequence[Requester], cause: Reason
 ) -> tuple[Unknowns, dict[Any, Reason], set[int]]:
-    """Return the facts that are not known, the reason for each, and the keys that are too complex. cause: the reason
-    for the ACL.
+    """Return the facts that are not known; the reason to give for each; and the condition keys that are too complex.
+    cause: the reason for an ACL that is not known.
     """
     keys, too_complex = _keys(bucket, case, requesters)
     doubts = dict.fromkeys(one.place.doubt for one in requesters if one.place.doubt is not None)
@@ -53,13 +53,15 @@ def unknowns_of(
 
 
 def too_complex_of(case: Case) -> Reason:
-    """Return the reason for conditions of too many combinations, with the first statement that has one."""
+    """Return the reason for conditions with too many combinations. It names the first statement with a condition."""
     names = (clause.name for clause, _ in case.covered if clause.conditional)
     return Reason(ReasonCode.TOO_COMPLEX, next(names, None))
 
 
 def _too_many(bucket: CompiledBucket, case: Case, keys: Iterable[int], too_complex: set[int]) -> Reason:
-    """Return the reason if the unknown keys have too many combinations: one of the keys, if each has few."""
+    """Return the reason to give if the unknown condition keys have too many combinations. It names the first key; or a
+    statement, if one key alone is too complex.
+    """
     first = next(iter(keys), None)
     if too_complex or first is None:
         return too_complex_of(case)
@@ -69,7 +71,9 @@ def _too_many(bucket: CompiledBucket, case: Case, keys: Iterable[int], too_compl
 def _keys(
     bucket: CompiledBucket, case: Case, requesters: Sequence[Requester]
 ) -> tuple[dict[int, tuple[int, ...]], set[int]]:
-    """Return the possible truth of each key that the world decides, and the keys that are too complex."""
+    """Return the possible sets of true tests of each condition key that the world decides, and the keys that are too
+    complex.
+    """
     clauses = [*case.covered, *((clause, clause.needs) for gate in bucket.gates for clause in gate.document.clauses)]
     relevant = {key for _, needs in clauses for key, _ in needs}
     relevant |= {
@@ -90,7 +94,9 @@ def _keys(
 def _canonicals(
     bucket: CompiledBucket, acls: Sequence[AclView], requesters: Sequence[Requester]
 ) -> Sequence[str | None]:
-    """Return the canonical IDs that the bucket's owner possibly has; None stands for all that nothing names."""
+    """Return the canonical IDs that the bucket's owner may have. None stands for every ID that the policies and ACLs do
+    not name.
+    """
     if bucket.own_id is not None:
         return (bucket.own_id,)
     named = [
@@ -107,7 +113,9 @@ def _accounts(bucket: CompiledBucket) -> Sequence[str | None]:
 
 
 def _is_unclear(one: Requester) -> bool:
-    """True for a principal or for users of an identity provider that may all belong to the bucket's owner."""
+    """True if the requester is a principal, or the users of an identity provider, of which nobody knows if they belong
+    to the bucket's owner.
+    """
     return one.party.unique_id is not None or one.party.provider not in (None, *PUBLIC_PROVIDERS)
 
 

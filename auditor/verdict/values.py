@@ -1,4 +1,6 @@
-"""The truth vectors of tests on one condition key: which outcomes some value of the key's domain gives together."""
+"""Find truth vectors: the outcomes that the tests on one condition key can have together, for values of the key's
+domain.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from auditor.verdict.networks import Network, address_text, parse_address, parse
 from auditor.verdict.variables import sieve
 
 MOST_VECTORS: Final = 5_000
-"""Largest number of truth vectors of one key: truth_vectors() gives up after them, and after the following numbers."""
+"""Largest number of truth vectors of one condition key, after which truth_vectors() raises TooComplexError. The
+constants below limit it too."""
 MOST_CHOICES: Final = 12
 MOST_MATCHES: Final = 100_000
 MOST_OUTCOMES: Final = 100_000
@@ -27,7 +30,7 @@ MOST_SETS: Final = 200_000
 
 Vector = tuple[bool, ...]
 Witnesses = dict[Vector, tuple[str, ...]]
-"""Truth vectors, each with the values of the key that give it; no value: the key is absent."""
+"""Truth vectors, each with example values of the condition key that give it. Without values, the key is absent."""
 
 _LAST: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH).days * 86_400
 _WHOLE: Final = re.compile("0|[1-9][0-9]{0,30}")
@@ -36,14 +39,14 @@ _BEGINS_ADDRESS: Final = re.compile("[0-9a-fA-F:.]*")
 
 
 def truth_vectors(tests: Sequence[ConditionTest], domain: Domain) -> frozenset[Vector]:
-    """Return the outcomes of the tests, in their order, that some value of the domain gives together. The tests are on
-    the key that has this domain, and bound. Raises TooComplexError.
+    """Return the truth vectors: each has the outcomes of all tests, in order, for one value of the domain. The tests
+    are on the condition key with this domain, and bound to one requester. Raises TooComplexError.
     """
     return frozenset(witnesses(tests, domain))
 
 
 def witnesses(tests: Sequence[ConditionTest], domain: Domain) -> Witnesses:
-    """Return the truth vectors, as truth_vectors() does, each with an example of the key's values."""
+    """Return the truth vectors, as truth_vectors() does, each with an example of the condition key's values."""
     found: Witnesses = {}
     if isinstance(domain, FixedValues):
         _add(found, tests, domain.values)
@@ -63,7 +66,7 @@ def witnesses(tests: Sequence[ConditionTest], domain: Domain) -> Witnesses:
 
 
 def _examples(tests: Sequence[ConditionTest], domain: Texts | Addresses | Numbers) -> list[str]:
-    """Return one value of the domain of each kind that the tests tell apart."""
+    """Return example values of the domain: one of each kind that the tests distinguish."""
     match domain:
         case Texts():
             return _texts(tests, domain)
@@ -74,7 +77,9 @@ def _examples(tests: Sequence[ConditionTest], domain: Texts | Addresses | Number
 
 
 def next_change(tests: Iterable[ConditionTest], now: datetime) -> datetime | None:
-    """Return the next date at which the outcome of a test of dates may change, or None. now: aware."""
+    """Return the next date at which the outcome of a test on the date may change; None if there is no such date. now:
+    with a time zone.
+    """
     dated = [test for test in tests if isinstance(test.comparison, Ordered) and test.comparison.dates]
     limits = {limit for test in dated for limit in _limits(test)}
     since = now - EPOCH
@@ -84,7 +89,7 @@ def next_change(tests: Iterable[ConditionTest], now: datetime) -> datetime | Non
 
 
 def _add(found: Witnesses, tests: Sequence[ConditionTest], values: tuple[str, ...]) -> None:
-    """Note the truth vectors of these values: more than one if an outcome is the requester's choice."""
+    """Add the truth vectors of these values. There are several if the requester decides on an outcome."""
     for vector in _choices([test.outcome(values) for test in tests]):
         found.setdefault(vector, values)
     if len(found) > MOST_VECTORS:
@@ -149,7 +154,7 @@ def _texts(tests: Sequence[ConditionTest], domain: Texts) -> list[str]:
 
 
 def _sets(test: ConditionTest) -> Iterator[tuple[Glob, ...]]:
-    """Yield the sets of texts on which the outcome of a test with patterns depends."""
+    """Yield the sets of texts, as patterns, on which the outcome of a test depends."""
     assert isinstance(test.comparison, Patterns)
     if test.ceph and test.negated:
         yield from ((glob,) for glob in test.comparison.sure)
@@ -160,7 +165,9 @@ def _sets(test: ConditionTest) -> Iterator[tuple[Glob, ...]]:
 
 
 def _other_kinds(tests: Sequence[ConditionTest]) -> list[tuple[list[ConditionTest], list[str]]]:
-    """Return, for each other kind than text, its tests and one text for each of their combined outcomes."""
+    """Return the tests that do not compare texts, in groups of one kind. Each group has one example text for each of
+    the tests' combined outcomes.
+    """
     found: list[tuple[list[ConditionTest], list[str]]] = []
     for dates in (False, True):
         ordered = [test for test in tests if isinstance(test.comparison, Ordered) and test.comparison.dates == dates]
@@ -178,7 +185,7 @@ def _limits(test: ConditionTest) -> tuple[Decimal, ...]:
 
 
 def _between(limits: Sequence[Decimal]) -> list[str]:
-    """Return the limits, in order, and one number between each two, below and above all."""
+    """Return the limits in order, with one number between each two limits, one below all and one above all."""
     with localcontext(prec=1_000):
         gaps = [(a + b) / 2 for a, b in pairwise(limits)]
         outside = [limits[0] - 1, limits[-1] + 1] if limits else []
@@ -186,7 +193,9 @@ def _between(limits: Sequence[Decimal]) -> list[str]:
 
 
 def _plain(value: Decimal) -> str:
-    """Write a number without exponent, with at least five digits before the point: as a date, four are a year."""
+    """Write a number without exponent. It has at least five digits before the point, because four digits could be a
+    year.
+    """
     whole, point, fraction = f"{abs(value):f}".partition(".")
     return f"{'-' if value < 0 else ''}{whole.zfill(5)}{point}{fraction}"
 
@@ -215,8 +224,8 @@ def _addresses(tests: Sequence[ConditionTest], domain: Addresses) -> list[str]:
 
 
 def _as_networks(glob: Glob) -> list[Network]:
-    """Return networks whose addresses, as texts, are all that the pattern matches; none, too, if it matches every
-    address or none. Raises TooComplexError for other patterns.
+    """Return networks whose addresses, as texts, are all texts that the pattern matches. Return no network if the
+    pattern matches every address, or none. Raises TooComplexError for other patterns.
     """
     head = glob.head
     if glob.literal is not None:

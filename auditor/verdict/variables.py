@@ -27,7 +27,7 @@ Part = str | Wild | Variable
 
 
 def shape(text: str) -> Glob:
-    """Return the pattern of a text in the form of domains.Texts: `*`, `?` and `#` are wildcards."""
+    """Parse a pattern of domains.Texts, in which `*`, `?` and `#` are wildcards."""
     return Glob.of([_SHAPE.get(part, part) for part in re.findall(r"[*?#]|[^*?#]+", text)])
 
 
@@ -36,8 +36,9 @@ def sieve(domain: Texts) -> Sieve:
 
 
 def split(text: str, *, wildcards: bool, variables: bool) -> tuple[Part, ...]:
-    """Split a condition's value. wildcards: `*` and `?` have a meaning. variables: `${key}` has one, and `${*}`, `${?}`
-    and `${$}` are the characters. Raises ValueError for a malformed variable.
+    """Split a condition's value into literal texts, wildcards and policy variables. wildcards: True if `*` and `?` are
+    wildcards. variables: True if `${key}` is a policy variable, and `${*}`, `${?}` and `${$}` are the characters.
+    Raises ValueError for a malformed variable.
     """
     parts: list[Part] = []
     for part in _PART.findall(text) if variables else re.findall(r"[*?]|[^*?]+", text):
@@ -62,9 +63,11 @@ def keys(parts: Sequence[Part]) -> frozenset[str]:
 
 
 class Bound(NamedTuple):
-    """A value whose variables have their texts. parts: with Wild.STAR for a variable whose text the requester chooses.
-    sure: False if there is such a variable, so that a match is the requester's choice. chosen: if the value is nothing
-    but such a variable, the texts that the requester can choose.
+    """A condition's value in which the policy variables are replaced by their texts.
+
+    parts: literal texts and wildcards; a variable whose text the requester chooses has become Wild.STAR. sure: False if
+    there is such a variable, so that the requester decides if the value matches. chosen: the texts that the requester
+    can choose, if the whole value is such a variable.
     """
 
     parts: tuple[str | Wild, ...]
@@ -73,8 +76,9 @@ class Bound(NamedTuple):
 
 
 def bind(parts: Sequence[Part], domains: Mapping[str, Domain]) -> list[Bound]:
-    """Put the texts of the variables' keys into a value. A key that `domains` does not have is absent. The result is
-    empty if a variable has no text: such a value equals nothing (IAM user guide, policy variables with no value).
+    """Replace the policy variables in a value by the texts of their condition keys. A key that `domains` lacks is
+    absent. The result is empty if a variable has no text: such a value equals nothing (IAM user guide, policy variables
+    with no value).
     """
     bound: list[str | Wild] = []
     sure = True

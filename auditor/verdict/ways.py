@@ -1,4 +1,6 @@
-"""The actions that reach one object. A set of ways is an int whose bit i stands for WAYS[i]."""
+"""The ways: the actions by which a request reaches one object. A set of ways is an int, whose bit i stands for
+WAYS[i].
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ WAYS: Final = (
 )
 READ, READ_ACP, WRITE_ACP = 0b00000011, 0b00001100, 0b00110000
 BYTES: Final = 0b11000011
-"""The ways that lead to the object's bytes."""
+"""The ways that read the object's bytes."""
 CONTROL: Final = READ | READ_ACP | WRITE_ACP
-"""The ways that FULL_CONTROL gives, and that an owner has."""
+"""The ways that a grant of FULL_CONTROL allows; an object's owner has them too."""
 VERSION_WAYS, ALL_WAYS = 0b10101010, 0b11111111
 
 WAYS_OF: Final = {
@@ -31,15 +33,15 @@ WAYS_OF: Final = {
     "WRITE_ACP": WRITE_ACP,
     "FULL_CONTROL": CONTROL,
 }
-"""The ways that a permission of an object's ACL gives (acl-overview, S3 User Guide)."""
+"""The ways that each permission in an object's ACL allows (acl-overview, S3 User Guide)."""
 
 DECRYPT: Final = ("kms:Decrypt",)
-"""The one way through the policy of a KMS key."""
+"""The actions in the policy of a KMS key that count: only kms:Decrypt."""
 
 
 def ways_of(actions: Iterable[str], names: tuple[str, ...], *, negated: bool) -> int:
-    """Return the set of those of `names` that the patterns of a statement's Action cover; if negated, that the patterns
-    of NotAction leave over.
+    """Return the set of those actions in `names` that a statement covers. actions: the patterns of Action; if negated,
+    those of NotAction. The result is a set of ways: bit i stands for names[i].
     """
     patterns = [Wildcard.of(action.lower()) for action in actions]
     named = sum(1 << i for i, name in enumerate(names) if any(p.matches(name.lower()) for p in patterns))

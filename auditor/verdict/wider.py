@@ -1,4 +1,6 @@
-"""Find the audiences whose names contain another: its account, a wider network, a pattern that matches its ARN."""
+"""Find the wider audiences that contain an audience, by their names: its account, a wider network, a pattern that
+matches its ARN.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ _SIGNED: Final = frozenset(
         AudienceKind.ORGANIZATION,
     }
 )
-"""The kinds whose requesters are among those of any AWS account."""
+"""The kinds of audiences whose requesters all belong to the audience "any AWS account"."""
 
 
 class WiderAudiences:
-    """Finds the audiences that contain another by their names. audiences: those among which they are looked for."""
+    """Finds the wider audiences that contain an audience, by their names. audiences: those among which to look."""
 
     def __init__(self, audiences: Iterable[Audience]) -> None:
         named: dict[AudienceKind, dict[str, None]] = {}
@@ -36,8 +38,8 @@ class WiderAudiences:
         self._patterns = [name for name in named.get(AudienceKind.ACCESS_POINT, ()) if not is_fixed(name)]
 
     def of(self, audience: Audience) -> Iterator[Audience]:
-        """Return the audiences that contain this one, whether somebody gets in or not. A limited audience is within the
-        same one without a limit, and within that of its network or access point.
+        """Yield the audiences that contain this one, whether they get in or not. An audience with a limit is inside the
+        same audience without the limit, and inside the audience of its network or access point.
         """
         kind, place = _way(audience)
         places = [] if kind is None or place is None else [place, *self._wider(kind, place)]
@@ -52,7 +54,7 @@ class WiderAudiences:
             yield from (Audience(kind, name) for name in places)
 
     def _wider(self, kind: AudienceKind, name: str | None) -> Iterator[str]:
-        """Return the names of the same kind that contain a name."""
+        """Yield the wider names of the same kind, of audiences that contain this one."""
         if name is None:
             return
         if kind is AudienceKind.NETWORK:
@@ -70,7 +72,9 @@ def _party(audience: Audience) -> tuple[AudienceKind, str | None]:
 
 
 def _way(audience: Audience) -> tuple[AudienceKind | None, str | None]:
-    """Return kind and name of the network or access point through which an audience gets in; None for another way."""
+    """Return kind and name of the network or access point through which an audience gets in; None and None for any
+    other limit.
+    """
     kind, _, name = (audience.through or "").partition(" ")
     for one in (AudienceKind.NETWORK, AudienceKind.ACCESS_POINT):
         if kind == one:

@@ -14,7 +14,9 @@ _LITERALS: Final = {"${*}": "*", "${?}": "?", "${$}": "$"}
 
 
 class _Piece(NamedTuple):
-    """A part of a pattern between two `*`. runs: its literal texts; between each two runs stands one `?`."""
+    """A part of a pattern between two `*`. runs: the literal texts of the part. Between each two runs stands one
+    `?`.
+    """
 
     runs: tuple[str, ...]
     length: int
@@ -48,7 +50,7 @@ class Wildcard:
     @classmethod
     def of(cls, pattern: str, *, variables: bool = False) -> Wildcard:
         """Parse a pattern. variables: True if `${name}` is a policy variable, which may stand for any text, and `${*}`,
-        `${?}` and `${$}` are the characters themselves.
+        `${?}` and `${$}` are the characters.
         """
         pieces, sure = [[""]], True
         for part in (_TOKEN if variables else _TOKEN_2008).findall(pattern):
@@ -109,7 +111,7 @@ class Wildcard:
 
 
 def variables_of(texts: Iterable[str]) -> frozenset[str]:
-    """Return the names of the policy variables in the texts, in small letters and without defaults."""
+    """Return the names of the policy variables in the texts, in lower case and without defaults."""
     found = (part for text in texts for part in _TOKEN.findall(text) if part.startswith("${") and part not in _LITERALS)
     return frozenset(part[2:].rstrip("}").partition(",")[0].strip().lower() for part in found)
 

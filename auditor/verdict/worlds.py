@@ -1,4 +1,4 @@
-"""The worlds of one object: the facts that are not known, completed in each way that is possible."""
+"""The worlds of one object. A world is one possible completion of the facts that are not known."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ MOST_WORLDS: Final = 96
 
 
 class World(NamedTuple):
-    """One completion of the facts.
+    """One possible completion of the unknown facts.
 
     acl: the object's ACL. allows_all: True if a bucket policy that was not read allows everything to everyone.
-    own_account, own_canonical: number and canonical ID of the bucket owner; None for those that nothing names. points:
-    the doubts about access points that come true. unclear: True if parties of an account that is not
-    known are outsiders. keys: the truth of each key that the world decides. high: for the keys that `keys` lacks: True
-    if each Allow holds that depends on one, and no Deny; False for the opposite.
+    own_account, own_canonical: number and canonical ID of the bucket owner; None for one without a name in the
+    policies. points: the doubts about access points that come true. unclear: True if parties of an unknown account are
+    outsiders.
+
+    keys: for each condition key that the world decides, the set of its true tests. high: decides about the condition
+    keys that `keys` lacks. True: each Allow that depends on such a key holds, and each Deny does not. False: the
+    opposite.
     """
 
     acl: AclView
@@ -36,8 +39,8 @@ class World(NamedTuple):
 
 
 class Unknowns(NamedTuple):
-    """The facts that are not known, each with all its possible values. keys: by the key's index. of_owner: the truth of
-    each key that has the number of the bucket owner's account, by that number.
+    """The facts that are not known, each with all its possible values. keys: by the condition key's index. of_owner:
+    for each condition key on the bucket owner's account number, the possible sets of true tests, by that number.
     """
 
     acls: Sequence[AclView]
@@ -50,8 +53,9 @@ class Unknowns(NamedTuple):
     of_owner: Mapping[int, Mapping[str | None, Sequence[int]]] = MappingProxyType({})
 
     def worlds(self, too_complex: Iterable[int]) -> tuple[list[World], bool]:
-        """Return the worlds; True with them if they are not all, but the two between which all lie. too_complex: the
-        keys of which not all combinations are known.
+        """Return the worlds, and False. If there are too many worlds, or if a condition key is too complex, condition
+        keys are left out. Then return two extreme worlds for each completion of the other facts, and True: every world
+        lies between two of these. too_complex: the condition keys whose combinations are not all known.
         """
         facts = list(
             product(self.acls, self.allows_all, self.own_accounts, self.own_canonicals, self.points, self.unclear)
@@ -72,13 +76,15 @@ class Unknowns(NamedTuple):
         return [world for world in found if self._is_possible(world)], len(bounds) > 1
 
     def _is_possible(self, world: World) -> bool:
-        """True if the keys of the bucket owner's account agree with its number."""
+        """True if the world's account number of the bucket owner agrees with the tests on this number."""
         return all(
             world.keys[key] in truth[world.own_account] for key, truth in self.of_owner.items() if key in world.keys
         )
 
     def causes(self, worlds: Sequence[World], verdicts: Sequence[Verdict], names: Mapping[Any, Reason]) -> list[Reason]:
-        """Return the unknown facts that the verdict depends on. names: the reason of each, by field or key."""
+        """Return the reasons for those unknown facts on which the verdict depends. names: the reason of each fact, by
+        its field in World or its condition key.
+        """
         found: list[Reason] = []
         for name, reason in names.items():
             others: dict[Any, set[Verdict]] = {}
@@ -90,7 +96,7 @@ class Unknowns(NamedTuple):
 
 
 def _without(world: World, name: str | int) -> tuple[Any, ...]:
-    """Return all of a world but one fact."""
+    """Return all values of a world but one. name: the field or condition key to leave out."""
     keys = tuple(item for item in world.keys.items() if item[0] != name)
     rest = tuple(value for field, value in zip(World._fields, world, strict=True) if field not in (name, "keys"))
     return (rest, keys)
