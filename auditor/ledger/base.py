@@ -26,15 +26,15 @@ class Entry:
     bucket: str
     key: str
     version_id: str | None
-    """None if the version is unknown; the ledger then writes "null"."""
+    """ID of the version; None if it is unknown, for which the ledger writes "null"."""
     etag: str
-    """Without quotes."""
+    """The ETag without quotes."""
     size: int
-    """Bytes."""
+    """Size of the object version in bytes."""
     digests: Mapping[str, str]
-    """Algorithm ("sha256") to lower-case hex."""
+    """The digests: algorithm ("sha256") to lower-case hex."""
     hashed_at: str
-    """ISO 8601, UTC."""
+    """Time at which the digests were computed, ISO 8601 in UTC."""
     source: Source = AUDITOR
     bytes_read: int = 0
     """Number of bytes that the auditor read to compute the digests, repeated reads included; 0 for digests that S3
@@ -42,7 +42,8 @@ class Entry:
 
 
 class DigestStore(Protocol):
-    """The part of a ledger that keeps digests of object versions. Every write is conditional and idempotent.
+    """The part of a ledger that keeps digests of object versions. Every write is conditional, and can be repeated
+    without harm.
 
     Raises errors.LedgerError if the store cannot be used.
     """
@@ -62,10 +63,12 @@ class DigestStore(Protocol):
     async def record(self, entry: Entry) -> bool:
         """Record the entry's digests for its object version (bucket, key, version ID or "null", ETag).
 
-        Return True if something new was written, False if the ledger had all of the entry already. If the ledger has
-        another digest by the same algorithm, keep the ledger's digest and raise errors.DigestConflict. Together with
-        each digest or conflict, write a "recorded" or a "conflict" event into the key's history. If the ledger has the
-        same digest from S3, and the entry has it from the auditor, change the digest's source to the auditor.
+        Return True if something new was written, False if the ledger had all of the entry already. Each new digest also
+        gets a "recorded" event in the key's history.
+
+        If the ledger has another digest by the same algorithm, keep the ledger's digest, write a "conflict" event, and
+        raise errors.DigestConflict. If the ledger has the same digest from S3, and the entry has it from the auditor,
+        change the digest's source to the auditor.
         """
         ...
 
@@ -105,7 +108,7 @@ class Event:
 
     key: str
     at: str
-    """ISO 8601, UTC."""
+    """Time of the event, ISO 8601 in UTC."""
     what: What
     version_id: str | None = None
     etag: str | None = None
@@ -113,7 +116,8 @@ class Event:
     detail: Mapping[str, str] = field(default_factory=dict)
     """Short texts by name (algorithm, digest, source)."""
     chain: str = field(default="", compare=False, repr=False)
-    """For a "verified" event, Known.chain of the verified digest, which saves the ledger a read; "" otherwise."""
+    """For a "verified" event, the text of Known.chain of the verified digest, so that the ledger need not read the
+    digest again; "" otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,17 +127,17 @@ class Known:
     digest: str
     source: Source
     recorded_at: str
-    """ISO 8601, UTC."""
+    """Time at which the digest was recorded, ISO 8601 in UTC."""
     verified_at: str | None
     """Time of the last verification, ISO 8601 in UTC; None if the digest was recorded and never verified."""
     bytes_read: int
     """Number of bytes that the auditor read to compute the digest; 0 for a digest that S3 computed."""
     damaged: bool = False
-    """True if the seal (a hash of the row's fields) shows damage, and the key's history has no undamaged copy of the
-    digest."""
+    """True if the digest is damaged: its seal (a hash of the row's fields) is wrong, and the key's history has no
+    undamaged copy."""
     chain: str = field(default="", compare=False, repr=False)
-    """The end of the ledger's chain of verifications of this digest, as text that only this kind of ledger understands;
-    "" if the ledger gives none. Copy the text into the next "verified" event of the digest."""
+    """The end of the ledger's chain of verifications of this digest, as a text that only this kind of ledger
+    understands; "" if the ledger gives none. Copy the text into the next "verified" event of the digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +145,11 @@ class Version:
     """An object version that the ledger knows, by version ID and ETag, with its recorded digests."""
 
     version_id: str
-    """"null" if it is unknown."""
+    """ID of the version; "null" if it is unknown."""
     etag: str
     size: int
     digests: Mapping[str, Known]
-    """By algorithm."""
+    """The recorded digests, by algorithm."""
     first_seen: str
     """Time at which the first digest of this version was recorded."""
     sequencer: str = ""
@@ -159,7 +163,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """A digest that the object under a key should have, imported from a checksum manifest, whatever version it is."""
+    """An expected digest: one that a checksum manifest states for an object key. It holds for any version of the
+    key.
+    """
 
     key: str
     algorithm: str
@@ -176,13 +182,14 @@ class KeyRecord:
 
     key: str
     versions: tuple[Version, ...]
-    """The versions with recorded digests, the newest last: in the order of their sequencers, or of their recording if
-    they have none."""
+    """The versions with recorded digests, the newest last. Sequencers give the order; versions without sequencers are
+    in the order of their recording."""
     expectations: tuple[Expectation, ...] = ()
     deleted_at: str | None = None
     """Time at which the object under this key was deleted, or hidden by a delete marker; None if the object exists.
 
-    The notifications tell this. A listing or a read long after the deletion proves that the object exists."""
+    The time comes from notifications. If a listing or a read long after the deletion shows the object, the object
+    exists."""
     noticed_at: str | None = None
     """Time of the newest notification; None if there was none."""
     unrecorded: bool = False
@@ -201,12 +208,12 @@ class Notice:
 
     key: str
     sequencer: str
-    """Hexadecimal. To compare two, pad the shorter one with zeros on the right (S3 User Guide,
-    notification-content-structure)."""
+    """S3's sequencer, a hexadecimal text that orders the notifications of a key. To compare two, pad the shorter one
+    with zeros on the right (S3 User Guide, notification-content-structure)."""
     deleted: bool
     """True if the notification reports a deletion."""
     at: str
-    """ISO 8601, UTC."""
+    """Time of the notification, ISO 8601 in UTC."""
     version_id: str | None = None
     """ID of the created version, or of the delete marker that a deletion left; None if the notification names no
     version."""
@@ -224,11 +231,13 @@ class KeyHistory(Protocol):
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
         """Append events to the histories of their keys. Four kinds of events also change the key's record.
 
-        "verified" sets verified_at of a digest: `detail` names the algorithm; version ID and ETag are those of a
+        "verified" sets verified_at of a digest; `detail` names the algorithm, and version ID and ETag are those of a
         Version in the record. "deleted" with a version ID means that this version or delete marker was deleted for
         good. "listed" means that S3 listed an object under the key, whatever notifications said before. "retired" means
-        that a person no longer expects the version to exist, or, without a version ID, the key and its expected
-        digests. If the record has a later time for the same fact, the event changes only the history.
+        that a person no longer expects the version to exist; without a version ID, that nobody expects the key and its
+        expected digests.
+
+        If the record has a later time for the same fact, the event changes only the history.
         """
         ...
 
@@ -240,8 +249,8 @@ class KeyHistory(Protocol):
         """Record a notification of S3 in the key's history and, if it is the key's newest, in the key's record.
 
         Return False if the record has a newer notification of the key. Return True, and write nothing, if the record
-        has this very notification already. The sequencers tell the newer of two notifications; if one has no sequencer,
-        the times do.
+        has this very notification already. Of two notifications, the one with the larger sequencer is newer; if one has
+        no sequencer, the one with the later time is.
         """
         ...
 
@@ -281,7 +290,7 @@ class Checked:
     kind: Literal["row", "line"]
     state: Soundness
     words: str = ""
-    """The damage in words; "" if the row or line is not damaged."""
+    """Words that describe the damage; "" if the row or line is not damaged."""
 
 
 @dataclass(frozen=True, slots=True)

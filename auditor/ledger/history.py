@@ -95,7 +95,7 @@ def bounded(event: Event) -> Event:
 
 
 def fingerprint(event: Event) -> bytes:
-    """Return a hash of the event, 16 bytes, by which a history finds out that it already has an equal event."""
+    """Return a hash of the event, 16 bytes. By this hash, a history finds out if it already has an equal event."""
     fields = [event.key, event.at, event.what, event.version_id, event.etag, event.size, dict(event.detail)]
     return hashlib.sha256(_canonical(fields)).digest()[:16]
 

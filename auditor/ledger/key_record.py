@@ -17,12 +17,14 @@ SLACK: Final = timedelta(minutes=15)
 before the deletion, and the clocks of two machines may differ. AWS refuses requests whose clock is further off."""
 
 NO_SLACK: Final = timedelta(0)
-"""The slack, in place of SLACK, after a person retired a key: a read or a listing at any later time proves that an
+"""The slack that replaces SLACK after a person retired a key. A read or a listing at any later time then proves that an
 object exists."""
 
 
 class Mark(StrEnum):
-    """A word that a ledger's row has in place of an ETag, if the row is about a whole version or a whole key."""
+    """A word that a row of the ledger has in place of an ETag. Such a row states a fact about a whole version or a
+    whole key.
+    """
 
     MARKER = "-marker"
     """The version is a delete marker."""
@@ -39,7 +41,8 @@ MARKS: Final = frozenset(Mark)
 
 @dataclass(frozen=True, slots=True)
 class NoticedVersion:
-    """The newest notification of an object version, or the fact that a Mark states about a version or key.
+    """A row of the ledger about an object version: the newest notification of the version, or the fact that a Mark
+    states.
 
     place: grows with each write of the ledger; 0 if a newer notification of the key came earlier. at: the Mark's time;
     "" for a notification.
@@ -50,9 +53,9 @@ class NoticedVersion:
     at: str = ""
 
     def replaced_by(self, sequencer: str, place: int) -> bool:
-        """True if another notification, with this sequencer and place, is newer than the present one.
+        """True if another notification, with this sequencer and place, is newer than this one.
 
-        The sequencers decide; if one of the two has none, the places do.
+        The larger sequencer is newer. If one of the two has no sequencer, the larger place is.
         """
         if self.sequencer and sequencer:
             return newer(sequencer, self.sequencer)
@@ -147,8 +150,8 @@ class _State:
         """Return a rank for each version that was recorded or that a notification named. A newer version has a higher
         rank.
 
-        The sequencers order two versions with notifications. The place in the order of writes ranks a version without a
-        notification, which is less sure: the writers' clocks may differ.
+        Two versions with notifications are ranked by their sequencers. A version without a notification is ranked by
+        its place in the order of writes. That is less sure, because the writers' clocks may differ.
         """
         ranks = {(version.version_id, version.etag): (place, "") for version, place in self._rows.versions}
         created = [(name, notice) for name, notice in self._rows.noticed.items() if name[1] not in MARKS]
@@ -248,8 +251,8 @@ class _State:
         """Return when the object under the key was deleted or hidden, by the notifications alone; None if they report
         no deletion.
 
-        The newest version or delete marker that was not deleted for good decides. If none is left, the key is deleted
-        once all its recorded versions were deleted for good.
+        The newest version or delete marker that was not deleted for good decides. If all are deleted for good, the key
+        is deleted once this holds for all its recorded versions.
         """
         latest = self._rows.latest
         if latest is not None and self._stands(latest):
@@ -271,7 +274,7 @@ class _State:
         return not self._deletes_version(latest) and not self._was_removed(latest.version_id, latest.sequencer)
 
     def _creates(self, name: _Name) -> bool:
-        """True if a row with this name says that a version, or a delete marker, was created."""
+        """True if a row with this name states that a version, or a delete marker, was created."""
         if name[1] == Mark.MARKER:
             return name[0] not in self._recorded
         return name[1] not in MARKS

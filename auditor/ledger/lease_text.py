@@ -38,7 +38,8 @@ def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
 def read_checkpoint(text: str | None) -> dict[str, Any] | None:
     """Parse the text of a checkpoint; return None for None.
 
-    Return {} for a text that is no JSON object: whoever continues the work rejects {} and begins anew.
+    Return {} for a text that is not a JSON object. Whoever continues the work refuses {} as a checkpoint, and begins
+    anew.
     """
     if text is None:
         return None

@@ -30,7 +30,8 @@ class Lease:
     until: float
     """Time at which the lease expires, in seconds since the epoch; from then on anyone may claim the work."""
     fence: int
-    """A number that grows with every claim of the work. The ledger refuses writes of an owner with an older number."""
+    """The fence: a number that grows with every claim of the work. The ledger refuses writes of an owner with an older
+    number."""
     hops: int
     """Number of claims of this work since it was last finished, this one included."""
     checkpoint: Mapping[str, Any] | None = None

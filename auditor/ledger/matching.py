@@ -28,12 +28,11 @@ class LedgerRow:
 
 
 def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str]) -> dict[str, str]:
-    """Return the digests of an object version by these algorithms, found among the ledger's rows of its key; {} for
-    none.
+    """Return the digests of an object version by these algorithms, from the ledger's rows of its key; {} for none.
 
-    Only rows with the same ETag and size count. For each algorithm, the first of three groups of rows that has a digest
-    decides: rows with the version ID of `ref`, then rows without a version ID (NULL), then, if `ref` has no version ID,
-    all rows. If the digests of the group differ, the algorithm is left out.
+    Only rows with the same ETag and size count. For each algorithm there are three groups of rows: rows with the
+    version ID of `ref`; rows without a version ID (NULL); and, if `ref` has no version ID, all rows. The first group
+    with a digest decides. If the digests in this group differ, the algorithm is left out.
     """
     wanted = ref.version_id or NULL
     fitting = [row for row in rows if row.etag == ref.etag and row.size == ref.size]

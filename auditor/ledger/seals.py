@@ -76,7 +76,7 @@ def _seal(*fields: object) -> str:
 class _Digest:
     """One digest of a key, with its algorithm and its object version.
 
-    version: has this digest and no other. place: number that orders the writes of the key, as in KeyRows.
+    version: a Version that has only this digest. place: number that orders the writes of the key, as in KeyRows.
     """
 
     version: Version
@@ -96,8 +96,8 @@ def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
     """Replace each damaged digest in `rows` by the copy in the key's history, and list the damage in `rows.damage`.
 
     lines: the events of the key's undamaged history lines. A digest without a copy stays in `rows`, marked as damaged.
-    If the version ID, ETag or algorithm of a row is damaged, no event names that row: its digest is replaced by the
-    digest of an event that fits no other row.
+    If the version ID, ETag or algorithm of a row is damaged, no event names that row. Its digest is then replaced by
+    the digest of an event that fits no other row.
     """
     found = [_Digest(_only(one, name), name, place) for one, place in rows.versions for name in one.digests]
     rows.damage = tuple(" ".join(one.name[::-1]) for one in found if one.known.damaged)
@@ -117,9 +117,9 @@ def _only(version: Version, algorithm: str) -> Version:
 
 
 def _mended(damaged: _Digest, proven: _Proven, spare: _Proven) -> _Digest:
-    """Return the copy in the history of a damaged digest; the damaged digest itself if the history has no copy.
+    """Return the copy of a damaged digest in the key's history; the damaged digest itself if the history has no copy.
 
-    proven: the "recorded" events. spare: those of them that fit no row; a used one is removed.
+    proven: the "recorded" events. spare: the "recorded" events that fit no row; an event that is used is removed.
     """
     own = proven.get(damaged.name)
     alike = (name for name in spare if name[2] == damaged.algorithm)

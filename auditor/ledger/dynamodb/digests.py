@@ -39,10 +39,10 @@ async def known(
 ) -> list[Mapping[str, str]]:
     """Look up the digests of object versions, as DigestStore.known() describes, in up to three steps.
 
-    First read the first "recorded" history line of each ETag: the line's name has no version ID, so that it is found
-    for any version, and it has most digests. For object versions with a digest still missing, read the items of their
-    own digests. For those of them without a version ID, read all items of the key in the end, because early releases
-    wrote no history lines.
+    1. Read the first "recorded" history line of each ETag. The line's name has no version ID, so it is found for any
+    version, and it has most digests. 2. For object versions with a digest still missing, read the items of their own
+    digests. 3. For such versions without a version ID, read all items of the key, because early releases wrote no
+    history lines.
     """
     names = [(partition(bucket, ref.key), by_etag(ref.etag)) for ref in refs]
     items = await table.get_many(names)
@@ -122,7 +122,9 @@ async def record(table: Table, entry: Entry) -> bool | DigestConflict:
 
 
 def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
-    """True if the ledger has this digest from S3, and the entry has it from the auditor, who now becomes its source."""
+    """True if the ledger has this digest from S3, and the entry has it from the auditor. The auditor then becomes the
+    digest's source.
+    """
     return entry.source == AUDITOR and text(stored, f"{algorithm}_source") == S3
 
 
@@ -177,9 +179,9 @@ def _first_name(entry: Entry) -> Name:
 def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> list[Change]:
     """Return the changes that write one history line for the new digests.
 
-    new: the algorithms. first: the first line of this ETag; None or {} if there is none. If the entry contradicts that
-    line, it is marked as "mixed": it does not hold for all versions with this ETag. place: number that orders the
-    writes of a key.
+    new: the algorithms. first: the first line of this ETag; None or {} if there is none. If the entry contradicts the
+    first line, the first line is marked as "mixed": it does not hold for all versions with this ETag. place: number
+    that orders the writes of a key.
     """
     pk, sk = _first_name(entry)
     if not first:

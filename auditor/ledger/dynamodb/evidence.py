@@ -39,10 +39,10 @@ async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """Write an event into its key's history and, if it has a Mark (such as "retired"), into the item of that Mark.
+    """Write an event into its key's history. If the event has a Mark (such as "retired"), write the Mark's item too.
 
-    The history line is written first, but only the Mark changes the key's record. A verification of a digest is written
-    into the digest's own item instead, if possible.
+    The history line is written first, but only the Mark changes the key's record. If possible, a verification of a
+    digest is written into the digest's own item, without a history line.
     """
     if event.what == "verified" and await looked(table, bucket, event):
         return
@@ -55,8 +55,8 @@ async def _note(table: Table, bucket: str, event: Event) -> None:
 
 
 def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str, place: int) -> Change:
-    """Return the change that writes a Mark (such as "retired") into its item, unless the item has the same or a later
-    time.
+    """Return the change that writes a Mark (such as "retired") into its item. The change fails if the item has the same
+    or a later time.
 
     mark: version ID and Mark. place: number that orders the writes of a key.
     """
@@ -103,10 +103,11 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
 
 
 def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:
-    """Return the change that writes a notification into the item of its object version; [] if the item has a newer one.
+    """Return a list with the change that writes a notification into the item of its object version. Return [] if the
+    item has a newer notification.
 
-    present: the notification that the item has; None if there is no item. place: number that orders the writes of a
-    key; 0 if the key has a newer notification.
+    present: the notification in the item; None if there is no item. place: number that orders the writes of a key; 0 if
+    the key has a newer notification than this one.
     """
     if present and not present.replaced_by(notice.sequencer, place):
         return []

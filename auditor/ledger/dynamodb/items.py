@@ -43,7 +43,7 @@ it."""
 WHOLE_KEY: Final = "whole_key"
 """Attribute with the whole object key, in an item whose sort key has only the beginning of the key."""
 LOOKS: Final = 8
-"""Number of verifications that the item of a digest holds. With more, the item would exceed a write unit of 1 KB."""
+"""Number of verifications that the item of one digest holds. With more, the item would exceed a write unit of 1 KB."""
 _OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
 """Attributes that are not digests. Attributes with an underscore in their names are not digests either: no algorithm
 has such a name."""
@@ -145,8 +145,8 @@ def state_of(bucket: str, key: str, item: Item, algorithm: str, known: Known) ->
 
 
 def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
-    """Return the object version that an item is about, with its digests, and the item's place in the order of a key's
-    writes.
+    """Return the object version that an item is about, with its digests, and the number that orders the item among the
+    writes of its key.
 
     If an item names no source of a digest, an early release wrote it: the auditor had then read the whole object.
     """
@@ -171,7 +171,7 @@ def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
 def chain_of(item: Item, algorithm: str) -> str:
     """Return the text for Known.chain: the number of verifications that the item holds, and the seal of the last one.
 
-    Return "" if the item holds as many as it can, or if the digest has no seal: the next verification must then read
+    Return "" if the item is full of verifications, or if the digest has no seal: the next verification must then read
     the item first.
     """
     looks = item.get(f"{algorithm}_looks", {}).get("L", [])

@@ -73,9 +73,10 @@ async def release(table: Table, lease: Lease, *, done: bool) -> bool:
 
 
 async def _shorten(table: Table, found: Item, until: float) -> None:
-    """Let another owner's lease end at `until`, unless that owner has renewed it since `found`, its item, was read.
+    """Shorten another owner's lease, so that it ends at `until`. Do nothing if that owner has renewed the lease since
+    `found`, its item, was read.
 
-    If an owner's clock is ahead, its lease lasts too long: after that owner's death, the work would wait for nothing.
+    A lease is too long if its owner's clock is ahead: if that owner dies, the work would wait for nothing.
     """
     change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
     change.when("owner", text(found, "owner")).when("until", float(found["until"]["N"]))
@@ -84,7 +85,7 @@ async def _shorten(table: Table, found: Item, until: float) -> None:
 
 
 def _held(lease: Lease) -> Change:
-    """Begin a change of the lease's item, on the condition that the lease's owner still has it."""
+    """Begin a change of the lease's item that succeeds only if the lease's owner still has the lease."""
     return Change(_name(lease.work)).when("owner", lease.owner).when("fence", lease.fence)
 
 

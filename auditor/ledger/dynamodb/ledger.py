@@ -21,7 +21,7 @@ from auditor.s3.json_calls import open_json_client
 Clock = Callable[[], float]
 
 BEGIN_SHARDS: Final = "?shards"
-"""The end of a table's name that asks for shards. No name of a table has a question mark."""
+"""The end of a table's name that asks for shards. A real table name has no question mark."""
 
 
 class DynamoLedger:

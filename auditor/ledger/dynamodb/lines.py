@@ -32,8 +32,8 @@ async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
     """Write an event as a history line that is an item of its own. If the table has an equal line, that line stays
     unchanged.
 
-    The line's seal covers the key's newest line before it. Two writers at the same time may find the same newest line;
-    then both new lines refer to it, and both are sound. place: number that orders the writes of a key.
+    The line's seal covers the newest line of the key before it. Two writers at the same time may find the same newest
+    line. Then both new lines refer to that line, and both are sound. place: number that orders the writes of a key.
     """
     kept, pk = bounded(event), partition(bucket, event.key)
     after = await _last_seal(table, bucket, event.key)
@@ -53,8 +53,8 @@ def _sortable(at: str) -> str:
 
 
 async def _last_seal(table: Table, bucket: str, key: str) -> str:
-    """Return the link (seal or fingerprint) of the key's newest history line that is an item of its own; "" if there is
-    none.
+    """Return the text (Line.link) by which the next history line refers to the key's newest line; "" if there is no
+    line. Only lines that are items of their own count.
     """
     items = await table.query(
         partition(bucket, key), RECORDED, LAST_LINE, ConsistentRead=True, ScanIndexForward=False, Limit=1, pages=1
@@ -71,10 +71,10 @@ async def lines_of(table: Table, bucket: str, key: str) -> list[Line]:
 
 
 def write_look(event: Event, version: Version, algorithm: str, place: int) -> str:
-    """Return a verification of a digest as a text for the digest's item: place, time, and those fields that are
-    unusual.
+    """Return a verification of a digest as a text for the digest's item. The text has the place, the time, and the
+    unusual fields.
 
-    The usual fields, those of _usual(), are left out. place: number that orders the writes of a key.
+    Fields that equal those of _usual() are left out. place: number that orders the writes of a key.
     """
     rest = [event.version_id, event.etag, event.size, dict(event.detail)]
     if event == _usual(event.key, event.at, version, algorithm):
@@ -89,8 +89,8 @@ def _usual(key: str, at: str, version: Version, algorithm: str) -> Event:
 
 
 def looks_of(bucket: str, item: Item, version: Version, algorithm: str, key: str) -> list[tuple[int, Line]]:
-    """Return the verifications of a digest, which its item holds, as history lines, each with its place in the order of
-    writes.
+    """Return the verifications in a digest's item as history lines, each with the number that orders the writes of the
+    key.
 
     One seal covers all of them: if it is wrong, all lines are damaged.
     """

@@ -1,4 +1,4 @@
-"""Write verifications of digests into a DynamoDB ledger, each into the item of its digest: this costs one write
+"""Write verifications of digests into a DynamoDB ledger, each into the item of its digest. This costs one write
 unit.
 """
 
@@ -34,9 +34,11 @@ workers can verify one object at the same time."""
 async def looked(table: Table, bucket: str, event: Event) -> bool:
     """Write a verification of a digest into the digest's item.
 
-    Return False if that is not possible, for example because the digest is damaged: the verification then needs a
-    history line of its own. The write is conditional on the verification before it. If another writer was first, the
-    item is read, and the write is repeated; so the verifications of a digest form one chain.
+    Return False if that is not possible, for example because the digest is damaged. The verification then needs a
+    history line of its own.
+
+    The write is conditional on the verification before it, so that the verifications of a digest form one chain. If
+    another writer was first, the item is read, and the write is repeated.
     """
     algorithm = event.detail.get("algorithm")
     if event.etag is None or algorithm is None:

@@ -19,7 +19,7 @@ PAGE: Final = 250
 """Number of items that one Query returns. Memory holds one page of each shard; an item takes some 8 KB in memory."""
 _COMPARED: Final = 150
 """Number of characters of a wanted prefix that are compared with keys, to find the end of the reading. The sort key of
-every item has at least so many characters of its object key."""
+every item has at least this many characters of its object key."""
 
 Group = tuple[str, list[Item]]
 """The pk that the items of one object key have in a table without shards, and these items."""
@@ -68,10 +68,10 @@ async def _pages(table: Table, pk: str, first: str, beginning: str) -> AsyncGene
 
 
 class _Shard:
-    """The keys of one shard with their items, sorted while the shard is read.
+    """Reads the keys of one shard with their items, and sorts them on the way.
 
-    ready: sorted keys whose items are complete. Keys that are too long for a sort key come sorted by their hashes
-    within their common beginning. Such keys are held back until all of them have been read, and then sorted.
+    ready: sorted keys whose items are complete. Keys that are too long for a sort key come from the table in the order
+    of their hashes, if they begin alike. Such keys are held back until all of them have been read, and then sorted.
     """
 
     def __init__(self, pages: AsyncGenerator[list[Item], None]) -> None:

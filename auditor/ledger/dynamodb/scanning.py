@@ -1,7 +1,7 @@
 """Read a whole DynamoDB ledger in key order.
 
-A table with shards has this order. The items of other tables, and history lines, come from a Scan, and are sorted in a
-temporary file.
+A table with shards stores its items in this order. In other tables, and for history lines, a Scan reads the items, and
+a temporary file sorts them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Where a table with shards stores its items: all items of a bucket except history lines and leases, sorted by key.
+"""Tell where a table with shards stores its items. A shard has items of one bucket, sorted by object key, without
+history lines and leases.
 
 A shard is one of 16 partitions of a bucket. The sort keys in a shard begin with the object key, so that a Query reads
-keys in order, without their histories. Most tables have no shards: all items of a key have the pk bucket/key. A
-table has shards if it was empty when it was first named with `?shards` (dynamodb:TABLE?shards).
+keys in order, without their histories. Most tables have no shards: all items of a key have the pk bucket/key. A table
+has shards if it was empty when it was first named with `?shards` (dynamodb:TABLE?shards).
 """
 
 from __future__ import annotations

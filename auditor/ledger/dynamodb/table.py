@@ -33,8 +33,8 @@ SCHEMA_VERSION: Final = 3
 and no item for this number. A table keeps the layout that its first writer chose."""
 _UNSHARDED: Final = 2
 _SCHEMA: Final = ("-", "-")
-"""Name (pk and sk) of the item that holds the table's schema version. No other item has this name, because no bucket is
-called so."""
+"""Name (pk and sk) of the item that holds the table's schema version. No other item has this name, because no bucket
+has the name "-"."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -75,7 +75,9 @@ class Table:
         self.sharded = False
 
     def place(self) -> int:
-        """Return a number that orders the writes: microseconds since the epoch, and larger with each call."""
+        """Return a number that orders the writes of the ledger: microseconds since the epoch, but larger with each
+        call.
+        """
         self._place = max(self._place + 1, int(self._clock() * 1_000_000))
         return self._place
 
@@ -173,8 +175,8 @@ class Table:
         """Read the table's schema version at the start of a run, so that a missing table or permission shows now, not
         later.
 
-        shards: True to begin shards, if the table is empty. Raises LedgerError, also if a newer release has written the
-        table, or if shards are wanted in a table that has items without.
+        shards: True to give an empty table shards. Raises LedgerError, also if a newer release has written the table,
+        or if shards are wanted in a table that has items but no shards.
         """
         version = number(await self.get(_SCHEMA) or {}, "schema") or 0
         if version > SCHEMA_VERSION:

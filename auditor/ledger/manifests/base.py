@@ -83,10 +83,10 @@ def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str
 
 
 def last_digest(subject: KeyRecord, algorithm: str) -> str | None:
-    """Return the digest by this algorithm of the key's newest recorded version, without versions that were deleted for
-    good.
+    """Return the digest by this algorithm of the key's newest recorded version. Versions that were deleted for good do
+    not count.
 
-    Return None if that version lacks such a digest: the digest of an earlier version is not the key's.
+    Return None if the newest version lacks such a digest, because the digest of an earlier version is not the key's.
     """
     left = [version for version in subject.versions if version.removed_at is None]
     if not left:

@@ -47,7 +47,7 @@ async def export(
     relative: bool = False,
     go_on: Callable[[int], bool] = lambda keys: True,
 ) -> Exported:
-    """Write a manifest of all keys below the target, in the order of S3's listing. Raises LedgerError.
+    """Write a manifest of all keys that the target covers, in the order of S3's listing. Raises LedgerError.
 
     relative: True to write the names without the target's prefix. go_on: called before each key with the number of keys
     written so far; returns False to stop the export.

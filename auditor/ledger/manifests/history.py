@@ -85,7 +85,7 @@ async def export_history(
     write: Callable[[bytes], object],
     go_on: Callable[[int], bool] = lambda lines: True,
 ) -> HistoryCounts:
-    """Write the histories of all keys below the target, in the order of S3's listing. Raises LedgerError.
+    """Write the histories of all keys that the target covers, in the order of S3's listing. Raises LedgerError.
 
     name: a format in FORMATS. go_on: called before each batch with the number of lines written so far; returns False to
     stop the export.

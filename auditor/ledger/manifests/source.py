@@ -1,4 +1,4 @@
-"""Read a manifest file of the user line by line: lines of limited length, in UTF-8."""
+"""Read a manifest file of the user line by line. Lines are in UTF-8, and of limited length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep the digests of manifests of any length in a temporary file, until all manifests are read."""
+"""A temporary file that keeps the digests of manifests, of any length, until all manifests are read."""
 
 from __future__ import annotations
 

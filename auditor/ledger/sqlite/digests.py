@@ -177,7 +177,7 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Li
 
 
 def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Event]) -> int:
-    """Append the events that are new to their keys' histories, as lines with seals.
+    """Append events to their keys' histories as lines with seals. Events that a history already has are left out.
 
     Return the serial number of the newest line in the table, by which writes are ordered.
     """

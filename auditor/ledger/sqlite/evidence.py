@@ -45,8 +45,8 @@ def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -
 def _verified(connection: sqlite3.Connection, bucket: str, event: Event) -> None:
     """Write the time of a "verified" event into the row of the verified digest, and renew the row's seal.
 
-    A damaged row stays unchanged, and so does a row without a seal that contradicts the history: a new seal would hide
-    the damage.
+    A damaged row stays unchanged, because a new seal would hide the damage. So does a row without a seal that
+    contradicts the history.
     """
     for row in rows_of(connection, bucket, blob(event.key), event.etag, event.version_id or NULL):
         if row.algorithm != event.detail.get("algorithm") or (row.verified_at or "") >= event.at:
