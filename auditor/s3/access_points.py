@@ -1,4 +1,6 @@
-"""Read the access points that a bucket's own account has for it, if the bucket policy delegates to access points."""
+"""Read the access points of a bucket that belong to the bucket's own account. They matter only if the bucket policy
+delegates to access points.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,20 @@ NOT_DELEGATED: Final = Skipped("no statement of the bucket policy delegates to a
 POLICY_UNREAD: Final = Skipped("the bucket policy, which may delegate to them, was not read")
 
 _KEYS: Final = ("s3:dataaccesspoint", "s3:accesspointnetworkorigin")
-"""Beginnings of the condition keys that only a request by an access point has, in lower case."""
+"""Condition keys that only a request through an access point has, or beginnings of such keys, in lower case."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,254}")
 _NO_POLICY: Final = "NoSuchAccessPointPolicy"
 
 
 class Call(Protocol):
-    """A function that makes the call `action` with retries; `question` makes one attempt."""
+    """A function that makes the call `action` with retries. `question` makes one attempt."""
 
     async def __call__(self, action: str, question: Callable[[], Awaitable[T]]) -> T: ...
 
 
 def delegates(policy: str) -> bool:
-    """True if a statement of the bucket policy asks for the access point of a request. policy: a policy document as
-    JSON text that can be parsed.
+    """True if a condition of the bucket policy tests the access point of a request. policy: a policy document as JSON
+    text that can be parsed.
     """
     return any(
         key.lower().startswith(_KEYS)
@@ -48,7 +50,7 @@ def delegates(policy: str) -> bool:
 
 
 class AccessPointReader:
-    """Reads the access points of one bucket. account: the number of the account that has the bucket."""
+    """Reads the access points of one bucket. account: the number of the account that owns the bucket."""
 
     def __init__(self, bucket: str, account: str, call: Call, questions: Questions) -> None:
         self._bucket = bucket
@@ -57,8 +59,8 @@ class AccessPointReader:
         self._questions = questions
 
     async def read(self) -> tuple[AccessPoint, ...] | Unread:
-        """Return the access points, sorted by name. If they cannot be listed, return Unread; what cannot be read of a
-        listed one is Unread there.
+        """Return the access points, sorted by name. If they cannot be listed, return Unread. A field of an access point
+        that cannot be read is Unread.
         """
         try:
             listed = await self._listed()
@@ -69,7 +71,9 @@ class AccessPointReader:
         return tuple(task.result() for task in tasks)
 
     async def _listed(self) -> dict[str, tuple[str, str, str | None]]:
-        """Return the name, ARN and VPC of each access point, by name. Raises CallFailed (TooMany) for too many."""
+        """Return the name, ARN and VPC of each access point, by name. Raises CallFailed (TooMany) if there are more
+        than MOST.
+        """
         action = "ListAccessPoints"
         found: dict[str, tuple[str, str, str | None]] = {}
         token: str | None = None
@@ -121,7 +125,9 @@ def _unread(failure: CallFailed) -> Unread:
 
 
 def _vpc(action: str, entry: Reply) -> str | None:
-    """Return the ID of the only VPC whose requests the access point takes; None if it takes others too."""
+    """Return the ID of the only VPC from which the access point takes requests; None if it takes requests from the
+    internet too.
+    """
     if replies.required(action, entry, "NetworkOrigin") != "VPC":
         return None
     return str(replies.required(action, replies.required(action, entry, "VpcConfiguration"), "VpcId"))

@@ -117,15 +117,15 @@ class BucketSettingsReader:
 
     @property
     def semantics(self) -> Semantics:
-        """The semantics of the server, by its answer to region()."""
+        """The kind of server (AWS, Ceph or another), by its answer to region()."""
         return semantics_of(self._custom, self._headers)
 
     async def read(self, region: str | Unread | Skipped, semantics: Semantics = Semantics.AWS) -> BucketFacts:
-        """Read all settings of the bucket. A setting whose call fails becomes Unread; if the semantics are not AWS's,
-        and the server does not have the call, the value of a bucket that never got the setting.
+        """Read all settings of the bucket. A setting whose call fails becomes Unread.
 
-        region, semantics: the results of region() and of `semantics`, which BucketFacts has too. Raises RunError if
-        every further call would fail.
+        A server other than AWS may lack the call. The setting then has the value that it has in a bucket on which
+        nobody set it. region, semantics: the results of region() and of `semantics`; the returned BucketFacts has both.
+        Raises RunError if every further call would fail.
         """
         self._lacking.clear()
         async with task_group() as group:
@@ -231,8 +231,8 @@ class BucketSettingsReader:
     def _owning(
         self, action: str, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
     ) -> str | Unread | Skipped:
-        """Return the caller's account if it owns the bucket; else Unread, with the code ForeignAccount for the call
-        `action`, or the fact that is needed to know it.
+        """Return the caller's account if it owns the bucket. If another account owns it, return Unread with the code
+        ForeignAccount for the call `action`. If the owner or the caller is not known, return the missing fact.
         """
         # If the account is the expected owner, S3 itself checks the ownership. Else the canonical IDs must be equal.
         if not isinstance(account, str) or account == self._connection.expected_owner:
@@ -244,7 +244,7 @@ class BucketSettingsReader:
 
 
 def _owner(acl: Acl | Unread | Skipped, own_id: str | Unread, is_ours: bool) -> str | Unread:
-    """Return the canonical ID of the bucket's owner, which the bucket's ACL names.
+    """Return the canonical ID of the bucket's owner, as the bucket's ACL names it.
 
     If there is no ACL, return the caller's ID `own_id` if the caller owns the bucket (is_ours); else an Unread.
     """

@@ -85,12 +85,12 @@ def _bucket_acl(reply: Reply) -> Acl:
 
 
 LACKS: Final = frozenset({"NotImplemented", "MethodNotAllowed", "501", "405"})
-"""The codes of a server that does not have a call."""
+"""Error codes by which a server says that it does not have a call."""
 
 
 def says_nothing(reply: Reply) -> bool:
-    """True if no element of the document that was asked for is in the reply. RGW answers a call that it does not have
-    with a listing of the bucket.
+    """True if the reply has no element of the requested document. RGW answers a call that it does not have with a
+    listing of the bucket.
     """
     return not any(value for name, value in reply.items() if name != "ResponseMetadata")
 

@@ -25,13 +25,13 @@ FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 20.0
 FIRST_USELESS_PAUSE: Final = 0.025
 LONGEST_USELESS_PAUSE: Final = 0.5
-"""Seconds, where S3 refuses the same share of the calls at any rate: waiting does not help, and holds a permit."""
+"""Seconds. The longest pause before a retry if S3 refuses the same share of the calls at any rate. A longer pause would
+not help, and would hold a permit."""
 
 SETTING_SECONDS: Final = 5.0
 SETTING_PAUSE: Final = 0.5
-"""Seconds. A server may fail at each call for a setting of the bucket that it does not have: the retries of such a call
-end sooner, and follow each other faster.
-"""
+"""Seconds. The longest pause before a retry of a call on a setting of the bucket. A server may fail at each such call,
+because it does not have the setting. Therefore these retries also end sooner."""
 UNREADABLE: Final = "500"
 UNREADABLE_ATTEMPTS: Final = 3
 
@@ -41,8 +41,8 @@ class RetryPolicy:
     """How often, and for how long, a failed call is tried again.
 
     attempts: largest number of attempts, the first included. seconds: how long after the start of the first attempt
-    another one may begin. first_seconds: the same limit for a server that has not answered yet in this run, and where
-    connections are refused or lost, or no answer comes in time: its address is probably wrong.
+    another one may begin. first_seconds: the same limit while the server's address is probably wrong: the server has
+    not answered yet in this run, and connections are refused or lost, or no answer comes in time.
     """
 
     attempts: int = 15
@@ -113,8 +113,8 @@ class Caller:
         Raises CallFailed, or RunError if every further call would fail too.
 
         kind: the group in which the call is counted. action: the API operation. attempt: sends the call once.
-        beyond_budget: True to send it even if --max-calls is used up. server: "s3" or "sts", to which the call goes;
-        RetryPolicy.first_seconds limits the retries until this server has answered for the first time.
+        beyond_budget: True to send the call even if --max-calls is used up. server: the server that the call goes to,
+        "s3" or "sts"; RetryPolicy.first_seconds limits the retries until this server has answered for the first time.
         """
         started = self.clock()
         tries = 0
@@ -157,7 +157,9 @@ class Caller:
         self._sent += 1
 
     def _note(self, failure: CallFailed, now: float, sent: float) -> None:
-        """Count a failed attempt, and report it to the limits of rate and concurrency. sent: when it was sent."""
+        """Count a failed attempt, and report it to the limits of rate and concurrency. sent: when the attempt was
+        sent.
+        """
         if is_throttle(failure):
             self.counts["throttled"] += 1
             refusals = self._rate.refused(now, sent)
@@ -176,9 +178,9 @@ class Caller:
     def _limit(self, kind: Kind, failure: CallFailed, server: str) -> float:
         """Return for how many seconds after a call's first attempt further attempts may begin.
 
-        The time is shorter for a lost connection to a server that has never answered, and for the lack of an answer
-        there. A failure with an HTTP status shows that the server answers. The time is shorter, too, for a failure of
-        the server at a setting of the bucket.
+        The time is shorter in two cases. One is a server that has never answered, if the connection is lost or no
+        answer comes; a failure with an HTTP status shows that the server answers. The other is a failure of the server
+        at a setting of the bucket.
         """
         if failure.status:
             self._reached.add(server)
@@ -212,5 +214,5 @@ class Caller:
 
 
 def _is_about_a_setting(kind: Kind, failure: CallFailed) -> bool:
-    """True if the server itself failed at a call on the bucket, which it may not have."""
+    """True if the server itself failed at a call on the bucket, perhaps because it does not have this call."""
     return kind == "bucket" and failure.status in (500, 502, 504) and not is_throttle(failure)

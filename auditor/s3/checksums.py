@@ -14,7 +14,7 @@ _S3_CHECKSUMS: Final = {
     "sha1": "checksum_sha1",
     "crc64nvme": "checksum_crc64nvme",
 }
-"""By algorithm that a ledger may hold: the field of Head."""
+"""For each algorithm that a ledger may hold: the field of Head with the checksum."""
 
 _NONE: Final[Mapping[str, str]] = {}
 

@@ -125,14 +125,14 @@ class ConcurrencyLimit:
                 waiter.set_result(None)
 
     def answered(self, seconds: float) -> None:
-        """Count a call that S3 did not throttle. seconds: how long it took."""
+        """Count a call that S3 did not throttle. seconds: how long the call took."""
         self._answers += 1
         self._latency_sum += seconds
         if self._answers >= self._limit:
             self._end_round(self._latency_sum / self._answers)
 
     def throttled(self) -> None:
-        """Lower the limit by a quarter because S3 throttled a call, at most once in a quarter of a second.
+        """Lower the limit by a quarter because S3 throttled a call. Do this at most once in a quarter of a second.
 
         Calls that are in flight together are mostly throttled together, so they count as one.
         """

@@ -15,7 +15,7 @@ from auditor.s3.listing import Listed, within_limit
 from auditor.s3.object_reader import ObjectReader
 
 WINDOW: Final = 2000
-"""Limit of objects that were started and not yet delivered. One slow object delays so many objects at most."""
+"""Largest number of objects that are started and not yet delivered. A slow object delays at most this many objects."""
 
 BATCH: Final = 200
 
@@ -85,8 +85,9 @@ class _Starter:
         return group.create_task(self._read(step, step.ref))
 
     def _must_stop(self) -> bool:
-        """True if no further object may be started: the stop is set, or --max-calls leaves too few calls. Call it after
-        taking the object's permit, so that the object's own calls count too.
+        """True if no further object may be started: the stop is set, or --max-calls leaves too few calls.
+
+        Call this after taking the object's permit, so that the calls of this object count too.
         """
         caller = self._caller
         if caller.budget_left is not None and caller.short_of(caller.calls_per_object * self._permits.in_use):

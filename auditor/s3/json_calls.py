@@ -1,4 +1,4 @@
-"""Call a JSON service (DynamoDB) without the SDK and its threads, which takes a fifth of the CPU.
+"""Call a JSON service (DynamoDB) without the SDK and its threads. This takes a fifth of the SDK's CPU.
 
 Such a plain call is one attempt. If it fails, the caller makes the call again through the SDK, which has retries and
 error texts. Therefore every call must be repeatable.
@@ -29,16 +29,16 @@ _TARGETS: Final = {"dynamodb": "DynamoDB_20120810"}
 """The prefix of the x-amz-target header of each service."""
 _CONTENT_TYPE: Final = "application/x-amz-json-1.0"
 _ANSWERS: Final = frozenset({"ConditionalCheckFailedException", "TransactionCanceledException"})
-"""Errors that are answers to a call, and that no repetition changes."""
+"""Error codes that are final answers to a call: repeating the call does not change them."""
 _LARGEST: Final = 20 * 1024 * 1024
-"""Bytes of an answer, at most. DynamoDB's have 16 MB."""
+"""Largest size of an answer in bytes. DynamoDB's answers have up to 16 MB."""
 
 
 @asynccontextmanager
 async def open_json_client(
     service: str, *, threads: int, region: str | None, endpoint_url: str | None, profile: str | None
 ) -> AsyncIterator[ThreadedClient]:
-    """Open a client that makes each call without the SDK first, and only repeats a failed call by the SDK.
+    """Open a client that makes each call without the SDK first. The SDK only repeats failed calls.
 
     The arguments are those of auditor.aws.client.open_client.
     """
@@ -84,8 +84,8 @@ class JsonCalls:
     async def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Make one call, and return the service's answer; None if the SDK has to repeat the call.
 
-        Raises CallFailed for an error that no repetition changes (_ANSWERS), and if the first call gets no connection
-        or no answer in time.
+        Raises CallFailed for an error that is a final answer (_ANSWERS). Raises CallFailed also if the first call gets
+        no connection or no answer in time.
         """
         body = json.dumps(arguments).encode()
         headers = (

@@ -23,19 +23,22 @@ MOST: Final = 1000
 class KeyPolicies:
     """The policies of the KMS keys that HEADs have named so far.
 
-    policies: by the key's ARN or ID as HEAD names it, the document as JSON text, or Unread; read() adds to it. A judge
-    that has it as a fact sees the policy of an object's key, because the key is read before the object is judged.
+    policies: by the KMS key's ARN or ID as HEAD names it, the document as JSON text, or Unread. read() adds to this
+    mapping. A judge that holds the same mapping sees the policy of an object's key, because the policy is read before
+    the object is judged.
     """
 
     def __init__(self, caller: Caller, ask: Callable[[str], Awaitable[str]], known: Mapping[str, str | Unread]) -> None:
-        """ask: returns the policy of a key by one call. known: what an earlier process of the run read."""
+        """ask: returns the policy of a KMS key by one call. known: the policies that an earlier process of the run
+        read.
+        """
         self.policies: dict[str, str | Unread] = {key: text for key, text in known.items() if isinstance(text, str)}
         self._caller = caller
         self._ask = ask
         self._asking = asyncio.Lock()
 
     async def read(self, head: Head) -> None:
-        """Read the policy of the key that encrypts the object, unless it was asked for before. Raises RunError."""
+        """Read the policy of the KMS key that encrypts the object, unless it was asked for before. Raises RunError."""
         key = head.sse_kms_key_id
         if not key or key in self.policies:
             return
@@ -60,9 +63,11 @@ class KeyPolicies:
 async def open_key_policies(
     connection: Connection, caller: Caller, known: Mapping[str, str | Unread]
 ) -> AsyncIterator[KeyPolicies]:
-    """Open a reader of key policies in the bucket's region. known: what an earlier process of the run read.
+    """Open a reader of KMS key policies in the bucket's region. known: the policies that an earlier process of the run
+    read.
 
-    Behind a custom endpoint of S3, KMS is called there, or where AWS_ENDPOINT_URL_KMS says; never at AWS.
+    Behind a custom endpoint of S3, KMS is called at that endpoint, or at the endpoint in AWS_ENDPOINT_URL_KMS; never at
+    AWS.
     """
     profile = connection.profile
     endpoint = custom_endpoint("kms", None, profile) or custom_endpoint("s3", connection.endpoint_url, profile)

@@ -18,7 +18,8 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position
 
 T = TypeVar("T")
 EMPTY_PAGES: Final = 1000
-"""Number of empty pages in a row after which the listing fails. S3 may send some after many objects were deleted."""
+"""Number of empty pages in a row after which the listing fails. S3 may send some empty pages after many objects were
+deleted."""
 _FEW: Final = 100
 """Entries of a page in a search for one object: the object's versions, and the key after them."""
 
@@ -82,7 +83,9 @@ async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
 
 
 class _Order:
-    """Checks that the server lists keys in order; if not, key ranges and resumed runs would miss or repeat objects."""
+    """Checks that the server lists keys in order. Without the order, key ranges and resumed runs would miss or repeat
+    objects.
+    """
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -91,9 +94,8 @@ class _Order:
         self._empty = 0
 
     def check(self, page: Page) -> None:
-        """Raise BucketError if the page shows that the listing cannot be relied on.
-
-        Its keys are out of order, the server repeats pages, or too many pages in a row are empty.
+        """Raise BucketError if the page shows that the listing cannot be relied on: its keys are out of order, the
+        server repeats pages, or too many pages in a row are empty.
         """
         keys = [ref.key for ref in page.refs]
         self._empty = 0 if keys or page.delete_markers else self._empty + 1
@@ -139,8 +141,8 @@ def _past_the_end(page: Page, target: Target) -> bool:
 def _steps(page: Page, target: Target) -> Iterator[Listed]:
     """Yield the page's steps in key order.
 
-    A delete marker counts in the step of the first object at or after its key; after the last object, in a step of its
-    own.
+    A delete marker counts in the step of the first object at or after its key. Delete markers after the last object get
+    a step of their own.
     """
     markers = filter(target.covers, page.delete_markers)
     marker = next(markers, None)

@@ -26,9 +26,9 @@ class ObjectReader:
     """Reads an object's ACL and then its HEAD, as far as `ask` wants them.
 
     A failed call on one object gives the value Unread. algorithms: the wanted digests; a HEAD asks for S3's checksums
-    only if the listing names one of these algorithms. stand_in: the ACL of each object at a server that has no ACLs of
-    objects; None for a server that has them, where an ACL that cannot be read is Unread. keys: reads the policy of each
-    KMS key that a HEAD names; None to read none.
+    only if the listing names one of these algorithms. stand_in: for a server that has no ACLs of objects, the ACL that
+    counts for each object; None for a server that has them, where an ACL that cannot be read is Unread. keys: reads the
+    policy of each KMS key that a HEAD names; None to read none.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class ObjectReader:
     async def read(self, ref: ObjectRef) -> Evidence:
         """Read the ACL and the HEAD of a listed object, and return them as evidence.
 
-        The evidence also tells if the object was gone or overwritten by then. Raises RunError if every further call
-        would fail too.
+        The evidence also tells if the object was deleted or overwritten since it was listed. Raises RunError if every
+        further call would fail too.
         """
         try:
             acl = await self._acl(ref)
@@ -132,8 +132,9 @@ class ObjectReader:
     async def _bucket_answers(self, readable: ObjectRef | None = None) -> bool:
         """Return True if the bucket answers another call, a probe.
 
-        It is made because the errors of a HEAD have no code. readable: an object whose ACL could be read; the probe
-        reads this ACL again, which costs less than a listing. Raises RunError if every further call would fail too.
+        The probe is needed because the error of a HEAD has no code. readable: an object whose ACL could be read; the
+        probe reads this ACL again, which costs less than a listing. Raises RunError if every further call would fail
+        too.
         """
         refused_at = self._caller.clock()
         async with self._probing:
@@ -156,8 +157,9 @@ class ObjectReader:
 
 
 def stand_in(facts: BucketFacts) -> Acl | None:
-    """Return the ACL that counts for each object of a bucket at a server without ACLs of objects: the bucket's grants,
-    or none if the server has no ACLs at all. Return None for AWS and Ceph, and if the bucket's ACL was not read.
+    """Return the ACL that counts for each object of a bucket, for a server without ACLs of objects. It has the bucket's
+    grants, or no grants if the server has no ACLs at all. Return None for AWS and Ceph, and if the bucket's ACL was not
+    read.
     """
     if facts.semantics is not Semantics.OTHER:
         return None
@@ -167,7 +169,7 @@ def stand_in(facts: BucketFacts) -> Acl | None:
 
 
 def _interned(acl: Acl) -> Acl:
-    """Return the ACL unchanged. Called through a cache, this makes equal ACLs one object, which saves memory."""
+    """Return the ACL unchanged. A cache around this function makes equal ACLs one object, which saves memory."""
     return acl
 
 
@@ -176,9 +178,10 @@ class _VanishedError(Exception):
 
 
 def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:
-    """Make the Unread of a HEAD that was refused with status 400, because S3 sends no error code with a HEAD.
+    """Make the Unread of a HEAD that was refused with status 400. S3 sends no error code with a HEAD, so the code is
+    derived.
 
-    The code is SSE-C if the object's ACL could be read, or if the bucket answered a probe and no ACL was asked for;
+    The code is SSE-C if the object's ACL could be read, or if no ACL was asked for and the bucket answered a probe;
     else the code is 400.
     """
     sse_c = isinstance(acl, Acl) or (bucket_answers and not isinstance(acl, Unread))
@@ -188,8 +191,9 @@ def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:
 def _unread(failure: CallFailed, versioned: bool) -> Unread:
     """Convert a failed call to Unread. Raises _VanishedError if the object is gone.
 
-    Status 405 means a delete marker, and so a gone object, if a header says so, or for the HEAD of a version. Any other
-    405 means that the server does not support the call. versioned: True if the call named a version.
+    Status 405 stands for a delete marker, and so for a gone object, if a header says so, or if the call is the HEAD of
+    a version. Any other 405 means that the server does not support the call. versioned: True if the call named a
+    version.
     """
     marker = failure.headers.get("x-amz-delete-marker") == "true" or (failure.action == "HeadObject" and versioned)
     if is_gone(failure) and (failure.status != 405 or marker):

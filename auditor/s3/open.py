@@ -45,8 +45,8 @@ def asking(engine: str, engines: OpenEngine[EngineChoice]) -> OpenEngine[Connect
 async def find_region(
     connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
 ) -> tuple[Connection, str | Unread | Skipped, Semantics]:
-    """Return the connection with the bucket's region, the region, and the server's semantics. If the region is unknown,
-    the connection is unchanged.
+    """Return the connection with the bucket's region, the region, and the kind of server. If the region is unknown, the
+    connection is returned unchanged.
 
     engines: opens the engine that asks for the region; None to ask by the SDK. Raises BucketError if the bucket does
     not exist, or is not in connection.region.

@@ -19,7 +19,7 @@ class Reads(Protocol):
 
 
 class PacedReads:
-    """Reads objects through an engine; each call first waits for its turn in the limit `rate`.
+    """Reads objects through an engine. Each call first waits for its turn in the limit `rate`.
 
     calls: number of calls so far.
     """

@@ -1,4 +1,4 @@
-"""Limit the calls per second. The rate falls if S3 throttles, unless slowing down does not help."""
+"""Limit the calls per second. The rate falls if S3 throttles calls, unless slowing down does not help."""
 
 from __future__ import annotations
 
@@ -25,49 +25,48 @@ from auditor.s3.refusals import (
 from auditor.s3.turns import CallTurns, Clock, Sleep
 
 SETTLING_SECONDS: Final = 0.15
-"""Seconds without a call after a fall of the rate. S3 can recover, and answers its other users.
+"""Seconds without a call after a fall of the rate. In this time, S3 can recover, and answers its other users.
 
-The refusal of a call that was sent before says nothing about the new rate.
-"""
+A refusal of a call that was sent before the fall says nothing about the new rate."""
 
 INTERVAL_SECONDS: Final = 0.25
 """The length of the intervals in which answers and refusals are counted."""
 
 FALL_TO: Final = 0.7
 FIRST_FALL_TO: Final = 0.5
-"""The rate falls to this share of the calls per second that S3 can answer, so that S3 can recover. FIRST_FALL_TO is for
-the first time, and for tests if slowing down helps.
-"""
+"""If S3 refuses calls, the rate falls to this share of the calls per second that S3 can answer, so that S3 can recover.
+
+FIRST_FALL_TO holds for the first fall, and for a fall that tests if slowing down helps."""
 
 FELL: Final = 0.85
-"""The share of the former rate, at most, to which a fall has to lead, to say anything about refusals."""
+"""A fall tells something about refusals only if the new rate is at most this share of the former rate."""
 
 RISE_SHARE: Final = 0.005
 LEAST_RISE: Final = 0.5
 ACCELERATION_SECONDS: Final = 5.0
 """After each interval without refusals the rate rises by RISE_SHARE of itself, at least by LEAST_RISE calls per second.
 
-For each ACCELERATION_SECONDS since the last fall, the rise is larger by the same amount.
-"""
+The rise is larger by the same amount for each ACCELERATION_SECONDS since the last fall."""
 
 LOWEST_RATE: Final = 40.0
-"""The rate never falls below this many calls per second. ConcurrencyLimit slows us down for a slower server."""
+"""The rate never falls below this many calls per second. For a slower server, ConcurrencyLimit slows the run down."""
 
 LEAST_SECONDS: Final = 0.001
-"""A clock may stand still between two calls."""
+"""The shortest time that is assumed between two calls, because a clock may stand still between them."""
 
 CLIMB: Final = 4.0
-"""The factor of each rise while we see if the refusals stay the same at a higher rate."""
+"""The factor of each rise in a test that asks if the share of refusals stays the same at a higher rate."""
 
 TRIAL_SECONDS: Final = 10.0
-"""After so many seconds at a share of refusals that slowing down did not cure, we slow down to see if it does now."""
+"""Seconds after which the rate falls again for a test, if slowing down did not reduce the refusals before."""
 
 DOUBTFUL_SECONDS: Final = 2.0
-"""A fall so soon after a rise that tried the server means that its refusals depend on the rate."""
+"""Seconds. If the rate falls so soon after a rise that was a test, the server's refusals depend on the rate."""
 
 FIRST_DOUBT: Final = 0.5
 LONGEST_DOUBT: Final = 300.0
-"""Seconds without another rise of that kind. They double each time that S3 refuses more right after one."""
+"""Longest time in seconds before the next test by a rise. The time doubles each time that S3 refuses more calls right
+after such a rise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +227,9 @@ class RateLimit:
         self._trial = Trial(self._incurable, RefusalCounts(now), trial.steps + 1, sent, trial.base or sent)
 
     def _end_interval(self, now: float) -> None:
-        """End the present interval.
+        """End the present interval of counting.
 
-        Raise the rate if calls had to wait for their turns and no more than usual were refused.
+        Raise the rate if calls had to wait for their turns, and S3 refused no more of them than usual.
         """
         counts = self._now
         waited, self.row.waited = self.row.waited, False
@@ -245,7 +244,7 @@ class RateLimit:
             self._probe(now, counts)
 
     def _probe(self, now: float, counts: RefusalCounts) -> None:
-        """Test again, if it is time, whether S3's refusals depend on the rate, by a much higher or by a lower rate."""
+        """Test again, if it is time, whether S3's refusals depend on the rate: raise the rate much, or lower it."""
         if self._climbed_at < self._doubts_until <= now:
             self._climb(now, Trial(self._incurable, counts, 1))
         elif now >= self._climbed_at + TRIAL_SECONDS:
@@ -257,7 +256,7 @@ class RateLimit:
     def _end_trial(self, now: float, trial: Trial) -> bool:
         """Judge the last change of the rate, once enough calls are counted.
 
-        Return True if this trial, or another, goes on.
+        Return True if this trial is not over yet, or if another has begun.
         """
         after = trial.after
         if not trial.steps:

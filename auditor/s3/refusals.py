@@ -1,4 +1,6 @@
-"""Judge S3's refusals of calls: is their share the usual one, and did it change with the rate? No call is made here."""
+"""Judge S3's refusals of calls: if their share is the usual one, and if it changed with the rate. No call is made
+here.
+"""
 
 from __future__ import annotations
 
@@ -8,36 +10,39 @@ from typing import Final
 
 TOLERATED_SHARE: Final = 0.01
 TOLERATED_REFUSALS: Final = 3
-"""S3 always refuses some calls. The rate falls if there are TOLERATED_REFUSALS or more, and their share of the calls is
-above TOLERATED_SHARE, or above the share that slowing down did not cure, by more than chance (two standard deviations).
-"""
+"""S3 always refuses some calls. The rate falls only if there are TOLERATED_REFUSALS or more, and if their share of the
+calls is too large.
+
+The share is too large if it is above TOLERATED_SHARE. If slowing down did not cure an earlier share, the present share
+must be larger than that by more than chance (two standard deviations)."""
 
 TRIAL_REFUSALS: Final = 6
 TRIAL_CALLS: Final = 50
-"""The number of refusals, and of calls, after a fall by which we judge if it helped. Fewer are a matter of chance."""
+"""Number of refusals, and of calls, that are needed after a fall to judge if the fall helped. With fewer, the result is
+a matter of chance."""
 
 TRIAL_FALLS: Final = 2
-"""After so many falls in a row, each with a pause for S3 to recover, refusals of the same share look incurable."""
+"""Number of falls in a row, each with a pause for S3 to recover, after which refusals of the same share count as
+incurable."""
 
 SAME: Final = 0.7
 SAME_OF_FEW: Final = 0.5
-"""A share of refusals that is this part of the former one, or more, counts as the same.
+"""A share of refusals counts as the same as before, if it is at least this part of the former share.
 
-SAME_OF_FEW is for a former share of fewer than TRIAL_REFUSALS.
-"""
+SAME_OF_FEW holds for a former share of fewer than TRIAL_REFUSALS."""
 
 MOST_INCURABLE: Final = 0.4
-"""A server that refuses a larger share is nearly out of order: the rate falls in any case."""
+"""If a server refuses a larger share of the calls than this, it is nearly out of order: the rate falls in any case."""
 
 CLIMB_REFUSALS: Final = 8
-"""A rise is judged after so many calls that this number of refusals is to be expected among them."""
+"""Number of expected refusals at which a rise is judged: after so many calls that this number should be among them."""
 
 SURE: Final = 4.0
 SURE_AT_ONCE: Final = 2.5
-"""Standard deviations above the share of incurable refusals. More are no chance, though we look at each refusal.
+"""Number of standard deviations above the share of incurable refusals that is not chance, although each refusal is
+looked at.
 
-SURE_AT_ONCE is for a single look, at the end of a rise.
-"""
+SURE_AT_ONCE holds for a single look, at the end of a rise."""
 
 
 class Refusals(Enum):
@@ -95,7 +100,7 @@ NONE: Final = RefusalCounts()
 class Trial:
     """A change of the rate, with the refusals before and after it.
 
-    steps: 0 if the rate fell; if it rose, the number of the rise in its row. rate, base: calls per second before this
+    steps: 0 if the rate fell; for a rise, its number in the row of rises. rate, base: calls per second before this
     rise, and before the first rise of the row. falls: number of falls in a row that were large enough to learn from.
     """
 
@@ -125,5 +130,7 @@ class Trial:
         return self.after.share < SAME_OF_FEW * (self.before.refusals - 1) / self.before.calls
 
     def expected(self, refusals: int) -> bool:
-        """True if the calls after the change are enough for `refusals` refusals, had their share stayed the same."""
+        """True if there were enough calls after the change: at the former share, `refusals` of them would be
+        refused.
+        """
         return self.before.share * self.after.calls >= refusals and self.after.calls >= TRIAL_CALLS

@@ -1,4 +1,4 @@
-"""Find out by whose rules of access a server decides: AWS's, those of the Ceph object gateway (RGW), or its own."""
+"""Find out whose rules of access a server follows: those of AWS, those of the Ceph object gateway (RGW), or its own."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ DNS_SUFFIXES: Final = (
 """The ends of the host names of AWS's partitions (partitions.json of botocore)."""
 
 _RGW_REQUEST: Final = re.compile(r"tx[0-9a-f]+-[0-9a-f]{10}-[0-9a-f]+-\S+")
-"""The form of RGW's request IDs, such as tx00000e0f3d410cc037725-006b03debd-1017-default. OpenStack Swift has a similar
-form, and sends it also as x-trans-id.
-"""
+"""The form of RGW's request IDs, such as tx00000e0f3d410cc037725-006b03debd-1017-default. OpenStack Swift's IDs have a
+similar form; Swift also sends its ID as x-trans-id."""
 
 
 def semantics_of(endpoint: str | None, headers: Mapping[str, str]) -> Semantics:
-    """Return the semantics of a server.
+    """Return the kind of server: AWS, Ceph or another.
 
-    endpoint: the URL that the user set; None for AWS's own. headers: those of the answer to HeadBucket, of a refusal
-    too, by lower-case name. A server elsewhere that says `Server: AmazonS3` is taken for a way to AWS, or for a copy of
-    it.
+    endpoint: the URL that the user set; None for AWS's own. headers: those of the answer to HeadBucket, even of a
+    refusal, by lower-case name. A server behind a custom endpoint that says `Server: AmazonS3` is taken for a way to
+    AWS, or for a copy of it.
     """
     if endpoint is None or _is_at_aws(urlsplit(endpoint).hostname or ""):
         return Semantics.AWS

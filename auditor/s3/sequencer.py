@@ -20,5 +20,7 @@ def sort_key(sequencer: str) -> str:
 
 
 def newer(one: str, other: str) -> bool:
-    """True if the event with the sequencer `one` is later than that with `other`; False also if they are equal."""
+    """True if the event with the sequencer `one` is later than the event with `other`; False also if the two are
+    equal.
+    """
     return sort_key(one) > sort_key(other)

@@ -16,7 +16,7 @@ _CHARGED: Final = {
 restore (S3 User Guide, "Understanding and managing Amazon S3 storage classes")."""
 
 CHARGED_CLASSES: Final = frozenset(_CHARGED)
-"""Storage classes for which charged() may have a reason."""
+"""Storage classes for which a read may cost more than the request: charged() has a reason for each."""
 
 _MONITORED: Final = 128 * 1024
 

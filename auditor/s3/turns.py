@@ -7,17 +7,19 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 BURST_SECONDS: Final = 0.05
-"""After a pause, the unused calls of this many seconds may be sent at once. It is short, so that no surge follows."""
+"""After a pause, the calls that could have been sent in this many seconds may be sent at once. The time is short, so
+that no surge follows."""
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class CallTurns:
-    """A row of callers. Only the first one looks at the clock, so that a new interval counts for all who wait.
+    """A row of callers that wait for their turns. Only the first one looks at the clock, so that a new interval counts
+    for all of them.
 
-    interval: seconds from one turn to the next; 0: nobody waits. waited: True if a caller had to wait; whoever reads it
-    may set it to False.
+    interval: seconds from one turn to the next; 0 if nobody has to wait. waited: True if a caller had to wait; a reader
+    of this field may set it to False.
     """
 
     def __init__(self, clock: Clock, sleep: Sleep) -> None:
@@ -36,7 +38,7 @@ class CallTurns:
                     await self._sleep(wait)
 
     def turn(self) -> float:
-        """Take the next turn if it has come, and return 0. If not, return the seconds until it comes."""
+        """Take the next turn if its time has come, and return 0. If not, return the seconds until then."""
         now = self._clock()
         if (wait := self._next - now) > 0:
             self.waited = True

@@ -37,7 +37,8 @@ ENGINES: Final[dict[str, OpenEngine[Connection]]] = {
 }
 DEFAULT_ENGINE: Final = "direct"
 ASKING: Final = frozenset({"direct"})
-"""The engines that also ask the questions about a bucket. In runs of other engines the SDK asks them."""
+"""The engines that can also make the calls that read a bucket's settings. In runs with other engines, the SDK makes
+these calls."""
 
 
 def open_engine(choice: EngineChoice) -> AbstractAsyncContextManager[Engine]:

@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The beginning of the next page of a listing: ListObjectsV2's token, or ListObjectVersions' two markers."""
+    """The place in a listing where the next page begins: ListObjectsV2's token, or ListObjectVersions' two markers."""
 
     token: str | None = None
     key_marker: str | None = None
@@ -94,7 +94,7 @@ class Engine(Protocol):
     def keep_idle(self, connections: int) -> None:
         """Close idle connections until at most `connections` are left for the next run.
 
-        An engine may also do nothing.
+        An engine may ignore this call.
         """
         ...
 
@@ -147,7 +147,7 @@ class Questions(Protocol):
 
 @runtime_checkable
 class AskingEngine(Engine, Questions, Protocol):
-    """An engine that has the methods to read a bucket's settings. They may be called only if `asks` is True."""
+    """An engine that also has the methods to read a bucket's settings. Call these methods only if `asks` is True."""
 
     @property
     def asks(self) -> bool: ...

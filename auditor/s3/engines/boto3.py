@@ -19,7 +19,8 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
 from auditor.s3.engines.requests import LISTING_ACTIONS, Requests
 
 PIECE: Final = 64 * 1024
-"""Bytes to read at once. If the connection breaks, the SDK loses the bytes of the piece that it was reading."""
+"""Number of bytes to read at once. If the connection breaks, the SDK loses the bytes of the piece that it was
+reading."""
 
 
 class Boto3Body:

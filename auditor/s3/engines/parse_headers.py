@@ -33,7 +33,7 @@ def _unquoted(value: str) -> str:
 
 
 def _number(value: str) -> int:
-    """Parse a number of ASCII digits. int() alone would accept the digits of every script."""
+    """Parse a number of ASCII digits. int() alone would also accept digits of other scripts."""
     return int(value.encode("ascii"))
 
 
@@ -128,7 +128,7 @@ def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
 def length_and_etag(action: str, headers: Headers) -> tuple[int, str]:
     """Return the body's length in bytes, and the ETag without quotes.
 
-    Raises CallFailed (Malformed) if one of them is missing, or if the length is no number.
+    Raises CallFailed (Malformed) if the length or the ETag is missing, or if the length is not a number.
     """
     etag, length = headers.get(b"etag"), headers.get(b"content-length")
     _require(action, etag, length)

@@ -19,7 +19,8 @@ PERMISSIONS: Final = frozenset({"READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_
 
 
 _GROUPS: Final = {"all-users": ALL_USERS}
-"""Groups that another server (versitygw) names by an ID, not by a URI. At AWS no canonical ID has this form."""
+"""Groups that one other server (versitygw) names by an ID, not by a URI: the URI by the ID. AWS has no canonical ID of
+this form."""
 
 
 def iso(moment: Any) -> str:
@@ -98,7 +99,7 @@ _HEAD_MEMBERS = {
 
 
 def as_sent(text: str) -> str:
-    """Return a header's text without the blanks around it, which have no meaning (RFC 9110)."""
+    """Return a header's text without the blanks around it. Such blanks have no meaning (RFC 9110)."""
     return text.strip(" \t")
 
 
@@ -133,8 +134,8 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
 def check_span(content_range: str | None, span: Span | None) -> None:
     """Raise CallFailed (Malformed) if GetObject's answer has another byte range than asked for.
 
-    Its bytes would give a wrong hash. content_range: the header Content-Range. span: the range that was asked for; None
-    for the whole object.
+    The bytes of another range would give a wrong hash. content_range: the header Content-Range. span: the range that
+    was asked for; None for the whole object.
     """
     if span is None:
         if content_range is None:
@@ -149,7 +150,7 @@ def check_span(content_range: str | None, span: Span | None) -> None:
 def length_and_etag(reply: Reply) -> tuple[int, str]:
     """Return the length of GetObject's body in bytes, and the ETag without quotes.
 
-    Raises CallFailed (Malformed) if one of them is missing.
+    Raises CallFailed (Malformed) if the length or the ETag is missing.
     """
     action = "GetObject"
     return int(required(action, reply, "ContentLength")), unquoted(str(required(action, reply, "ETag")))

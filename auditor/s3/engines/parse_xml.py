@@ -105,7 +105,7 @@ _cached_acl = lru_cache(maxsize=512)(_acl)
 def _grant(element: Element) -> dict[str, Any]:
     """Parse one grant of an ACL.
 
-    Raises ValueError if the element is no Grant: it would look like one without a grantee.
+    Raises ValueError if the element is not a Grant: the result would look like a grant without a grantee.
     """
     if name_of(element) != "Grant":
         raise ValueError(f"{name_of(element)[:20]} stands where a Grant should")

@@ -1,4 +1,6 @@
-"""Keep engines open, each opened once and lent to many users. The least recently used is closed first."""
+"""Keep engines open. Each engine is opened once, and lent to many users. The least recently used engine is closed
+first.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ OPEN: Final = 8
 
 @dataclass(slots=True)
 class _Slot:
-    """The place of one engine in the pool. engine: None until it is open. users: how many have borrowed it now."""
+    """The place of one engine in the pool. engine: None until it is open. users: number of users that have borrowed the
+    engine now.
+    """
 
     context: AbstractAsyncContextManager[Engine] | None = None
     engine: Engine | None = None

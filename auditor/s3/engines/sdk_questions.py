@@ -99,7 +99,7 @@ class SdkQuestions:
 
 
 def _without_account_host(request: Any, **_: Any) -> None:
-    """Remove the account ID that botocore has put before the host of an S3 Control request, if that is an IP
+    """Remove the account ID that botocore has put before the host of an S3 Control request, if the host is an IP
     address.
     """
     parts = urlsplit(request.url)

@@ -19,7 +19,8 @@ from auditor.s3.engines import parse_xml as documents
 from auditor.s3.http.base import Request, Response, Transport, TransportError, TransportTimeoutError
 
 SKEW_SECONDS: Final = 240.0
-"""If this machine's clock is wrong by more seconds, requests get a corrected time. S3 refuses fifteen minutes."""
+"""If this machine's clock is wrong by more seconds than this, requests get a corrected time. S3 refuses a difference of
+fifteen minutes."""
 _LONGEST_CODE: Final = 100
 
 Pairs = tuple[tuple[str, str], ...]
@@ -81,12 +82,15 @@ class SignedRequests:
         return Request(method, f"{path}?{query}" if query else path, signed, body), added
 
     async def refused(self, failure: CallFailed, added: float) -> CallFailed:
-        """Correct what S3 refused, expired credentials or a wrong clock, and return the failure to raise.
+        """Correct the cause of a refusal, if it is expired credentials or a wrong clock, and return the failure to
+        raise.
 
-        If the credentials were renewed or the clock was corrected, the returned failure is one that is retried; for any
-        other cause it is `failure` itself. added: how many seconds were added to this machine's clock for the refused
-        request. The clock is corrected only if the answer's Date shows that it is wrong: a HEAD's 403 has no code, and
-        may have another cause.
+        If the credentials were renewed or the clock was corrected, the returned failure is one that callers retry. For
+        any other cause it is `failure` itself. added: how many seconds were added to this machine's clock for the
+        refused request.
+
+        The clock is corrected only if the answer's Date shows that it is wrong: a HEAD's 403 has no code, and may have
+        another cause.
         """
         if failure.code in EXPIRED and await self._credentials.renewed():
             return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)

@@ -31,20 +31,20 @@ from auditor.s3.http.request import request_bytes
 NOT_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp would add by itself. It must not, because the headers are signed."""
 PATIENCE: Final = 1.25
-"""Our timeout for the next bytes is aiohttp's, multiplied by this.
+"""Our timeout for the next bytes is aiohttp's timeout, multiplied by this factor.
 
 If a chunked body is malformed after its head, aiohttp (3.14) stops its own timer and waits for ever; our timeout ends
-that wait. For a silent server aiohttp's own timeout comes first.
-"""
+that wait. For a silent server, aiohttp's own timeout comes first."""
 
 
 class AiohttpTransport:
-    """A transport on one aiohttp session. Make it while the event loop runs. resent: number of requests sent twice.
+    """A transport on one aiohttp session. Make it while the event loop runs. resent: number of requests that were sent
+    twice.
 
-    The auditor's transports send a request again only if a used connection closed before the first byte of the answer.
-    aiohttp would do so after any connection that ended before the answer's head, even a new one. Therefore a middleware
-    of this class decides first, by the auditor's rule. The middleware cannot see three things: an interim answer before
-    the end, a part of a head before a reset, and whether the second connection is new.
+    The auditor's own transports send a request again only if a used connection closed before the first byte of the
+    answer. aiohttp would send it again after any connection that ended before the answer's head, even a new one.
+    Therefore a middleware of this class decides first, by the auditor's rule. The middleware cannot see three things:
+    an interim answer before the end, a part of a head before a reset, and whether the second connection is new.
     """
 
     def __init__(self, server: Server) -> None:

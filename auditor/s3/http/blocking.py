@@ -107,7 +107,7 @@ class _BlockingConnection:
         return Response(self._whole.status, self._whole.reason, self._whole.headers, bytes(body))
 
     def _read(self) -> Response | None:
-        """Read more bytes. Return the answer if they complete it, else None."""
+        """Read more bytes from the socket. Return the answer if these bytes complete it, else None."""
         try:
             count = self._socket.recv_into(self._buffer)
         except TimeoutError as error:
@@ -126,7 +126,7 @@ class _BlockingConnection:
         return _StaleError(why) if self._served and not self._reader.started else ConnectionLostError(why)
 
     def kept(self) -> bool:
-        """Note that the connection is idle from now on. Return True if the connection can take another request."""
+        """Mark the connection as idle from now on. Return True if the connection can take another request."""
         self._served, self._idle_since = True, time.monotonic()
         return self._reader.reusable
 
@@ -188,7 +188,7 @@ class BlockingTransport:
                 connection.close()
 
     def _begun(self, request: Request, content: BufferedReader | None) -> _BlockingConnection:
-        """Send the request, wait for the answer's head, and return the connection."""
+        """Send the request, wait for the answer's head, and return the connection that reads the body."""
         written = request_bytes(request, methods=METHODS)
         connection = self._taken() or _BlockingConnection(self._server)
         while True:

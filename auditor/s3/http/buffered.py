@@ -55,7 +55,7 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def eof_received(self) -> None:
-        """Complete the answer, if its body has no other end than that of the connection.
+        """Complete the answer, if only the end of the connection ends its body.
 
         asyncio then closes the socket.
         """

@@ -44,7 +44,7 @@ class ConnectionOwner(Protocol[K_contra]):
 class HttpConnection(asyncio.BaseProtocol):
     """A connection that sends one request after the other, until it is closed.
 
-    It ignores asyncio's pause_writing, which comes at 64 KiB of unsent bytes: a request has a few kilobytes.
+    It ignores asyncio's pause_writing. asyncio calls that at 64 KiB of unsent bytes, and a request has a few kilobytes.
     """
 
     __slots__ = (
@@ -90,7 +90,9 @@ class HttpConnection(asyncio.BaseProtocol):
         self._write = self._transport.write
 
     def ready(self) -> None:
-        """Note that asyncio's create_connection() has succeeded: asyncio is now sure to call connection_lost()."""
+        """Record that asyncio's create_connection() has succeeded, so that asyncio is now sure to call
+        connection_lost().
+        """
         self.connected = True
         self._idle_since = self._loop.time()
 
@@ -170,9 +172,10 @@ class HttpConnection(asyncio.BaseProtocol):
         """Let a subclass clean up after the end of the connection. The future of the request is done by then."""
 
     def _check_time(self) -> None:
-        """Close the connection if the present request has passed its deadline; if not, set the timer to that deadline.
+        """Close the connection if the present request has passed its deadline. Otherwise set the timer to that
+        deadline.
 
-        One timer serves many requests: a new request does not move the timer, which is only moved here, when it fires.
+        One timer serves many requests: a new request does not move the timer. Only this method moves it, when it fires.
         """
         self._timer = None
         if self._future is None:

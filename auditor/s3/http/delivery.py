@@ -1,4 +1,6 @@
-"""Deliver the bytes of a body to its reader. Bytes that do not fit into one buffer wait for the reader's next one."""
+"""Deliver the bytes of a body to its reader. Bytes that do not fit into one buffer wait until the reader brings the
+next buffer.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class Delivery:
         self._view = None
 
     def rest(self, left: int) -> memoryview | None:
-        """Return the free part of the buffer, at most `left` bytes of it; None if no reader waits.
+        """Return the free part of the reader's buffer, at most `left` bytes of it; None if no reader waits.
 
         The caller writes into this part, and then increases `position` itself.
         """
@@ -47,7 +49,9 @@ class Delivery:
         return self._view[self.position : end] if end < len(self._view) else self._view[self.position :]
 
     def hand(self, piece: memoryview) -> None:
-        """Copy a piece of the body into the buffer, and keep what does not fit. The piece must not change later."""
+        """Copy a piece of the body into the buffer, and keep the bytes that do not fit. The piece must not change
+        later.
+        """
         if self._view is not None:
             count = min(len(piece), len(self._view) - self.position)
             self._view[self.position : self.position + count] = piece[:count]
@@ -92,7 +96,7 @@ class Flow:
         self._bytes = 0
 
     def wait(self, now: float, position: int) -> None:
-        """Note that a reader begins to wait now, with `position` bytes in its buffer."""
+        """Record that a reader begins to wait now, with `position` bytes in its buffer."""
         self._since, self._position = now, position
 
     def keeps_up(self, now: float, position: int) -> bool:

@@ -80,12 +80,12 @@ class Pool(Generic[K]):
                 raise
 
     def take_idle(self) -> K | None:
-        """Take the connection that was idle longest; None if none can be used.
+        """Take the connection that was idle longest; None if no idle connection can be used.
 
-        Connections that were idle too long are closed. This order keeps all connections in use, and so open. If the
-        last used one came first, the others would expire whenever fewer calls are in flight for some seconds, and new
-        ones would be opened soon after. A handshake takes the CPU of ten calls, and closed connections leave holes in
-        the heap.
+        Connections that were idle too long are closed. Taking the longest idle one keeps all connections in use, and so
+        open. If the last used one came first, the others would expire whenever fewer calls are in flight for some
+        seconds, and new ones would be opened soon after. A handshake takes the CPU of ten calls, and closed connections
+        leave holes in the heap.
         """
         while self._idle:
             connection = self._idle.popleft()
@@ -177,9 +177,10 @@ class Pool(Generic[K]):
         return False
 
     def _new(self) -> K | None:
-        """Return a connection that is not connected yet; None if the limit is reached and all are in use.
+        """Return a new connection object, which is not connected yet; None if the limit is reached and all connections
+        are in use.
 
-        At the limit, the connection that was idle longest makes room.
+        At the limit, the connection that was idle longest is closed to make room.
         """
         if self._is_closed:
             raise _closed_error()
@@ -206,7 +207,7 @@ class Pool(Generic[K]):
     async def _turn(self) -> K:
         """Wait in the queue until the pool gives this request a connection.
 
-        It is a free one, or a new one in place of one that ended.
+        The connection is an idle one, or a new one in place of a connection that ended.
         """
         turn: asyncio.Future[K] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
@@ -220,7 +221,7 @@ class Pool(Generic[K]):
             raise
 
     def _give_back(self, connection: K) -> None:
-        """Take back a connection that came to a request just when the request was cancelled."""
+        """Take back a connection. The pool gave it to a request just when the request was cancelled."""
         if not connection.connected:
             connection.close()
         elif connection.alive:

@@ -8,10 +8,11 @@ from typing import Final
 from auditor.s3.http.base import Request
 
 METHODS: Final = ("GET", "HEAD", "POST")
-"""The methods that an engine sends. All may safely be sent twice: the only POST is that of GetCallerIdentity."""
+"""The methods that an engine sends. Requests with them may safely be sent twice: the only POST is GetCallerIdentity."""
 
 _OWN: Final = 2
-"""The number of headers at the end that differ in each request: the signer's date and signature (Signer.sign)."""
+"""The number of headers at the end of a request that differ in each request: the signer's date and signature
+(Signer.sign)."""
 _CACHED: Final = 4
 
 Pairs = tuple[tuple[str, str], ...]
@@ -28,7 +29,8 @@ def _lines(headers: Iterable[tuple[str, str]]) -> str:
 class CommonLines:
     """Encodes the headers that many requests share, and caches the encoded lines.
 
-    The lines contain a session token. Therefore the cache is small, and belongs to one transport, with which it ends.
+    The lines contain a session token. Therefore the cache is small, and belongs to one transport: it ends when the
+    transport does.
     """
 
     __slots__ = ("_cached",)
@@ -51,9 +53,10 @@ def request_bytes(
 ) -> bytes:
     """Return the bytes of an HTTP/1.1 request.
 
-    lines: encodes the headers that the request shares with others. methods: the allowed ones. Raises ValueError for
-    another method, and for text that could change the request: a line break or NUL anywhere, a blank or `#` in the
-    target, or a character that is not ASCII.
+    lines: encodes the headers that the request shares with others. methods: the allowed methods.
+
+    Raises ValueError for another method, and for text that could change the request: a line break or NUL anywhere, a
+    blank or `#` in the target, or a character that is not ASCII.
     """
     method, target, headers = request.method, request.target, request.headers
     if method not in methods:

@@ -203,7 +203,7 @@ class ResponseReader:
     def _stays_open(self) -> bool:
         """Return True if the server keeps the connection open after an answer to a HEAD without a length.
 
-        The HTTP parser itself takes the end of the connection for the end of every answer without a length.
+        The HTTP parser itself assumes that every answer without a length ends with the connection.
         """
         said = self._headers.get(b"connection", b"") + self._headers.get(b"proxy-connection", b"")
         return b"close" not in said.lower() and self._parser.get_http_version() == "1.1"

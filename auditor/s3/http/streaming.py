@@ -17,10 +17,9 @@ HEAD_SIZE: Final = 32 * 1024
 """Bytes of the connection's own buffer. It is for the head of a response, and a small body after it."""
 
 DRAINED: Final = 64 * 1024
-"""Limit in bytes of the rest of a released body that the connection reads and discards.
+"""Limit in bytes for the rest of a released body. The connection reads and discards a rest up to this size.
 
-For a longer rest a new connection costs less.
-"""
+For a longer rest, a new connection costs less."""
 
 _DRAIN_SECONDS: Final = 2.0
 _UNKNOWN: Final = sys.maxsize
@@ -224,7 +223,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
     def _arrived(self, data: memoryview) -> None:
         """Deliver bytes of a body to its reader; of a chunked body, deliver the decoded content.
 
-        data: must not change later, unless the body is chunked.
+        data: the bytes. They must not change later, unless the body is chunked.
         """
         if not self._chunked:
             self._left -= len(data)
@@ -273,8 +272,8 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
     def _salvage(self, *, plain: bool) -> None:
         """Deliver the rest of a body that is still in TLS after the connection ended.
 
-        asyncio leaves it there if reading was paused. plain: on a connection without TLS, True if its end also ends a
-        body without a length.
+        asyncio leaves the rest there if reading was paused. plain: for a connection without TLS, True if the end of the
+        connection also ends a body without a length.
         """
         if self._phase is not Phase.BODY or not self.alive:
             return
