@@ -21,7 +21,7 @@ LONGEST: Final = 6 * 3600.0
 """Longest time in seconds that one piece of work waits for the ledger. SQS hides a message for 12 hours in all (SQS
 Developer Guide, visibility timeout); the rest of them is for the work itself."""
 FIRST: Final = 1.0
-"""Longest pause in seconds before the first repetition; doubled for each further one."""
+"""Longest pause in seconds before the first repetition. The limit doubles for each further repetition."""
 PAUSE: Final = 60.0
 """Longest pause in seconds between two repetitions: after an outage, the work goes on at most this much later."""
 
@@ -30,7 +30,8 @@ class LedgerPatience:
     """Repeats work that fails because of the ledger, until the ledger answers. All work of a process shares one
     LedgerPatience.
 
-    Work is repeated only if work of the same kind has succeeded before: if none has, a setting may be wrong.
+    Work is repeated only if work of the same kind has succeeded before. Before the first success, the cause may be a
+    wrong setting.
     """
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:

@@ -41,7 +41,7 @@ BATCH: Final = 200
 _NOT_READ: Final = Skipped("hashing reads neither ACL nor HEAD")
 _HASHED: Final = frozenset({"known", "hashed_now"})
 _WRONG: Final = frozenset({"ChecksumMismatch", "DigestConflict"})
-"""Codes of objects with two digests that contradict each other. auditor.toml cannot accept these."""
+"""Codes of objects with two digests that contradict each other. An entry in auditor.toml cannot accept such objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ _DENIED: Final = frozenset({"403", "AccessDenied", "SSE-C"})
 _NO_DIGESTS: Final = DigestSources()
 
 AskHead = Callable[[ObjectRef], Coroutine[Any, Any, Evidence]]
-"""Reads an object's HEAD, with the checksums that S3 stores."""
+"""A function that reads an object's HEAD, with the checksums that S3 stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class Hasher(Protocol):
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
         """Hash these objects, and return the status of each, in order.
 
-        If an object's bytes contradict S3's checksum or the ledger's digest, the object's state is still "pending". Its
-        digests then have those of the bytes as `read`, and the contradicted checksum of S3, if any, as `stored`.
+        An object whose bytes contradict S3's checksum or the ledger's digest stays "pending". Its `digests.read` then
+        has the digests of the bytes, and `digests.stored` has S3's checksum, if that is contradicted.
         """
         ...
 
@@ -191,11 +191,11 @@ class HashStatusFinder:
     async def _note(
         self, ref: ObjectRef, found: Mapping[str, str], word: Literal["recorded", "stored"], other: Mapping[str, str]
     ) -> None:
-        """Write a "mismatch" event into the key's history for each digest in `found` that differs from the one in
+        """Write a "mismatch" event into the key's history for each digest in `found` that differs from the digest in
         `other`.
 
-        word: "recorded" or "stored", the kind of the digests in `other`. The event is not written if the history ends
-        with mismatches, and one of them is equal to it.
+        word: "recorded" or "stored", the kind of the digests in `other`. An event is left out if the history ends with
+        mismatches, and one of these equals the event.
         """
         for name, digest in found.items():
             if name not in other or other[name] == digest:
@@ -209,8 +209,8 @@ class HashStatusFinder:
 
 
 def unhashable(evidence: Evidence) -> str:
-    """Return why the object's bytes cannot be read: `archived`, `SSE-C`, or the error code of a denied HEAD; "" if they
-    can.
+    """Return why the object's bytes cannot be read: `archived`, `SSE-C`, or the error code of a denied HEAD; "" if the
+    bytes can be read.
     """
     head = evidence.head
     if archived(evidence):

@@ -85,7 +85,7 @@ def _name(named: list[dict[str, str | None]], task: Task, code: str) -> None:
 class Importer:
     """Imports completion reports into one ledger, and counts their tasks in `counts`.
 
-    engines, caller_of: lend the engine, and return the Caller, for calls to a bucket.
+    engines: lends the engine for calls to a bucket. caller_of: returns the Caller that limits and retries these calls.
     """
 
     def __init__(self, ledger: Ledger, engines: EnginePool[str], caller_of: Callable[[str], Caller]) -> None:

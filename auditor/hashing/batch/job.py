@@ -32,7 +32,7 @@ class Manifest:
     key: str
     """Object key of the manifest in its bucket."""
     etag: str
-    """Without quotes."""
+    """The manifest's ETag, without quotes."""
     report: str
     """Prefix of the object keys under which S3 writes the job's completion report."""
     versions: bool
@@ -52,7 +52,8 @@ def create_job(
     """Return the parameters of S3 Control's CreateJob, for a job that computes checksums.
 
     algorithm: a name in S3_NAMES. audited: the bucket with the objects. token: S3 creates only one job for equal
-    tokens. account, role: of the job; None to write a placeholder, which the person who sends the request replaces.
+    tokens. account, role: the account and the role that run the job; None to write a placeholder, which the person who
+    sends the request replaces.
     """
     bucket = f"arn:{partition}:s3:::{manifest.bucket or NO_BUCKET}"
     return {

@@ -29,7 +29,7 @@ class Task:
     bucket: str
     key: str
     version_id: str | None
-    """None if the job's manifest named no version."""
+    """ID of the object version; None if the job's manifest named no version."""
     succeeded: bool
     code: str
     """Error code of the failure; "" after success."""

@@ -22,7 +22,7 @@ FOLDER: Final = "batch"
 class JobOwner:
     """The AWS account (12 digits) and the role (ARN) that run the jobs.
 
-    None: unknown, so that a person has to write it into the request.
+    None stands for an unknown account or role: a person then has to write it into the request.
     """
 
     partition: str = "aws"
@@ -45,8 +45,9 @@ def write_batch(
     """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store, and return the URIs of the job
     requests.
 
-    After each `most_rows` objects, a further manifest follows: manifest-2.csv and so on. Each manifest and algorithm
-    has one job request: job.json, job-2.json and so on. Without objects, nothing is written. This function blocks.
+    After each `most_rows` objects, a further manifest begins: manifest-2.csv and so on. Each pair of a manifest and an
+    algorithm has one job request: job.json, job-2.json and so on. Without objects, nothing is written. This function
+    blocks.
     """
     jobs: list[str] = []
     spool = store.spool_dir(f"{folder}/{FOLDER}") / f".manifest-{run_id}.tmp"
@@ -82,9 +83,7 @@ def _numbered(stem: str, number: int) -> str:
 
 
 def _parts(objects: Iterable[ObjectVersion], most: int) -> Iterator[Iterator[ObjectVersion]]:
-    """Yield the objects in parts of at most `most`. A part has to be read to its end before the next one is
-    asked for.
-    """
+    """Yield the objects in parts of at most `most`. Read each part to its end before asking for the next part."""
     rest = iter(objects)
     for first in rest:
         yield chain((first,), islice(rest, most - 1))

@@ -18,11 +18,11 @@ saves."""
 
 
 class InlineExecutor(Executor):
-    """A mark instead of an executor with threads: a DigestThread with this executor hashes on the event loop."""
+    """A marker in place of an executor with threads. A DigestThread with this executor hashes on the event loop."""
 
 
 class DigestThread:
-    """A thread that hashes the buffers of one object, one after the other.
+    """Hashes the buffers of one object, one after the other, in a thread.
 
     executor: lends the thread, from the first buffer until abandon(), because a new task for each buffer would cost
     more CPU. With None or an InlineExecutor there is no thread, and put() hashes on the event loop.

@@ -117,7 +117,9 @@ class ObjectDigester:
         return None
 
     def _prepare(self, progress: HashProgress | None) -> None:
-        """Make the digester, after S3's first answer, which names the checksums that the digests are compared with."""
+        """Make the digester. Call this after S3's first answer, which names the checksums to compare the digests
+        with.
+        """
         stored = self._source.stored
         names = list(self._algorithms)
         if CRC64NVME in stored and CRC64NVME not in names and has_crc64nvme():

@@ -17,8 +17,8 @@ from auditor.hashing.limits import ATTEMPTS, BUFFER, BYTES_IN_FLIGHT, SAVE_SECON
 Checkpoint = Mapping[str, Any]
 """The JSON object with which another process continues the hashing of an object."""
 Save = Callable[[Checkpoint | None], Awaitable[None]]
-"""Saves a checkpoint; the argument is None if this machine's libcrypto cannot make one. An error that it raises ends
-the hashing of the object."""
+"""Saves a checkpoint of an object. The argument is None if this machine's libcrypto cannot make a checkpoint. An error
+that the function raises ends the hashing of the object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +34,8 @@ class HashOptions:
     executor: Executor | None = None
     """Threads that hash buffers while the event loop reads; None to hash on the event loop."""
     memory: InFlightBudget | None = None
-    """Budget of memory from which an object borrows the buffers of further streams; None to give the object its own
-    budget."""
+    """Budget of memory from which an object borrows the buffers of its further streams; None to give the object a
+    budget of its own."""
     stop: Callable[[], object] | None = None
     """Returns a true value when the hashing must pause. Called between buffers, and from time to time while a read
     waits; None if nothing can stop the hashing."""

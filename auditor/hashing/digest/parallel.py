@@ -18,7 +18,7 @@ from auditor.hashing.digest.streams import RangeLayout
 class Piece:
     """A filled buffer.
 
-    view: the bytes of the object in it. end: position in the object after the last of these bytes.
+    view: the bytes of the object in the buffer. end: position in the object after the last of these bytes.
     """
 
     end: int
@@ -41,11 +41,11 @@ class Block:
 
 
 class ParallelRanges:
-    """The reading of an object by several streams, from the position of `reader` up to `end` (excluded).
+    """Reads an object by several streams, from the position of `reader` up to `end` (excluded).
 
-    `reader`, which has an open connection, reads the first block. Each stream is a task of `group`, which a failed read
-    ends. Blocks get memory in their order, so that the first block never waits for a later one. position: the first
-    byte that belongs to no block yet.
+    `reader`, which has an open connection, reads the first block. Each stream is a task of `group`; a failed read ends
+    the group. Blocks get memory in their order, so that the first block never waits for a later one. position: the
+    first byte that belongs to no block yet.
     """
 
     def __init__(self, source: ObjectSource, reader: ResumingReader, end: int, group: asyncio.TaskGroup) -> None:
@@ -64,7 +64,7 @@ class ParallelRanges:
     def use(self, streams: int, layout: RangeLayout) -> None:
         """Read by `streams` streams from now on, with the sizes in `layout`.
 
-        streams: 0 to begin no more blocks, but read the blocks that were begun to their ends.
+        streams: 0 to begin no more blocks. The blocks that were begun are still read to their ends.
         """
         self._wanted, self._block = streams, layout.block
         self._memory.change(layout.memory, layout.buffer)

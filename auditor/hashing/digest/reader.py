@@ -22,15 +22,15 @@ FRUITLESS: Final = 5
 HARDLY: Final = 64 * 1024
 """Number of bytes. A call that times out after fewer bytes counts as no progress: a very slow body would take days."""
 SHARE: Final = 16
-"""A call whose body breaks off counts as progress if it brought this part, a sixteenth, of the bytes that it asked for,
-or HARDLY bytes. At 50 bytes a call, 23 MB would take 465,000 calls."""
+"""A call whose body breaks off counts as progress if it brought enough bytes: HARDLY bytes, or one part in SHARE (a
+sixteenth) of the bytes that it asked for. At 50 bytes a call, 23 MB would take 465,000 calls."""
 SHORT: Final = "ByteCount"
 """Error code of a response body that has fewer or more bytes than S3 announced."""
 
 
 @dataclass(slots=True)
 class ObjectSource:
-    """The object version to read, and the counts that are shared by all readers of it."""
+    """The object version to read. It also has counts and checksums, which all readers of the object share."""
 
     engine: Reads
     task: HashTask
@@ -56,8 +56,8 @@ class ObjectSource:
 
 
 class ResumingReader:
-    """Reads an object's bytes from `first` up to `end` (excluded), in order, by as many calls as it takes. Use it in an
-    `async with` block.
+    """Reads an object's bytes from `first` up to `end` (excluded), in order, by as many calls as are needed. Use it in
+    an `async with` block.
 
     position: the next byte to read. Raises CallFailed with S3's error code, with PreconditionFailed if the object was
     overwritten, or with SizeDiffers if it has another size. A failure that a new call may repair is raised only after

@@ -61,7 +61,8 @@ class Paused:
     reason: str = ""
     """Why this machine cannot make a checkpoint; "" if it can."""
     gained: int = 0
-    """Number of bytes that this process has hashed, without those before the checkpoint that it began with."""
+    """Number of bytes that this process has hashed. Bytes before the checkpoint with which the process began do not
+    count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ Result = Hashed | Mismatch | Paused | Superseded | Unhashable | Failed
 
 
 def classify(task: HashTask, failure: CallFailed) -> Superseded | Unhashable | Failed:
-    """Return the result of the hashing, if a GetObject call failed in this way.
+    """Return the result of hashing an object whose GetObject call failed with `failure`.
 
     Raises an error that every object of every bucket would meet.
     """

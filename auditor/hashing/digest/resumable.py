@@ -88,7 +88,7 @@ RESUMABLE: Final = tuple(_KINDS)
 class ResumableDigest:
     """A running digest that another process can continue.
 
-    state: the result of state() in any process, after `count` bytes; None to begin at the first byte.
+    state: the text that state() returned in any process after `count` bytes; None to begin at the first byte.
     """
 
     __slots__ = ("_context", "_final", "_kind", "_update", "name")
@@ -187,8 +187,8 @@ def _same(name: str, found: str, wanted: str) -> None:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Return the libcrypto that hashlib uses or, if that lacks the functions, the system's. Raises OSError if both lack
-    them.
+    """Return the libcrypto that hashlib uses. If that library lacks the functions, return the system's libcrypto.
+    Raises OSError if both lack the functions.
     """
     for name in _candidates():
         try:

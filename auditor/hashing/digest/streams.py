@@ -39,12 +39,13 @@ limit."""
 GAIN: Final = 1.2
 """Factor by which the rate must grow with more streams. If it does not, the change is undone."""
 BUSY: Final = 0.8
-"""Share of a core. If the process uses as much, more streams are not tried: the CPU is the limit, not the network."""
+"""Share of a core. If the process uses this share or more, further streams are not tried: the CPU is the limit, not the
+network."""
 ONE_CORE: Final = 1769
 """Memory of a Lambda function, in MB, that comes with one core (AWS Lambda Developer Guide, memory)."""
 HOLD: Final = 30.0
-"""Seconds from a change to more streams that was undone, until more are tried again. Each such change doubles the time,
-up to LONGEST_HOLD."""
+"""Seconds before more streams are tried again, after a change to more streams was undone. The time doubles with each
+such change, up to LONGEST_HOLD."""
 LONGEST_HOLD: Final = 600.0
 
 
@@ -159,7 +160,7 @@ class Tuner:
 
 
 class Fixed:
-    """A tuner that keeps to the number of streams in the settings. refused() halves the number."""
+    """A tuner that keeps the number of streams of the settings. refused() halves the number."""
 
     def __init__(self, streams: int) -> None:
         self.streams = streams

@@ -1,8 +1,8 @@
 """The auditor's own queue message: a list of objects of one bucket to hash. Its form is compact, and is read strictly.
 
-A reader ignores fields that it does not know; they are lost when a worker sends the objects again. So a later release
-may add a field under the same version number only if such a loss does no harm. Otherwise it must raise the version
-number, and older workers refuse the message.
+A reader ignores fields that it does not know. Such fields are lost when a worker sends the objects again. So a later
+release may add a field under the same version number only if this loss does no harm. Otherwise the release must raise
+the version number, and older workers refuse the message.
 """
 
 from __future__ import annotations

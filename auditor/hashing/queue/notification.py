@@ -24,9 +24,9 @@ _DEFAULT: Final = ALGORITHMS[:1]
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """An event of S3 that goes into the ledger as the state of its key (KeyHistory.arrived).
+    """An event of S3 that the ledger records as the newest state of its key (KeyHistory.arrived).
 
-    Such an event has a sequencer, which tells the newer of two events of one key.
+    Such an event has a sequencer. Of two events of one key, the one with the larger sequencer is newer.
     """
 
     bucket: str
@@ -35,7 +35,9 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A deletion that goes only into the key's history, because it removed only one version, or has no sequencer."""
+    """A deletion that the ledger writes only into the key's history, because the event removed only one version, or has
+    no sequencer.
+    """
 
     bucket: str
     event: Event
@@ -82,9 +84,9 @@ def decode_notification(
 
 
 def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
-    """Return each task once, sorted by key and sequencer, without tasks that a newer event among them replaces.
+    """Return each task once, sorted by key and sequencer. Leave out each task that a newer task replaces.
 
-    Of an object without a version ID, only the newest event counts, because the object was overwritten. A task with a
+    If tasks have no version ID, only the newest task of a key counts, because the object was overwritten. A task with a
     version ID, or without a sequencer, is never replaced. The order of `tasks` does not matter.
     """
     latest: dict[tuple[str | None, ...], HashTask] = {}

@@ -82,15 +82,15 @@ class ObjectEvent:
     bucket: str
     key: str
     version_id: str | None
-    """None if the event names no version, as in a bucket without versions."""
+    """ID of the object version; None if the event names none, as in a bucket without versions."""
     at: str
-    """ISO 8601, UTC."""
+    """Time of the event, ISO 8601 in UTC."""
     sequencer: str = ""
-    """A text that tells the newer of two events of one key; "" if the event has none."""
+    """A text that orders the events of one key; "" if the event has none."""
     etag: str = ""
     """ETag of the object; empty if the event leaves nothing to hash."""
     size: int = 0
-    """Bytes; 0 if the event leaves nothing to hash."""
+    """Size of the object in bytes; 0 if the event leaves nothing to hash."""
 
 
 def from_records(records: list[Any], received: Callable[[], str]) -> list[ObjectEvent]:

@@ -55,6 +55,6 @@ def _notice(task: HashTask) -> Notice:
 def _superseded(bucket: str, task: HashTask, older: set[tuple[str, str, str]]) -> bool:
     """True if a newer event has replaced this object.
 
-    older: (bucket, key, sequencer) of the events for which the ledger has a newer event of the key.
+    older: (bucket, key, sequencer) of each event that is not the newest of its key in the ledger.
     """
     return task.version_id in (None, "null") and (bucket, task.key, task.sequencer) in older

@@ -22,13 +22,14 @@ from auditor.ledger.leases import Held, Lease, Leases, Work
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 300.0
-"""Seconds that a lease lasts: five times the interval at which it is renewed. After a crash of its worker, the object
-waits at most so long."""
+"""Seconds that a lease lasts: five times the interval at which it is renewed. If the lease's worker crashes, the object
+waits at most this long."""
 
 Read = Callable[[Checkpoint | None, Save], Awaitable[Result]]
-"""Hashes the object, from a checkpoint if there is one, and saves checkpoints meanwhile."""
+"""A function that hashes the object, from a checkpoint if there is one, and saves checkpoints meanwhile."""
 Keep = Callable[[Hashed], Awaitable[Result]]
-"""Records the digests of a hashed object in the ledger. The result is Failed if the ledger has another digest."""
+"""A function that records the digests of a hashed object in the ledger. The result is Failed if the ledger has another
+digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,8 @@ class _Hold:
         self._clock = clock
 
     async def renew(self, checkpoint: Checkpoint | None) -> None:
-        """Extend the lease, and write the checkpoint in the same call; None keeps the checkpoint that the ledger has.
+        """Extend the lease, and write the checkpoint in the same call. With None, the ledger keeps the checkpoint that
+        it has.
 
         Raises LeaseLostError if another worker has taken the lease, LedgerError if the ledger fails.
         """

@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 IDLE: Final = 20.0
 """Seconds for which the queue must be empty before the worker ends."""
 VISIBILITY: Final = 120
-"""Seconds that SQS hides a received message from other workers; renewed every 40 s while its objects are hashed."""
+"""Seconds that SQS hides a received message from other workers. The worker renews this time every 40 s while it hashes
+the message's objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,8 +113,8 @@ class MessageHasher:
         return result
 
     async def _tasks_to_hash(self, result: MessageResult) -> list[HashTask]:
-        """Return the objects that must be hashed. Count those that have digests in the ledger, and fail those that were
-        tried too often.
+        """Return the objects that must be hashed. Count the objects that have digests in the ledger, and fail the
+        objects that were tried too often.
         """
         message, options = result.message, self._options
         known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)
@@ -160,8 +160,8 @@ class MessageHasher:
     async def _may_read(self, result: MessageResult, engine: Engine, cutoff: CutOff, task: HashTask) -> bool:
         """True if reading a new object costs nothing extra. Otherwise the object's result is added to `result`.
 
-        S3's event does not name the storage class, so a HEAD asks for it. A new object in Intelligent-Tiering is in the
-        frequent-access tier, and a read does not change that. cutoff: ends the HEAD at a stop.
+        S3's event does not name the storage class, so a HEAD asks for it. A new object in Intelligent-Tiering is still
+        in the frequent-access tier, and reading the object does not move it. cutoff: ends the HEAD at a stop.
         """
         try:
             async with cutoff.block() as timeout:

@@ -25,7 +25,8 @@ class WorkerOptions:
     max_attempts: int = 5
     """Number of failed attempts after which an object goes to the dead-letter queue."""
     retry_base: float = 5.0
-    """Longest pause in seconds before the first repetition; doubled for each further one, up to 900."""
+    """Longest pause in seconds before the first repetition. The limit doubles for each further repetition, up to
+    900."""
     max_hops: int = MAX_HOPS
     """Largest number of workers that may leave one object unfinished, because their time ran out."""
     large: int = LARGE
@@ -35,8 +36,8 @@ class WorkerOptions:
     save_seconds: float = SAVE_SECONDS
     """Seconds between two checkpoints of an object."""
     has_deadline: bool = False
-    """True if the process has a deadline, as in Lambda: shortly before it, unfinished objects are left to another
-    invocation."""
+    """True if the process has a deadline, as in Lambda. Shortly before the deadline, unfinished objects are left to
+    another invocation."""
     accept_cost: bool = True
     """True to hash new objects that S3's events report, even if their storage class charges for reading. An audit sends
     only objects that may be read."""

@@ -42,10 +42,10 @@ TOO_MANY_RECEIVES: Final = "TooManyReceives"
 RECEIVES: Final = 5
 """Number of times that a message may be received, assumed for a queue whose redrive policy is unknown."""
 RESERVE: Final = 2
-"""Number of receipts that are kept for workers that die.
+"""Number of receipts of each message that are reserved for workers that die.
 
-A message that has only these left is not hidden and received again, but sent as a new message: SQS would move it to the
-dead-letter queue without a reason."""
+A message with no more than these receipts left is not hidden and received again. It is sent as a new message, because
+SQS would move it to the dead-letter queue without a reason."""
 
 
 class Processor:
@@ -95,23 +95,23 @@ class Processor:
             return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_last(self, received: Received) -> bool:
-        """True if SQS will not deliver the message again, but move it to the dead-letter queue without a reason.
+        """True if SQS will not deliver the message again, but will move it to the dead-letter queue without a reason.
 
-        False for a queue that allows only one or two receipts, because these are needed for the hashing.
+        False for a queue that allows only one or two receipts, because the hashing needs these receipts.
         """
         limit = self.queue.max_receives
         return limit is not None and limit > RESERVE and received.receive_count >= limit
 
     def _has_spare(self, received: Received) -> bool:
-        """True if the message may be hidden and received once more, and still have receipts in reserve."""
+        """True if the message may be hidden and received once more, with receipts left in reserve after that."""
         return received.receive_count + RESERVE < (self.queue.max_receives or RECEIVES)
 
     async def come_again(self, received: Received, doom: AuditorError) -> Processed:
-        """Let a message come again after a pause, because an error (`doom`) that is not the message's fault stopped its
-        processing.
+        """Let a message come again after a pause. An error (`doom`) stopped its processing, which is not the message's
+        fault.
 
-        The message is hidden for this time. If too few receipts are left for that, a copy of it is sent, with a new age
-        and no receipts.
+        The message is hidden during the pause. If too few receipts are left, a copy of the message is sent instead,
+        with a new age and no receipts.
         """
         log.error("message %s comes again: %s", received.id, doom)
         seconds = self.backoff(received.receive_count)
@@ -149,8 +149,8 @@ class Processor:
         """Send failed and unfinished objects to the queue or to the dead-letter queue, and return the result of the
         received message.
 
-        Dead letters are sent first. If they cannot be sent, nothing else is sent: the received message will come again
-        as a whole, and otherwise each time would add a copy of its objects.
+        Dead letters are sent first. If that fails, nothing else is sent. The received message then comes again as a
+        whole, and each time would add a copy of its objects.
         """
         counts = sum((one.counts for one in results), counts)
         waiting = [one for result in results for one in result.waiting]
@@ -205,7 +205,7 @@ class Processor:
         return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_final(self, failed: Failed) -> bool:
-        """True if the failed object is not tried again, because no attempt can succeed or because it has had all its
+        """True if the failed object is not tried again: no attempt can succeed, or the object has had all its
         attempts.
         """
         return failed.code in FINAL or failed.task.attempts + 1 >= self._options.max_attempts
