@@ -24,7 +24,7 @@ Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
 class UnfinishedObject:
     """An object that was read only in part.
 
-    checkpoint: the state of its hashing, as it was read from a file: not validated.
+    checkpoint: the state of its hashing, as read from a file and not yet validated.
     """
 
     key: str
@@ -43,7 +43,7 @@ class VerifyCheckpoint:
     begun_after: str | None
     """Key after which the target's key range begins; None if it begins with the first key."""
     start_after: str | None
-    """The last key that is counted in `tally`; equal to `begun_after` as long as none is."""
+    """The last key that is counted in `tally`; equal to `begun_after` as long as no key is counted."""
     tally: VerifyTally = field(default_factory=VerifyTally)
     resumed: Unfinished = field(default_factory=dict)
     """Objects that the previous hop read in part, and that this hop reads to their ends."""
@@ -72,8 +72,8 @@ class VerifyCheckpoint:
     def to_dict(self) -> dict[str, Any]:
         """Return the checkpoint as a JSON object.
 
-        If the last key has a version that was not read to its end, leave out all counts of this key: the next hop then
-        begins with it.
+        If a version of the last key was not read to its end, all counts of this key are left out. The next hop then
+        begins with this key.
         """
         tally, start_after = self.tally, self.start_after
         if self._before is not None and (self.cut or any(key == start_after for key, _ in self.paused)):

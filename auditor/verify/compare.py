@@ -45,24 +45,25 @@ class ReadRequest:
 
     ref: ObjectRef
     standing: VerifyOutcome
-    """The object's outcome if its bytes have all expected digests."""
+    """The outcome that the object gets if its bytes have all expected digests."""
     claims: tuple[ExpectedDigest, ...]
     """The digests that the object's bytes must have."""
     checked: str | None = None
-    """Time since which the object was not checked: the oldest time at which one of the ledger's expected digests was
-    last verified or recorded, or, if all are from manifests, the first import. None if no digest is expected."""
+    """Time since which the object was not checked; None if no digest is expected. This is the oldest time at which one
+    of the ledger's expected digests was last verified or recorded. If all expected digests are from manifests, it is
+    the time of the first import."""
     keep: bool = False
     """True to record the computed digests in the ledger, unless an expected digest is wrong."""
     unread: VerifyOutcome = VerifyOutcome.NOT_DUE
-    """The object's outcome if it is not due in this run, and therefore not read."""
+    """The outcome that the object gets if it is not due in this run, and therefore not read."""
 
     def verified(self, outcome: VerifyOutcome, **detail: str) -> Verified:
         return verified(self.ref, outcome, **detail)
 
     def compare(self, digests: Mapping[str, str]) -> Verified:
-        """Return the outcome MISMATCH for the first wrong digest; `standing` if all expected digests are right.
+        """Return the outcome MISMATCH for the first wrong digest; return `standing` if all expected digests are right.
 
-        digests: those of the bytes that were read, by algorithm.
+        digests: the digests of the bytes that were read, by algorithm.
         """
         for claim in self.claims:
             found = digests[claim.algorithm]
@@ -82,13 +83,13 @@ class ReadRequest:
 
 @record(kw_only=True)
 class Comparison:
-    """The comparison of listing entries with the ledger's records, by the settings of one run. It calls neither S3 nor
-    the ledger.
+    """Compares listing entries with the ledger's records, by the settings of one run. It calls neither S3 nor the
+    ledger.
 
-    in_flight_from, in_flight_to: the time range (ISO 8601 in UTC) in which an object was written so lately that the
-    ledger may not have its digest yet; a later time comes from a wrong clock. algorithms: the digests to compare; None
-    for all. If the ledger has no digest of an object by these, all its digests are compared. record: True to read new
-    and changed objects too, and record their digests.
+    in_flight_from, in_flight_to: the time range (ISO 8601 in UTC) of recent writes: the ledger may not have the digest
+    of an object that was written in this range. A time after the range comes from a wrong clock. algorithms: the
+    digests to compare; None for all. If the ledger has no digest of an object by these algorithms, all digests of the
+    object are compared. record: True to read new and changed objects too, and record their digests.
     """
 
     in_flight_from: str
@@ -189,8 +190,8 @@ class Comparison:
         return Verified(key=pair.key, outcome=outcome, listed=False, version_id=name, etag=last.etag, size=last.size)
 
     def in_flight(self, written: str) -> bool:
-        """True if an object was written at this time (ISO 8601) so lately that the ledger may not have its
-        digest yet.
+        """True if this time (ISO 8601) is so recent that the ledger may not have the digest of an object that was
+        written then.
         """
         return self.in_flight_from <= written <= self.in_flight_to()
 
@@ -225,22 +226,24 @@ def listed_again(pair: Pair) -> Event | None:
 
 
 def is_told(pair: Pair) -> bool:
-    """True if the ledger's record says that the pair's version was deleted or, if the pair has no version, its key."""
+    """True if the ledger's record says that the pair's version was deleted. If the pair has no version, the same is
+    asked of its key.
+    """
     if pair.version is not None:
         return pair.version.removed_at is not None
     return pair.subject is not None and pair.subject.deleted_at is not None
 
 
 def is_settled(pair: Pair) -> bool:
-    """True if the ledger's record says that the pair's version was deleted or retired or, if the pair has no version,
-    its key.
+    """True if the ledger's record says that the pair's version was deleted or retired. If the pair has no version, the
+    same is asked of its key.
     """
     known = pair.version or pair.subject
     return is_told(pair) or (known is not None and known.retired_at is not None)
 
 
 def in_question(pair: Pair) -> list[Version]:
-    """Return the versions of the pair for which the key's history must tell whether they were deleted.
+    """Return the versions of the pair that may have been deleted according to the key's history.
 
     Early releases wrote a deletion only into the history, not into the record. The result is the pair's version or, if
     the pair has none, all versions of the key without a recorded deletion.
@@ -307,7 +310,8 @@ def cross_checked(found: Verified, versions: Sequence[Version], lines: Sequence[
 
 
 def _checked(claims: list[ExpectedDigest]) -> str | None:
-    """Return the oldest time at which one of the ledger's expected digests was last verified or recorded.
+    """Return since when the object was not checked (ReadRequest.checked): the oldest time at which one of the ledger's
+    expected digests was last verified or recorded.
 
     If all expected digests are from manifests, return the time of the first import; None if no digest is expected.
     """

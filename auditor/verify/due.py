@@ -11,10 +11,13 @@ from auditor.model.record import record
 
 DAY: Final = 86_400.0
 LONGEST_RUN: Final = 7 * DAY
-"""Seconds that a run can take. A time later than this after the run's begin comes from a wrong clock."""
+"""Longest time in seconds that a run can take. A time that lies further than this after the run's begin comes from a
+wrong clock."""
 SPARE_RUNS: Final = 3
-"""Largest number of runs by which --max-age makes an object due early: a fifth of the runs that fit into this age, at
-least one and at most this number. So a missed or a long run, or a change of the clock, makes no object too old."""
+"""Largest number of runs by which --max-age makes an object due early. The number is a fifth of the runs that fit into
+this age, but at least one and at most SPARE_RUNS.
+
+So a missed run, a long run, or a change of the clock makes no object too old."""
 
 
 @record()
@@ -44,7 +47,8 @@ class Schedule:
         return age > since
 
     def late(self, checked: str | None, at: datetime) -> float:
-        """Return the number of seconds by which the object's age at the time `at` exceeds the limit; 0 if it does not.
+        """Return the number of seconds by which the object's age at the time `at` exceeds the limit; 0 if the age is
+        within the limit.
 
         checked: time of the object's last check; None if unknown, which gives 0.
         """
@@ -82,8 +86,8 @@ def days(seconds: float, one: str = "1 day") -> str:
 
 
 def _number(key: str, version_id: str | None) -> int:
-    """Return a number for an object, made by a hash of key and version ID. Unlike hash(), it is the same in every
-    process.
+    """Return a number for an object: a hash of its key and version ID. Unlike the result of hash(), the number is the
+    same in every process.
     """
     digest = hashlib.sha256(f"{key}\0{version_id or ''}".encode()).digest()
     return int.from_bytes(digest[:8])

@@ -42,9 +42,9 @@ class VerifyFolder:
         return self._store.uri(self.path)
 
     def claim(self) -> None:
-        """Mark this invocation (hop) as begun, with a file in the folder.
+        """Mark this invocation (hop) as begun, by a file in the folder.
 
-        Raises RunTaken if the file exists: Lambda has delivered the event twice, and another invocation works on it.
+        Raises RunTaken if the file exists: Lambda has delivered the event twice, and another invocation does the work.
         """
         name = f"{self.path}/begun-{self._hop:05}.json"
         if isinstance(self._store, ConditionalStore) and self._store.put_if(name, b"{}\n", None) is None:
@@ -53,9 +53,7 @@ class VerifyFolder:
             )
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Write lines of JSON, each with its newline, to the part of the report that is open; open a part if
-        none is.
-        """
+        """Write lines of JSON, each with its newline, to the open part of the report. If no part is open, open one."""
         for line in lines:
             if self._open is None:
                 self._open = PartFile(self._store.spool_dir(self.path) / f".{self._name}.tmp")

@@ -49,7 +49,7 @@ def _utc_now() -> datetime:
 def has_history(outcome: VerifyOutcome) -> bool:
     """True for the outcomes MISMATCH, CHANGED, MISSING, LOST and UNREADABLE, which are written into the key's history.
 
-    A MATCH is written too, but only after a read, so that the answer for it is False.
+    A MATCH is written too, but only after a read; therefore the answer for a MATCH is False.
     """
     return outcome in _WHAT
 
@@ -57,8 +57,8 @@ def has_history(outcome: VerifyOutcome) -> bool:
 class HistoryWriter:
     """Collects events for the keys' histories, and writes them into the ledger in batches.
 
-    flush() writes the last batch. If the ledger can only be read, the verification goes on, and `unnoted` counts the
-    events.
+    flush() writes the last batch. If the ledger is read-only, the verification goes on, and `unnoted` counts the events
+    that are not written.
     """
 
     def __init__(self, keeper: Keeper, bucket: str, now: Callable[[], datetime] = _utc_now) -> None:
@@ -71,16 +71,17 @@ class HistoryWriter:
 
     @property
     def unnoted(self) -> int:
-        """Number of events that are not in the ledger, because the ledger can only be read or did not answer before the
+        """Number of events that are missing in the ledger, because the ledger is read-only or did not answer before the
         end.
         """
         return self._refused + len(self._waiting)
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> Verified:
-        """Write an object's outcome into its key's history, if it is a match or differs from the last outcome there.
+        """Write an object's outcome into its key's history, if the outcome is a match or differs from the last outcome
+        in the history.
 
-        Return the object with its outcome, which is ACKNOWLEDGED if a person has acknowledged this same finding.
-        claims: the expected digests of a match, each of which becomes a "verified" event.
+        Return the object with its outcome. The outcome is ACKNOWLEDGED if a person has acknowledged this same finding.
+        claims: the expected digests of a match; each becomes a "verified" event.
         """
         at = seconds_in_utc(self._now())
         if verified.outcome is VerifyOutcome.MATCH:
@@ -106,7 +107,7 @@ class HistoryWriter:
         return verified
 
     async def note(self, *events: Event) -> None:
-        """Add these events to the batch, whatever the histories have, and write the batch if it is full."""
+        """Add these events to the batch, even if the histories have them, and write the batch if it is full."""
         self._waiting += events
         if len(self._waiting) >= TOGETHER:
             await self.flush()
@@ -152,7 +153,7 @@ def _is_of(acknowledged: Event, finding: Event) -> bool:
 
 def _last(history: Sequence[Event], event: Event) -> Event | None:
     """Return the last outcome in the history for the version that `event` is about; None if the history has no outcome
-    of it.
+    of this version.
     """
     return next((past for past in reversed(history) if past.what in _STATES and _same_version(past, event)), None)
 

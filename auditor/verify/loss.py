@@ -1,4 +1,6 @@
-"""Find out whether the bytes of a recorded digest are lost: overwritten in a bucket that keeps no earlier versions."""
+"""Find out whether the bytes of a recorded digest are lost. They are lost if they were overwritten in a bucket that
+keeps no earlier versions.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from auditor.verify.outcome import Verified
 class LossFinder:
     """Finds out whether the bytes of a recorded digest are lost, because another object was written over them.
 
-    It asks S3 only once whether the bucket keeps versions. in_flight: tells if an object was written at a given time so
-    lately that the ledger may not have its digest yet.
+    It asks S3 only once whether the bucket keeps versions. in_flight: takes the time at which an object was written;
+    returns True if the ledger may not have the object's digest yet.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ def _verified(pair: Pair, lost: Version, outcome: VerifyOutcome, **detail: str) 
 
 def is_told_lost(version: Version, history: Sequence[Event]) -> bool:
     """True if the key's history has a "lost" event of this version, and the version was not recorded or verified after
-    it.
+    that event.
     """
     seen = max(max(known.recorded_at, known.verified_at or "") for known in version.digests.values())
     return any(event.what == "lost" and event.etag == version.etag and event.at >= seen for event in history)

@@ -21,13 +21,13 @@ from auditor.s3.listing import Listed
 from auditor.text import visible
 
 MOST: Final = 1000
-"""Number of pairs after which merged() yields a list, while it adds keys that only the ledger has: any number of such
-keys may lie between two listed keys."""
+"""Number of pairs after which merged() yields a list while it adds keys that only the ledger has. Without this limit a
+list could grow endlessly, because any number of such keys may lie between two listed keys."""
 
 
 @record()
 class Pair:
-    """An object version that the listing has, or the ledger, or both, with the ledger's record of its key."""
+    """An object version of the listing, of the ledger, or of both, together with the ledger's record of its key."""
 
     key: str
     ref: ObjectRef | None
@@ -36,16 +36,16 @@ class Pair:
     subject: KeyRecord | None
     """The ledger's record of the key; None if the ledger does not know the key."""
     absent: bool = False
-    """True if the ledger has the object and the listing lacks it. The object is `version` or, if that is None, the
-    whole key."""
+    """True if the ledger has the object and the listing lacks it. The object is `version`; or the whole key, if
+    `version` is None."""
     version: Version | None = None
     replaced_by: ObjectRef | None = None
-    """The key's current object, if it may have overwritten the bytes of `version`, which has no version ID; None
-    otherwise."""
+    """The key's current object, if it may have overwritten the bytes of `version`; None otherwise. Such a `version` has
+    no version ID."""
     delete_markers: int = 0
     """Number of delete markers that the listing has in this pair's place."""
     listed_at: str = ""
-    """Time just before S3 was asked for the page of the listing, ISO 8601 in UTC; "" if the object is not listed."""
+    """Time just before the request for the page of the listing, ISO 8601 in UTC; "" if the object is not listed."""
 
 
 async def merged(
@@ -87,8 +87,8 @@ async def merged(
 
 
 class _ListedKey:
-    """The key that the listing has reached, and those of its versions in the ledger that the listing has not shown so
-    far.
+    """The key that the listing has reached, with the versions of this key in the ledger that the listing has not shown
+    yet.
     """
 
     def __init__(self, name: str, subject: KeyRecord | None) -> None:
@@ -135,7 +135,7 @@ class _ListedKey:
 
 def _replaced(subject: KeyRecord, current: ObjectRef, listed: Set[str]) -> Iterator[Version]:
     """Yield the versions in the ledger, without a version ID, whose bytes are no longer under the key, as far as ETags
-    and digests tell.
+    and digests show.
 
     current: the key's current object, which may have the same bytes under another ETag. listed: the ETags of all listed
     versions of the key.
@@ -180,8 +180,8 @@ class _LedgerRecords:
         self._ended = False
 
     async def before(self, key: str | None) -> KeyRecord | None:
-        """Return the next record and move on, if its key comes before `key`, or if `key` is None; otherwise stay, and
-        return None.
+        """Return the next record and move on, if the record's key comes before `key`, or if `key` is None. Otherwise
+        return None and stay.
         """
         subject = await self._peek()
         if subject is None or (key is not None and subject.key >= key):
@@ -190,7 +190,7 @@ class _LedgerRecords:
         return subject
 
     async def at(self, key: str) -> KeyRecord | None:
-        """Return the next record and move on, if it is the record of this key; otherwise stay, and return None."""
+        """Return the next record and move on, if it is the record of this key. Otherwise return None and stay."""
         subject = await self._peek()
         if subject is None or subject.key != key:
             return None

@@ -27,10 +27,10 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.NOT_DUE: ".",
     VerifyOutcome.LEFT_FOR_COST: "$",
 }
-"""First character of a line in the combined report, by outcome. For an outcome that rclone has too, it is the character
-in `rclone check --combined`."""
+"""First character of a line in the combined report, by outcome. If rclone has the same outcome, the character is that
+of `rclone check --combined`."""
 LEFT: Final = (VerifyOutcome.ARCHIVED, VerifyOutcome.LEFT_FOR_COST, VerifyOutcome.LEDGER_FAULT)
-"""Outcomes of objects that were due and not read, apart from UNREADABLE."""
+"""Outcomes of objects that were due and not read. UNREADABLE is another such outcome."""
 
 
 @record(kw_only=True)
@@ -42,7 +42,7 @@ class Verified:
     listed: bool = True
     """False if the ledger has the object and the listing lacks it."""
     version_id: str | None = None
-    """None if it is unknown."""
+    """ID of the version; None if it is unknown."""
     etag: str | None = None
     size: int | None = None
     detail: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -51,7 +51,7 @@ class Verified:
     @property
     def unread(self) -> str | None:
         """Why the object was due and not read: `archived`, `left_for_cost`, `ledger_fault`, or an error code; None if
-        it was read or not due.
+        the object was read or not due.
         """
         if self.outcome is VerifyOutcome.UNREADABLE:
             return self.detail["code"]

@@ -58,7 +58,7 @@ _FIX: Final = {
 
 
 class Examples:
-    """Keeps the first objects of each outcome that the page names."""
+    """Keeps the first objects of each outcome in _NAMED, for the page."""
 
     def __init__(self) -> None:
         self._kept: dict[VerifyOutcome, list[SampleView]] = {outcome: [] for outcome in _NAMED}
@@ -73,8 +73,10 @@ class Examples:
 
 
 def verify_page(summary: VerifySummary, examples: Examples, *, part: bool = False) -> str:
-    """Return the page as HTML. part: True if earlier invocations of a function did a part of the work: the examples
-    are of the last one alone.
+    """Return the page as HTML.
+
+    part: True if earlier invocations of a function did a part of the work. The examples are then of the last invocation
+    alone.
     """
     from auditor.reports.page.render import print_verification  # an import that every start would pay for
 

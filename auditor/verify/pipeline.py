@@ -32,21 +32,22 @@ from auditor.verify.read import ReadResult
 log = logging.getLogger(__name__)
 
 WINDOW: Final = 10_000
-"""Largest number of outcomes that wait for the outcome of an earlier key, such as a large object that is still being
-read."""
+"""Largest number of outcomes that wait for the outcome of an earlier key. Outcomes wait if a large object is still
+being read, for example."""
 
 Ask = Callable[[ReadRequest], Awaitable[ReadResult | Paused]]
 Absent = Callable[[Pair], Awaitable[Verified | None]]
-"""Returns the outcome of an object that the ledger has and the listing lacks; None if there is nothing to report."""
+"""A function that returns the outcome of an object that the ledger has and the listing lacks; None if there is nothing
+to report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPolicy:
-    """Decides which listed objects a run reads: those that are due, that are not archived, and whose reading costs
+    """Decides which listed objects a run reads: objects that are due, that are not archived, and whose reading costs
     nothing extra.
 
-    judge: compares the object with the ledger before. now: time at which the verification began. accept_cost: True to
-    read objects even if their storage class charges for reads.
+    judge: the Comparison that is asked first, and that tells if a read is needed. now: time at which the verification
+    began. accept_cost: True to read objects even if their storage class charges for reads.
     """
 
     judge: Comparison
@@ -55,8 +56,8 @@ class ReadPolicy:
     accept_cost: bool = False
 
     def late(self, request: ReadRequest) -> int:
-        """Return the number of seconds by which the object is read later than the schedule allows, if it is read now; 0
-        if it is not late.
+        """Return the number of seconds by which the object would be read later than the schedule allows, if it were
+        read now; 0 if it is not late.
         """
         return math.ceil(self.due.late(request.checked, datetime.now(UTC)))
 
@@ -99,7 +100,7 @@ class Walk:
     the histories. permits: the budget of bytes in memory. sink: gets the results in key order, up to the first object
     whose reading was paused. weight: returns the number of bytes that an object of a given size takes from the budget.
     limit: returns True once --max-calls is reached. whole_keys: True to stop only after the last version of a key.
-    window: largest number of outcomes that wait for an earlier one.
+    window: largest number of outcomes that wait for the outcome of an earlier object.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Walk:
         """Find the outcome of each Pair, and return True if both the listing and the ledger were read to their ends.
 
         A stop takes effect between two keys. The first error that ends the run cancels all reads, and is raised as it
-        is; the outcomes found before it are written into the histories all the same.
+        is. Even then, the outcomes found before the error are written into the histories.
         """
         try:
             ended = await in_order(
@@ -185,8 +186,8 @@ class Walk:
         return Done(pair.key, after, pair.delete_markers, self._policy.late(request))
 
     async def _cross_checked(self, pair: Pair, answer: ReadResult) -> ReadResult:
-        """Check a mismatch against the key's history before it is reported, because the ledger's row may be wrong, not
-        the object.
+        """Check a mismatch against the key's history before it is reported. The ledger's row may be wrong, not the
+        object.
         """
         if pair.subject is None or pair.ref is None:
             return answer

@@ -20,7 +20,7 @@ from auditor.verify.outcome import Verified
 log = logging.getLogger(__name__)
 
 Hash = Callable[[HashTask, Sequence[str]], Awaitable[Result]]
-"""Reads one object, and computes its digest by each of the given algorithms."""
+"""A function that reads one object, and computes its digest by each of the given algorithms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class VerifyReader:
     async def _superseded(self, question: ReadRequest, code: str) -> Verified:
         """Return IN_FLIGHT if the object was overwritten or deleted after the listing; else UNREADABLE.
 
-        A new listing decides: UNREADABLE means that it still has the object unchanged, or that it fails. code: the
-        error code that the object was read with.
+        A new listing decides. The outcome is UNREADABLE if the new listing still has the object unchanged, or if it
+        fails. code: the error code with which the read failed.
         """
         try:
             if not await listed_still(self._engine, self._caller, question.ref):
@@ -102,8 +102,8 @@ class VerifyReader:
 
 
 def _failed(question: ReadRequest, code: str) -> Verified:
-    """Return the outcome of an object that could not be read: MISMATCH if its size is not the recorded one, else
-    UNREADABLE.
+    """Return the outcome of an object that could not be read: MISMATCH if the object's size is not the recorded size,
+    else UNREADABLE.
 
     code: the error code of the failure; SizeDiffers means another size.
     """

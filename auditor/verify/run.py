@@ -51,18 +51,18 @@ from auditor.verify.summary import NOTHING_COMPARED, LineSink, VerifySummary, su
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
 _MOST_LOST: Final = 50_000
-"""Number of losses that are kept in memory, some 25 MB. Losses are written into the histories after the summary reports
-them; if there are more, the first ones are written earlier."""
+"""Largest number of losses that are kept in memory, some 25 MB. Losses are written into the histories after the summary
+has reported them. If there are more losses, the first ones are written earlier."""
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """One of the invocations of the Lambda function that together make up a verification.
+    """One hop of a verification: one of the invocations of the Lambda function that together make up the verification.
 
-    number: 0 for the first. verify_id: the verification's ID; None in the first hop, which takes first_id instead.
-    window: largest number of outcomes that wait for an earlier object. It is small, because the next hop reads all
-    objects after an unfinished one again.
+    number: 0 for the first hop. verify_id: the verification's ID; None in the first hop, which takes first_id instead.
+    window: largest number of outcomes that wait for the outcome of an earlier object. It is small, because the next hop
+    reads all objects after an unfinished object again.
     """
 
     number: int = 0
@@ -74,9 +74,9 @@ class Hop:
 class Verification:
     """The verification of one target. Call run() once.
 
-    compared: the algorithms to compare; None for all that the ledger has. combined: gets a line for each object. hop:
-    the invocation of a Lambda function that can hand over to the next one, so that a stop takes effect even in the
-    middle of an object; None elsewhere.
+    compared: the algorithms to compare; None for all that the ledger has. combined: the stream to which the line of
+    each object is written; None for no lines. hop: the invocation of a Lambda function that can hand over to the next
+    one, so that a stop takes effect even in the middle of an object; None outside a function.
     """
 
     def __init__(
@@ -258,7 +258,9 @@ class Verification:
             await self._io(self._folder.write, self._drained())
 
     async def _note_losses(self) -> None:
-        """Write the reported losses into the keys' histories, so that the next run does not report them again."""
+        """Write the losses that were reported into the keys' histories, so that the next run does not report them
+        again.
+        """
         losses, self._lost = self._lost, []
         for verified in losses:
             await self._notes.add(verified)

@@ -40,7 +40,7 @@ _SEEN: Final = (VerifyOutcome.MATCH, VerifyOutcome.MISMATCH, VerifyOutcome.ACKNO
 _GONE: Final = (VerifyOutcome.MISSING, VerifyOutcome.DELETED, VerifyOutcome.RETIRED, VerifyOutcome.ACKNOWLEDGED)
 
 NOTHING_COMPARED: Final = ("Verify", "NothingCompared")
-"""Action and code by which auditor.toml accepts a run that compares nothing."""
+"""Action and code of the hole that a run has if it compares nothing. auditor.toml can accept the hole by these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class VerifySummary:
     recorded: int
     """Number of objects whose digests are new in the ledger."""
     unnoted: int
-    """Number of history lines that are not in the ledger, because the ledger can only be read or did not answer before
+    """Number of history lines that are missing in the ledger, because the ledger is read-only or did not answer before
     the end."""
     late: LateReads
     """The objects that were read when their age exceeded the schedule's limit."""
     accepted: Mapping[str, int]
-    """Number of objects that were due and not read, with the consent of auditor.toml, by reason."""
+    """Number of objects that were due and not read, and that auditor.toml accepts, by reason."""
     holes: tuple[str, ...]
     """The holes of the verification, in words: it did not end, due objects were not read, or nothing was compared.
 
@@ -174,7 +174,7 @@ def _why_nothing(tally: VerifyTally) -> str:
 
 
 def meaning_of(outcome: VerifyOutcome) -> str:
-    """Return the meaning of an outcome as a phrase that begins small."""
+    """Return the meaning of an outcome as a phrase that begins with a small letter."""
     return _WORDS[outcome].partition(": ")[2] or _WORDS[outcome].lower()
 
 
@@ -243,7 +243,7 @@ class LineSink(Protocol):
 
 
 class WorstObjects:
-    """A stream for the combined report that keeps some lines on objects that make the run fail, for the terminal.
+    """A stream for the combined report. It keeps some lines on objects that make the run fail, for the terminal.
 
     lines: the stream that gets every line; None if nobody wants the report.
     """
@@ -261,8 +261,8 @@ class WorstObjects:
             self._lines.write(text)
 
     def table(self, summary: VerifySummary) -> Iterator[str]:
-        """Yield some of the kept lines with newlines, grouped by outcome, and then the number of such objects that are
-        not shown.
+        """Yield some of the kept lines with newlines, grouped by outcome. A last line has the number of such objects
+        that are not shown.
         """
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:

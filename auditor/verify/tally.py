@@ -27,7 +27,7 @@ class VerifyTally(Counters):
     unreadable: Counter[str] = field(default_factory=Counter)
     """Number of unreadable objects by error code."""
     accepted: Counter[str] = field(default_factory=Counter)
-    """Number of objects that were due and not read, with the consent of auditor.toml, by reason (Verified.unread)."""
+    """Number of objects that were due and not read, and that auditor.toml accepts, by reason (Verified.unread)."""
     left: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Objects and bytes that were not read because reading them costs extra, by storage class."""
     read_objects: int = 0
@@ -73,6 +73,6 @@ class VerifyTally(Counters):
         self.late_seconds = max(self.late_seconds, late)
 
     def check(self) -> None:
-        """Raise ValueError if `outcomes` has a name that is no outcome, which happens with a damaged checkpoint."""
+        """Raise ValueError if `outcomes` has a name that is not an outcome, as a damaged checkpoint may have."""
         for name in self.outcomes:
             VerifyOutcome(name)
