@@ -16,7 +16,7 @@ _LONGEST: Final = 200
 
 
 def read_accounts(entries: Any, name: str) -> tuple[NamedAccount, ...]:
-    """Read the table `accounts`. name: of the file, for messages. Raises ConfigError."""
+    """Read the table `accounts`. name: name of the file, for messages. Raises ConfigError."""
     if not isinstance(entries, list):
         raise ConfigError(f"{name}: {ACCOUNTS} is not an array of tables: write [[{ACCOUNTS}]]")
     if len(entries) > _MOST:

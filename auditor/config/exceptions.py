@@ -1,4 +1,6 @@
-"""Read [[exceptions]] and [[accept_undecided]] of auditor.toml: what the owner of a bucket accepts, and until when."""
+"""Read [[exceptions]] and [[accept_undecided]] of auditor.toml: the findings, objects and holes that the owner of a
+bucket accepts, and until when.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,11 @@ _KEYS: Final = {
     ACCEPTED: _SHARED,
 }
 _OPEN: Final = (Verdict.EXPOSED, Verdict.SHARED, Verdict.MASKED)
-"""The verdicts that an exception may cover: private needs none, and unknown is a hole."""
+"""The verdicts that an exception may cover. The verdict private needs no exception, and unknown is a hole."""
 
 
 def read_exceptions(entries: Any, name: str, today: date | None = None) -> tuple[ExceptionEntry, ...]:
-    """Read the table `exceptions`. name: of the file, for messages. today: None for the present day in UTC. Raises
+    """Read the table `exceptions`. name: name of the file, for messages. today: None for the present day in UTC. Raises
     ConfigError.
     """
     found = _read(entries, name, EXCEPTIONS, today)
@@ -57,13 +59,15 @@ def read_exceptions(entries: Any, name: str, today: date | None = None) -> tuple
 
 
 def read_accepted(entries: Any, name: str, today: date | None = None) -> tuple[ExceptionEntry, ...]:
-    """Read the table `accept_undecided`, as read_exceptions() reads the other one. owner and until may be missing."""
+    """Read the table `accept_undecided`. The parameters are those of read_exceptions(). The keys owner and until may be
+    missing in this table.
+    """
     return _read(entries, name, ACCEPTED, today)
 
 
 def renewal(accepted: tuple[ExceptionEntry, ...], name: str) -> str | None:
-    """Return a sentence on the entries in the old form, which never expire, that says what to write; None if there is
-    none. name: of the file.
+    """Return a sentence that tells the user how to rewrite the entries in the old form, which never expire. Return None
+    if there is no such entry. name: name of the file.
     """
     number = sum(entry.until is None for entry in accepted)
     if not number:
@@ -119,7 +123,9 @@ def _text(key: str, value: Any, here: str) -> Any:
 
 
 def _check_kind(values: Mapping[str, Any], here: str, table: str, *, hole: bool) -> None:
-    """Raise ConfigError if the keys of an entry do not go together."""
+    """Raise ConfigError if an entry has keys that exclude each other, or lacks a key that another one needs. hole: True
+    if the entry accepts holes.
+    """
     if table == ACCEPTED and not values.keys() & {"prefix", "pattern", "rule", "action", "code", "bucket"}:
         raise ConfigError(f"{here}: name a prefix, a rule, an action or a code")
     if hole and "verdict" in values:
@@ -135,7 +141,9 @@ def _check_kind(values: Mapping[str, Any], here: str, table: str, *, hole: bool)
 
 
 def _check_values(values: Mapping[str, Any], here: str, latest: date, *, any_rule: bool) -> None:
-    """Raise ConfigError for a value of the wrong form. any_rule: True if the rule may be none of this version."""
+    """Raise ConfigError for a value of the wrong form. any_rule: True if the entry may name a rule that this version
+    does not have.
+    """
     rules = {rule.id: rule for rule in RULES}
     rule, verdict = values.get("rule"), values.get("verdict")
     if rule is not None and rule not in rules and not any_rule:

@@ -41,8 +41,9 @@ def load_settings(
     """Load the settings from `first` (the flags of a command, or the event of a function), environment variables and
     auditor.toml.
 
-    The first of these sources that has a setting wins. path: path of the file, in place of AUDITOR_CONFIG. needed:
-    names of settings that the Lambda function `function` cannot work without. Raises UsageError.
+    The first of these sources that has a setting wins. path: path of the file to read in place of the one in
+    AUDITOR_CONFIG. needed: names of settings that the Lambda function `function` cannot work without. Raises
+    UsageError.
     """
     file, tables = load(path or environ.get("AUDITOR_CONFIG") or None)
     layers = [*([first] if first else []), environment_layer(environ), file]
@@ -80,7 +81,9 @@ def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
 
 
 def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]:
-    """Return the settings and tables of a parsed auditor.toml. name: of the file, for messages. Raises ConfigError."""
+    """Return the settings and tables of a parsed auditor.toml. name: name of the file, for messages. Raises
+    ConfigError.
+    """
     known = SETTINGS.keys() | set(_TABLES)
     if unknown := sorted(document.keys() - known):
         refuse_removed(unknown[0], f"{name}: the key {unknown[0]}")

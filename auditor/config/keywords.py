@@ -13,11 +13,11 @@ from auditor.model.target import Target, parse_target
 from auditor.progress import Snapshot
 
 Progress = Callable[[Snapshot], object]
-"""A function that takes a snapshot of the work each second."""
+"""A function that receives a snapshot of the work each second."""
 
 
 def ignored(snapshot: Snapshot) -> None:
-    """Take a snapshot of the progress and do nothing: the default of the argument `progress`."""
+    """Do nothing with a snapshot of the progress. This is the default of the argument `progress`."""
 
 
 def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, needed: str | None = None) -> Settings:
@@ -44,8 +44,8 @@ def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, nee
 
 
 def target_from(uri: str, settings: Settings, start_after: str | None, stop_at: str | None) -> Target:
-    """Make the Target of a run from the arguments of a Python program; the settings say if it covers all versions.
-    Raises UsageError for an argument that is wrong, or no string.
+    """Make the Target of a run from the arguments of a Python program; the settings say if the Target covers all
+    versions. Raises UsageError for an argument that is wrong, or not a string.
     """
     if not isinstance(uri, str):
         raise UsageError(f"the target is {str(uri)[:100]!r}: give a text like s3://BUCKET/PREFIX")

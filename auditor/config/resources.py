@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 class Resources:
     """The resources that all runs of one command, or of one Lambda event, share.
 
-    store: of run folders. manifests: the store of the manifests for S3 Batch Operations; None: they go into `store`.
-    engines: a function that opens, or lends, an engine for a bucket. ceiling: the limit of calls per second of all runs
-    together, where they go side by side.
+    store: the store of run folders. manifests: the store of the manifests for S3 Batch Operations; None to write them
+    into `store`. engines: a function that opens, or lends, an engine for a bucket. ceiling: the limit of calls per
+    second of all runs together, if several runs go side by side.
     """
 
     store: Store
@@ -97,8 +97,8 @@ async def open_stores(
 
 @asynccontextmanager
 async def with_ledger(stores: Resources, settings: Settings, *, hashing: bool = True) -> AsyncIterator[Resources]:
-    """Open the ledger that the settings name and, with hashing=True, the queue, for the `with` block. Yield `stores`,
-    the open stores, together with them.
+    """Open the ledger that the settings name and, with hashing=True, the queue, for the `with` block. Yield Resources
+    that have them and the stores of `stores`, which are open already.
     """
     async with AsyncExitStack() as stack:
         ledger = queue = None
@@ -114,7 +114,9 @@ async def with_ledger(stores: Resources, settings: Settings, *, hashing: bool = 
 
 
 def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
-    """Return a context manager that opens the ledger of the settings. Raises UsageError for a bad URI, or for none."""
+    """Return a context manager that opens the ledger that the settings name. Raises UsageError for a bad URI, or if no
+    ledger is named.
+    """
     return open_ledger(
         settings.ledger or "",
         region=settings.region,
@@ -140,7 +142,9 @@ def _store_of(uri: str, settings: Settings, kept: KeptTransports | None = None) 
 
 
 def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -> None:
-    """Raise UsageError if the store of `flag` lies in an audited bucket: an audit must not write there."""
+    """Raise UsageError if the store lies in an audited bucket, because an audit must not write there. flag: the flag
+    that names the store, for the message.
+    """
     for target in targets:
         if store.bucket == target.bucket:
             raise UsageError(f"{flag} {store.uri()} lies in the audited bucket {target.bucket}: choose another place")

@@ -36,14 +36,12 @@ REMOVED: Final = {
 """Settings of earlier versions, and for each the constant that replaces it."""
 
 _NOT_OURS: Final = f"{ENV_PREFIX}VERSION"
-"""An environment variable that is no setting, and yet is not refused as a mistyped one: pipelines keep in it the
-version of the auditor to install.
-"""
+"""An environment variable that is not a setting, and still is not refused as a mistyped one. Pipelines keep the version
+of the auditor to install in it."""
 
 _ALIKE: Final = 0.8
 """Least likeness to a setting's name (difflib's ratio, 0 to 1) with which an unknown variable counts as a mistyped
-setting: AUDITOR_MAXRATE and AUDITOR_BUCKET do, AUDITOR_BIN does not.
-"""
+setting. AUDITOR_MAXRATE and AUDITOR_BUCKET are above it, AUDITOR_BIN is below."""
 
 _AUDIT: Final = ("audit",)
 _VERIFY: Final = ("verify",)
@@ -82,8 +80,8 @@ def _setting(
 class Settings:
     """The values of all settings, for one command or Lambda function. Durations are in seconds, sizes in bytes.
 
-    rules: the options of each rule, by its ID. exceptions, accept_undecided: what the bucket's owner accepts.
-    accounts: names of parties. These four come from auditor.toml only.
+    rules: the options of each rule, by its ID. exceptions, accept_undecided: the findings, objects and holes that the
+    bucket's owner accepts. accounts: names of parties. These four come from auditor.toml only.
     """
 
     engine: str = _setting(
@@ -234,7 +232,7 @@ class Settings:
 
     @property
     def accepted(self) -> tuple[ExceptionEntry, ...]:
-        """The entries of both tables in their order, `exceptions` first."""
+        """The entries of the tables `exceptions` and `accept_undecided`, in this order."""
         return (*self.exceptions, *self.accept_undecided)
 
 
@@ -298,9 +296,9 @@ def _check_spelling(name: str, known: Iterable[str]) -> None:
 
 
 def _layers_for(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
-    """Return the sources from which a setting may be taken: all of them, except for `max_age` and `percent`.
+    """Return the sources from which a setting may be taken: all of them, unless the setting is `max_age` or `percent`.
 
-    These two exclude each other, so both are taken from the first source that has either of them.
+    `max_age` and `percent` exclude each other, so both are taken from the first source that has either of them.
     """
     if name not in _DUE:
         return layers

@@ -27,9 +27,8 @@ _UNIT_BYTES: Final[dict[str, int]] = {
 }
 
 LEVELS: Final = ("exposure", "metadata", "fixity")
-"""The values of `level`, which limits the calls of an audit: `exposure` sends no HEAD; the others send all calls that
-the rules need.
-"""
+"""The values of the setting `level`, which limits the calls of an audit. `exposure` sends no HEAD; the other levels
+send all calls that the rules need."""
 
 Parse = Callable[[Any, str], Any]
 """A function that reads a raw value: the text of a flag or variable, or a TOML or JSON value. Its second argument names
@@ -151,7 +150,9 @@ def level(value: Any, source: str) -> str:
 
 
 def semantics(value: Any, source: str) -> Semantics | None:
-    """Read the name of the semantics; "auto" gives None. Raises UsageError, naming `source`."""
+    """Read the kind of server whose rules of access to follow; "auto" gives None. Raises UsageError, naming
+    `source`.
+    """
     if value == "auto":
         return None
     if value not in list(Semantics):
