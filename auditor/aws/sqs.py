@@ -77,7 +77,7 @@ class Queue(Protocol):
     max_receives: int | None
 
     async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
-        """Send all messages, in as few batches as SQS allows. Return those that SQS refused."""
+        """Send all messages, in as few batches as SQS allows. Return the messages that SQS refused."""
         ...
 
     async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
@@ -91,7 +91,7 @@ class Queue(Protocol):
     async def delete(self, receipts: Sequence[str]) -> None: ...
 
     async def hide(self, receipt: str, seconds: int) -> None:
-        """Hide a received message from all receivers for so many seconds from now."""
+        """Hide a received message from all receivers for this number of seconds from now."""
         ...
 
     async def dead_letter_queue(self) -> Queue | None:

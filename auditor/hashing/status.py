@@ -29,7 +29,7 @@ AskHead = Callable[[ObjectRef], Coroutine[Any, Any, Evidence]]
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Decides which objects are left to S3 Batch Operations: archived ones, and those larger than `over` bytes.
+    """Decides which objects are left to S3 Batch Operations: archived objects, and objects larger than `over` bytes.
 
     over: None if no object is too large.
     """
@@ -119,7 +119,7 @@ class HashStatusFinder:
         return [None if evidence.vanished else next(rest) for evidence in batch]
 
     async def _ask(self, ask_head: AskHead, present: list[Evidence], statuses: list[HashStatus]) -> None:
-        """Read the HEADs of those objects whose digest the ledger lacks, and whose checksum the listing announces.
+        """Read the HEADs of objects whose digest the ledger lacks, if the listing announces their checksum.
 
         present, statuses: lists in which the evidence and the status of these objects are replaced.
         """

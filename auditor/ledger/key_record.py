@@ -105,7 +105,7 @@ def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
 def mark_of(event: Event) -> tuple[str, Mark] | None:
     """Return version ID and Mark of the row that this event writes in addition to its history line.
 
-    Return None if the event writes nothing but a history line.
+    Return None if the event writes only a history line.
     """
     if event.what == "deleted" and event.version_id:
         return event.version_id, Mark.REMOVED
@@ -189,7 +189,7 @@ class _State:
         return (version for _, version in sorted(placed, key=lambda one: one[0]))
 
     def expectations(self) -> list[Expectation]:
-        """Return the expected digests, without those that were imported before a person retired the key."""
+        """Return the expected digests, without the ones that were imported before a person retired the key."""
         retired = self._mark(NULL, Mark.RETIRED)
         left = [one for one in self._rows.expectations if retired is None or one.imported_at > retired]
         return sorted(left, key=lambda one: (one.algorithm, one.origin))
@@ -224,8 +224,8 @@ class _State:
         return at
 
     def is_unrecorded(self) -> bool:
-        """True if the ledger has no digest of the newest one of those versions of the key that were not deleted for
-        good.
+        """True if the ledger has no digest of the key's newest version. Versions that were deleted for good do not
+        count.
         """
         left = [name for name in self._order if not self._is_removed(name)]
         if not left:
@@ -288,7 +288,7 @@ def is_seen_after(version: Version, at: str, slack: timedelta = SLACK) -> bool:
 
 
 def is_after(one: str, other: str, slack: timedelta = SLACK) -> bool:
-    """True if the time `one` is more than `slack` after the time `other`; False if one of the texts is no time."""
+    """True if the time `one` is more than `slack` after the time `other`; False if one of the texts is not a time."""
     try:
         return datetime.fromisoformat(one) - datetime.fromisoformat(other) > slack
     except (ValueError, TypeError):  # no auditor writes such a time, so it proves nothing

@@ -54,7 +54,7 @@ def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[
     """Return the first difference between an entry and the ledger's row: "size" or the algorithm, and the ledger's
     value.
 
-    size, digests: those of the ledger's row. Return None if the two agree.
+    size, digests: the size and the digests in the ledger's row. Return None if the two agree.
     """
     if size != entry.size:
         return "size", str(size)

@@ -92,7 +92,7 @@ class BucketFacts:
     """State of the bucket's versioning: Enabled, Suspended or Never."""
     encryption: Encryption | Unread | Skipped = NOT_GIVEN
     request_payer: str | Unread | Skipped = NOT_GIVEN
-    """The one who pays for requests: BucketOwner or Requester."""
+    """The party that pays for requests: BucketOwner or Requester."""
     semantics: Semantics = Semantics.AWS
     lacking: tuple[str, ...] = ()
     """The calls that the server does not have, sorted. The settings behind these calls have the values of a bucket on
@@ -138,8 +138,7 @@ class BucketFacts:
         """The public access block in force: a switch is on if it is on for the bucket or for its account.
 
         If the block of the bucket or of the account was not asked for, its switches count as off. If one of the two
-        blocks could not be read, the result is the Unread in its place, unless the other block has all four switches
-        on.
+        blocks could not be read, the result is its Unread, unless the other block has all four switches on.
         """
         levels = (self.public_access_block, self.account_public_access_block)
         known = [level for level in levels if isinstance(level, PublicAccessBlock)]

@@ -24,7 +24,7 @@ class ChangeKind(StrEnum):
     GONE = "gone"
     """The new run did not list the object, or found it deleted."""
     UNREAD = "unread"
-    """The new run could not tell: a fact could not be read, or the listing did not come to the object."""
+    """The new run could not tell: a fact could not be read, or the listing ended before the object."""
     DECIDED = "decided"
     """The old run could not tell, and the new one can: the finding or the verdict may be older."""
     EXCEPTED = "excepted"
@@ -59,7 +59,8 @@ class Changes:
     findings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Number of changed findings by severity and ChangeKind."""
     causes: tuple[Cause, ...] = ()
-    """The changes of the bucket and of the configuration, each once, those that moved most first."""
+    """The changes of the bucket and of the configuration, each once. The change that moved most verdicts comes
+    first."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the changes as the JSON value that a summary has."""

@@ -123,7 +123,7 @@ def members(value: Any, fields: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]
 
 
 def items(value: Any, read: Reader[T]) -> tuple[T, ...]:
-    """Read a JSON list, each entry with `read`. Raises JsonError if the value is no list."""
+    """Read a JSON list, each entry with `read`. Raises JsonError if the value is not a list."""
     if not isinstance(value, list):
         raise JsonError("is not a list")
     return tuple(_at(f"[{index}]", read, item) for index, item in enumerate(value))

@@ -86,9 +86,9 @@ class Totals:
     """The sums over all groups. They equal the counts of the run's summary."""
 
     verdicts: Mapping[str, Size]
-    """Number of objects by verdict, without those that are private."""
+    """Number of objects by verdict, without private objects."""
     findings: Mapping[str, Size]
-    """Number of findings by severity, those on the bucket too."""
+    """Number of findings by severity, findings on the bucket included."""
     rules: Mapping[str, Size]
     """Number of findings by rule."""
     undecided: Size

@@ -31,7 +31,7 @@ class ConditionTest:
     """One test of a statement's Condition: an operator, a key and its values."""
 
     key: str
-    """The condition key as the policy writes it. key_name() returns the one form of all spellings of a key."""
+    """The condition key as the policy writes it. key_name() returns the form that all spellings of a key share."""
     operator: str
     """The operator as the policy writes it."""
     comparison: Comparison
@@ -110,8 +110,8 @@ class ConditionTest:
 
 
 def key_name(key: str) -> str:
-    """Return the one form of all spellings of a condition key. Key names are not case-sensitive. The names of object
-    tags are left as they are, because two tags of an object may differ in case only.
+    """Return the form that all spellings of a condition key share. Key names are not case-sensitive. The names of
+    object tags are left as they are, because two tags of an object may differ in case only.
     """
     head, slash, tag = key.partition("/")
     head = head.lower()

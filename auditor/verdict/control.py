@@ -1,5 +1,4 @@
-"""Find who may use those actions on a bucket that no verdict of an object shows: change its policy, write, delete,
-list.
+"""Find who may use the actions on a bucket that no verdict of an object shows: change its policy, write, delete, list.
 
 Each action is judged like the reading of an object. The statements that cover the action are taken as statements on
 reading, and the engine says who gets in. So parties, conditions, Denies and trusted entries count as they do for

@@ -41,8 +41,8 @@ _DATES: Final = frozenset({"aws:currenttime", "aws:epochtime"})
 
 @dataclass(slots=True)
 class Key:
-    """A condition key, with its tests in all policies. name: the one form of all its spellings. spelled: the spelling
-    that a policy uses first.
+    """A condition key, with its tests in all policies. name: the form that all its spellings share (key_name). spelled:
+    the spelling that a policy uses first.
 
     A Key without tests stands for a yes-or-no question that no single condition key answers, such as whether a Resource
     covers an object. variables: the policy variables on which the answer depends; empty if the answer cannot be known.

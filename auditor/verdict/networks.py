@@ -14,7 +14,7 @@ _CIDR: Final = re.compile(r"[0-9A-Fa-f:.]{2,45}(/[0-9]{1,3})?")
 
 
 def parse_network(text: str) -> Network:
-    """Read a network in CIDR notation, or one address. Bits behind the prefix do not count: 203.0.113.7/24 is
+    """Read a network in CIDR notation, or one address. Bits after the prefix do not count: 203.0.113.7/24 is
     203.0.113.0/24. Raises ValueError.
     """
     if not _CIDR.fullmatch(text):

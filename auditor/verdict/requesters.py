@@ -331,7 +331,9 @@ def _note(
     possible: dict[int, tuple[int, ...]],
     states: dict[int, States],
 ) -> None:
-    """Add the truth of one condition key to the dicts of which a requester is made. The truth is not too complex."""
+    """Add the truth of one condition key to three dicts, from which a Requester is made. truth: its options must not be
+    None.
+    """
     choices[index] = truth.options
     if truth.states is not None:
         choices[index], possible[index], states[index] = None, (0, 1), truth.states

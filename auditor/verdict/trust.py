@@ -44,7 +44,7 @@ Network = IPv4Network | IPv6Network
 
 
 def check_entry(text: str) -> None:
-    """Raise ValueError, with the reason and the fix, for a text that is none of the forms of an entry."""
+    """Raise ValueError, with the reason and the fix, for a text that has no form of an entry."""
     if len(text) > _MOST_CHARACTERS:
         raise ValueError(f"an entry has at most {_MOST_CHARACTERS} characters")
     if _WILDCARD.search(text):
@@ -62,7 +62,7 @@ def check_entry(text: str) -> None:
 
 
 def _check_name(text: str) -> None:
-    """Raise ValueError for a text that is none of the forms; it is neither an ARN nor a network."""
+    """Raise ValueError for a text that has no form of an entry. text: neither an ARN nor a network."""
     if re.search(r"\s", text) or not text.isprintable():
         raise ValueError("only an ARN may have a blank: write commas between entries")
     if re.fullmatch(r"[0-9]{4}-[0-9]{4}-[0-9]{4}", text):

@@ -113,8 +113,8 @@ def _accounts(bucket: CompiledBucket) -> Sequence[str | None]:
 
 
 def _is_unclear(one: Requester) -> bool:
-    """True if the requester is a principal, or the users of an identity provider, of which nobody knows if they belong
-    to the bucket's owner.
+    """True if nobody knows if the requester belongs to the bucket's owner: a principal with a unique ID, or the users
+    of an identity provider.
     """
     return one.party.unique_id is not None or one.party.provider not in (None, *PUBLIC_PROVIDERS)
 

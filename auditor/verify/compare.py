@@ -256,7 +256,7 @@ def in_question(pair: Pair) -> list[Version]:
 
 
 def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool:
-    """True if the key's history has the deletion of each of these versions, and none of them was read long after its
+    """True if the key's history has the deletion of each of these versions, and no version was read long after its
     deletion.
     """
     told = {event.version_id: event.at for event in history if event.what == "deleted"}

@@ -1,4 +1,4 @@
-"""Decide which objects a run reads: all objects, those that were not read for a given time, or a share of them."""
+"""Decide which objects a run reads: all objects, the objects that were not read for a given time, or a share of all."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def due_of(max_age: float | None, percent: float | None, every: float) -> Schedu
 
 
 def age_of(checked: str | None, now: datetime) -> float | None:
-    """Return the number of seconds from `checked` to `now`; None if `checked` is None, is no time, or is far in the
+    """Return the number of seconds from `checked` to `now`; None if `checked` is None, is not a time, or is far in the
     future.
     """
     try:

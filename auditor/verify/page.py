@@ -1,4 +1,4 @@
-"""Make the page of a verification: the outcomes of all objects, and examples of those that need a person."""
+"""Make the page of a verification: the outcomes of all objects, and examples of objects that need a person."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMED: Final = (
     VerifyOutcome.LEDGER_FAULT,
     VerifyOutcome.CHANGED,
 )
-"""The outcomes of which the page names objects."""
+"""The outcomes for which the page names example objects."""
 _MOST: Final = 20
 _BAD: Final = frozenset({VerifyOutcome.MISMATCH, VerifyOutcome.MISSING, VerifyOutcome.LOST})
 _COLOURS: Final = {

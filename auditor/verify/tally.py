@@ -13,7 +13,7 @@ from auditor.verify.read import ReadResult
 
 @dataclass(slots=True)
 class VerifyTally(Counters):
-    """The counts of a verification so far, those of earlier invocations included."""
+    """The counts of a verification so far. The counts of earlier invocations are included."""
 
     LATER = frozenset({"accepted", "late_objects", "late_seconds"})
     PAIRS = frozenset({"left"})

@@ -62,8 +62,8 @@ def columns_of(schema: object) -> tuple[str, ...]:
 def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[Task]:
     """Yield the rows of one CSV file of a completion report, in order, without header lines.
 
-    name: name of the file, for messages. Raises UsageError, with the line's number, at the first line that is no row of
-    a report.
+    name: name of the file, for messages. Raises UsageError, with the line's number, at the first line that is not a row
+    of a report.
     """
     if missing := [column for column in _NEEDED if column not in columns]:
         raise UsageError(f"{name} has no column {missing[0]}: give the completion report of a compute checksum job")

@@ -53,8 +53,8 @@ def _digests(value: object) -> dict[str, str]:
 class HashProgress:
     """How far the hashing of one object has come.
 
-    bytes: number of bytes hashed. bytes_read: number of bytes read, those of repeated reads included. states: the state
-    of each running digest, in hex. stored: S3's checksums, which are compared with the digests at the object's end.
+    bytes: number of bytes hashed. bytes_read: number of bytes read, repeated reads included. states: the state of each
+    running digest, in hex. stored: S3's checksums, which are compared with the digests at the object's end.
     """
 
     bytes: Size

@@ -64,8 +64,8 @@ async def hash_many(
     permits: InFlightBudget,
     buffer_size: int = BUFFER,
 ) -> None:
-    """Call `hash_one` for each task, for as many at once as `permits` allows, and wait for all of them. `hash_one`
-    itself has to keep its result.
+    """Call `hash_one` for each task, for as many at once as `permits` allows, and wait for all of them. The result of
+    `hash_one` is not returned, so `hash_one` has to keep it.
 
     An asyncio task is made only when it has a permit, so that memory does not grow with the number of tasks. The first
     error of `hash_one` cancels the other calls, and is raised as it is. buffer_size: bytes of one buffer.

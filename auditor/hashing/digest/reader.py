@@ -38,7 +38,7 @@ class ObjectSource:
     stored: Mapping[str, str] = field(default_factory=dict)
     """The object's checksums in S3, which S3's first answer names."""
     bytes_read: int = 0
-    """Number of bytes that all readers have read, those before a checkpoint included."""
+    """Number of bytes that all readers have read, bytes before a checkpoint included."""
     throttled: int = 0
     """Number of answers in which S3 asked for fewer calls."""
 

@@ -130,7 +130,7 @@ class ResumableDigest:
     def state(self) -> str:
         """Return the digest's state in hex, in the digest's byte order.
 
-        Raises ValueError if the number of bytes so far is no multiple of BLOCK.
+        Raises ValueError if the number of bytes so far is not a multiple of BLOCK.
         """
         if self.count % BLOCK:
             raise ValueError(f"a digest has a state at multiples of {BLOCK} bytes only")

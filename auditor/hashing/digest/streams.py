@@ -15,8 +15,8 @@ from auditor.hashing.limits import BUFFER, LARGE, MIB, STREAMS
 LEAST: Final = 8 * MIB
 """Object size in bytes below which one stream reads the object, whatever the setting says."""
 MOST_USED: Final = 32
-"""Largest number of streams for one object, whatever the setting says. At 25 MB/s each, so many streams bring more
-bytes than one core can hash."""
+"""Largest number of streams for one object, whatever the setting says. At 25 MB/s each, this number of streams brings
+more bytes than one core can hash."""
 MEMORY: Final = 36 * MIB
 """Number of bytes of memory for the blocks of one object. A block is the range that one GET reads."""
 WITH_CONNECTIONS: Final = 60 * MIB

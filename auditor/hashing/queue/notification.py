@@ -64,7 +64,8 @@ def decode_notification(
 ) -> Notification:
     """Read the body of a queue message. Raises MessageError, whose text never quotes the body.
 
-    algorithms: those to hash the objects of S3's events by. now: returns the present time, for events that have none.
+    algorithms: the algorithms by which to hash the objects of S3's events. now: returns the present time, for events
+    without a time.
     """
     with reasons():
         document = parse(body)

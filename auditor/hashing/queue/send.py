@@ -58,8 +58,8 @@ class Dispatcher:
                 await deliver(self._queue, entries, taken=partial(self._taken, messages), sleep=self._sleep)
 
     def _taken(self, messages: Mapping[int, HashMessage], entry: Outgoing) -> None:
-        """Count the objects of a message that the queue has accepted, and take the message off the list of those to be
-        sent.
+        """Count the objects of a message that the queue has accepted, and take the message off the list of messages to
+        send.
         """
         message = messages[id(entry)]
         self.queued += len(message.tasks)

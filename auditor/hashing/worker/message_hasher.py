@@ -1,5 +1,5 @@
-"""Hash the objects of one queue message: skip those with digests, hash small ones side by side, large ones under a
-lease.
+"""Hash the objects of one queue message: skip objects with digests, hash small objects side by side, and large objects
+under a lease.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ class Processor:
         return await self._settle(received, results, Counts(messages=1, superseded=notification.superseded))
 
     def backoff(self, failures: int) -> int:
-        """Return a random number of seconds to wait after so many failures. Its limit doubles with each failure, up to
-        900.
+        """Return a random number of seconds to wait after `failures` failures. The limit of the number doubles with
+        each failure, up to 900.
         """
         return round(backoff(failures - 1, self._options.retry_base, MAX_DELAY))
 

@@ -128,8 +128,8 @@ def by_etag(etag: str) -> str:
 
 
 def seal_of(bucket: str, key: str, found: LedgerRow, algorithm: str, known: Known) -> str:
-    """Return the seal (a hash) that a digest in an item must have. The seal covers all fields of the digest except
-    those of its verifications.
+    """Return the seal (a hash) that a digest in an item must have. The seal covers all fields of the digest except the
+    fields about its verifications.
 
     found: the item's version and digests.
     """

@@ -122,7 +122,7 @@ class Table:
     async def pages(self, operation: str, **arguments: Any) -> AsyncGenerator[list[Item], None]:
         """Yield the items of a Query or a Scan, page by page. A page has at most 1 MB.
 
-        arguments: those of the call, except the table's name.
+        arguments: the arguments of the call, except the table's name.
         """
         while True:
             answer = await self._call(operation, TableName=self.name, **arguments)
@@ -134,10 +134,10 @@ class Table:
     async def query(
         self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any
     ) -> list[Item]:
-        """Return the items of one object key, given by its pk, whose sk is from `first` to `last`; if `last` is None,
-        to the end.
+        """Return the items with this pk whose sk is from `first` to `last`. If `last` is None, return all items from
+        `first` on.
 
-        pages: read at most so many pages; None to read all.
+        pages: largest number of pages to read; None to read all.
         """
         if self.sharded:
             pk, first, last = stored_range(pk, first, last)
@@ -287,7 +287,7 @@ def _grouped(items: Iterable[T], group: Callable[[T], Hashable]) -> Mapping[Hash
 
 
 def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
-    """Return the LedgerError for a failed call: one sentence that names the table, and what the user can do."""
+    """Return the LedgerError for a failed call: one sentence that names the table and the fix."""
     name, action = f"the ledger table {table!r} in {region}", failure.action
     if failure.code == "ValidationException":
         return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")

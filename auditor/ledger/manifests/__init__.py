@@ -18,7 +18,7 @@ def form_of(source: ManifestFile) -> Form:
     """Return the form of a manifest file: by the file's name (BagIt's names, .csv), or else by its first line with
     content.
 
-    Raises ManifestError if that line fits none of the forms.
+    Raises ManifestError if that line does not fit any form.
     """
     if is_bagit(source.shown):
         return BAGIT

@@ -69,8 +69,8 @@ class Spool:
             )
 
     def count(self, index: int) -> int:
-        """Return the number of digests from the manifest at this index of `sources`, without those that earlier
-        manifests had.
+        """Return the number of digests from the manifest at this index of `sources`, without the digests that earlier
+        manifests had too.
         """
         with _disk():
             (number,) = self._db.execute("SELECT count(*) FROM digest WHERE file = ?", (index,)).fetchone()

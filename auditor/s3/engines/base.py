@@ -62,7 +62,7 @@ class Body(Protocol):
     """The bytes of an object, or of a range of it, while they arrive. length: Content-Length. etag: without quotes.
 
     stored: S3's checksums of the whole object, by algorithm ("sha256", "crc64nvme"), in lower-case hex; empty for a
-    range. Composite checksums, which S3 computes from those of a multipart upload's parts, are left out.
+    range. Composite checksums, which S3 computes from the checksums of a multipart upload's parts, are left out.
     """
 
     @property

@@ -16,7 +16,7 @@ _META: Final = b"x-amz-meta-"
 
 
 def text(value: bytes) -> str:
-    """Decode a header's value as UTF-8, or as Latin-1 if it is no UTF-8 (RFC 9110)."""
+    """Decode a header's value as UTF-8, or as Latin-1 if it is not UTF-8 (RFC 9110)."""
     try:
         return value.decode()
     except UnicodeDecodeError:

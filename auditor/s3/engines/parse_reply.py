@@ -114,7 +114,7 @@ def from_latin_1(text: str) -> str:
 
 
 def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
-    """Parse a reply of HeadObject. `Expires` stays the text that S3 sent, even if it is no valid date.
+    """Parse a reply of HeadObject. `Expires` stays the text that S3 sent, even if it is not a valid date.
 
     text: called with each text of a header as the SDK decoded it; returns the text as S3 meant it, such as
     from_latin_1().

@@ -151,7 +151,7 @@ def error_of(body: bytes) -> tuple[str, str]:
 
 
 def root_of(action: str, body: bytes) -> Element:
-    """Return the root of an XML document. Raises CallFailed if the body is no XML, or is an error document."""
+    """Return the root of an XML document. Raises CallFailed if the body is not XML, or is an error document."""
     if not body:
         raise malformed(action, "the answer is empty")
     try:

@@ -31,7 +31,7 @@ class _Slot:
 class EnginePool(Generic[K]):
     """Keeps engines open, and lends each to many users. A context manager, which closes all engines at its end.
 
-    While more than `size` engines are open, those that nobody uses are closed, the least recently used first. K: the
+    While more than `size` engines are open, engines that nobody uses are closed, the least recently used first. K: the
     type of the key by which an engine is lent, such as a bucket's name.
     """
 

@@ -105,7 +105,7 @@ class Request:
 
 @record()
 class Response:
-    """A complete HTTP answer. reason: the text beside the status. body: b"" for a HEAD.
+    """A complete HTTP answer. reason: the text after the status, such as "Not Found". body: b"" for a HEAD.
 
     headers: by lower-case name. Values have no blanks around them; several values of one name are joined with ", ".
     """

@@ -134,7 +134,9 @@ class Pool(Generic[K]):
         return sum(connection.idle_for() <= self._server.idle_seconds / 2 for connection in self._idle)
 
     def keep_idle(self, most: int) -> None:
-        """Close idle connections, those that were idle longest first, until at most `most` are left."""
+        """Close idle connections until at most `most` are left. The connection that was idle longest is closed
+        first.
+        """
         for _ in range(len(self._idle) - most):
             self._idle[0].close()
 
