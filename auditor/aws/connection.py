@@ -18,7 +18,7 @@ class Connection:
     expected_owner: str | None = None
     """A 12-digit account ID that every call sends as ExpectedBucketOwner."""
     requester_pays: bool = False
-    """Send RequestPayer=requester."""
+    """True to send RequestPayer=requester: the caller agrees to pay."""
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
     first_answer: float = 10.0

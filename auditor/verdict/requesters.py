@@ -61,7 +61,8 @@ class Truth(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class Requester:
     """One party at one place. trusted: the entry of the setting `trusted` that makes the party an insider. stranger:
-    True for the two parties without a name, at a place that is open to everyone.
+    True for the two parties without a name, at a place that is open to everyone. A set of a key's tests is an int, as
+    in search.Options; the world decides it if the key's value is not known (worlds.py).
     """
 
     party: Party
@@ -305,7 +306,7 @@ class Requesters:
 
 
 def _in_patterns(party: Party, names: Names) -> Party:
-    """Return the party with those ARN patterns of the policies that match the party's ARN."""
+    """Return the party with the ARN patterns of the policies that match its ARN, in the field `patterns`."""
     if party.arn is None:
         return party
     patterns = (one.arn_pattern for one in names.parties if one.arn_pattern and one.account == party.account)

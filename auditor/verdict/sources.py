@@ -59,7 +59,7 @@ def _source(text: str) -> Party:
 
 
 def _in_patterns(party: Party, names: Names) -> Party:
-    """Return a source with those ARN patterns of the policies that match the source's ARN."""
+    """Return the party with the ARN patterns of the policies that match its source, in the field `patterns`."""
     text = party.source or ""
     if not text.startswith("arn:") or not is_fixed(text):
         return party

@@ -29,21 +29,21 @@ class Access:
     """The access that an audit needs: to facts of each object, and to resources (output, ledger, queue, keys)."""
 
     acl: bool
-    """Read the ACL of each object."""
+    """True if the audit reads the ACL of each object."""
     head: bool
-    """Read the HEAD of each object."""
+    """True if the audit reads the HEAD of each object."""
     hash: bool = False
-    """Read the bodies of the objects."""
+    """True if the audit reads the bodies of the objects."""
     out: str = ""
     """The place of the run folders: a directory or `s3://BUCKET[/PREFIX]`."""
     manifests: str | None = None
     """The place of the batch manifests, in the same form as `out`."""
     queue: str | None = None
-    """An SQS URL."""
+    """The URL of the SQS queue for objects to hash; None for no queue."""
     ledger: str | None = None
-    """`sqlite:PATH` or `dynamodb:TABLE`."""
+    """The URI of the ledger, `sqlite:PATH` or `dynamodb:TABLE`; None for no ledger."""
     key_policies: bool = False
-    """Read the policies of the KMS keys that encrypt the objects."""
+    """True if the audit reads the policies of the KMS keys that encrypt the objects."""
     audited_keys: Sequence[str] = ()
     """ARNs of the KMS keys that encrypt the objects to hash, or whose policies are to be read."""
     reports_key: str | None = None

@@ -39,7 +39,7 @@ class Deployment:
     out: str = ""
     """The place of the reports: `s3://BUCKET[/PREFIX]`."""
     ledger: str | None = None
-    """`dynamodb:TABLE`."""
+    """The URI of the ledger, `dynamodb:TABLE`; None for no ledger."""
     topic: str | None = None
     """The ARN of the SNS topic for alerts; None for the stack's own topic."""
     audited_keys: Sequence[str] = ()

@@ -93,8 +93,8 @@ def _partition(bucket: str, key: str) -> str:
 
 
 def _beginning(key: str) -> str:
-    """Return the text with which the sort keys of a key's items begin: the key, or its beginning and its hash if it is
-    cut.
+    """Return the text with which the sort keys of a key's items begin: the object key, or, if the key is too long, the
+    beginning of the key and its hash.
     """
     head, escaped = _head(key), _escaped(key)
     return head + _END if head == escaped else f"{head}{_END}{_CUT}{digest_of(key)[:32]}"

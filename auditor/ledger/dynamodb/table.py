@@ -87,7 +87,7 @@ class Table:
         return item and self._own([item])[0]
 
     async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
-        """Return the items with these names, without names that have no item.
+        """Return the items with these names, by name. A name without an item is left out.
 
         consistent: True to see the newest writes.
         """
