@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 COMMAND_GROUPS: Final = {
-    "look at buckets": ("audit", "explain", "policy", "demo"),
+    "look at buckets": ("audit", "explain", "plan", "policy", "demo"),
     "ask a run again, without a request to its bucket": (
         *("report", "diff", "what-if", "export", "judge", "check"),
         *("accept", "who"),
@@ -63,6 +63,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "ledger": (
         "auditor ledger s3://my-bucket/a.tif --ledger sqlite:digests.db",
         "auditor ledger --check --ledger sqlite:digests.db",
+    ),
+    "plan": (
+        "auditor plan s3://my-bucket",
+        "auditor plan s3://my-bucket/2026/ --versions --ranges 16",
+        "auditor plan s3://my-bucket --listing --format json",
     ),
     "explain": (
         "auditor explain s3://my-bucket/report.pdf",

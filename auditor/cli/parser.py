@@ -50,6 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
     _work(commands.add_parser)
     _verify(commands.add_parser)
     _digests(commands.add_parser)
+    _plan(commands.add_parser)
     _ledger(commands.add_parser)
     explain_command(commands.add_parser)
     what_if_command(commands.add_parser)
@@ -102,6 +103,17 @@ def _audit(add: Add, name: str, summary: str) -> None:
         format_flag(parser)
     else:
         _roles(parser)
+
+
+def _plan(add: Add) -> None:
+    parser = command(add, "plan", "cut a bucket or prefix into ranges of keys that take about as long as each other")
+    _targets(parser)
+    objects = group(parser, OBJECTS)
+    objects.add_argument("--ranges", metavar="N", type=int, default=64, help="number of ranges (64)")
+    objects.add_argument("--listing", action="store_true", help="list pages of the bucket, even if a run has its keys")
+    settings_flags(parser, "engine", "max_rate", out="where the last run of the target is (./auditor-runs)")
+    connection_flags(parser)
+    format_flag(parser)
 
 
 def _roles(parser: Group) -> None:

@@ -8,17 +8,19 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from auditor.aio.loop import trim
 from auditor.errors import OutputError, RunDamaged
 from auditor.model.json_text import JsonError, parse_object
-from auditor.runs.seal import SealedPart, key_of, sha256_of
+from auditor.runs.seal import SealedPart, first_key_of, key_of, sha256_of
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors, private
+
+T = TypeVar("T")
 
 KINDS: Final = ("findings", "undecided", "routed", "objects")
 """The kinds of a part's files. They are put in place in this order: with the file of objects, the part is whole."""
@@ -157,17 +159,29 @@ def sealed_from_store(store: Store, folder: str, part: Part) -> SealedPart:
 
 def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]]:
     """Yield the lines of a part's file as JSON objects. Raises OutputError if the file is missing or damaged."""
-    return _parsed(store, folder, part, (b"",))
+    return _parsed(store, folder, part, (b"",), _object_of)
+
+
+def keys_of(store: Store, folder: str, part: Part) -> Iterator[str]:
+    """Yield the key of each line of a file of objects. Raises OutputError if the file is missing or damaged."""
+    return (key for key in _parsed(store, folder, part, (b"",), first_key_of) if key is not None)
 
 
 def lines_of_key(store: Store, folder: str, part: Part, key: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a file of objects that are about this key. Raises OutputError as part_lines() does."""
     written = [json.dumps({"key": key}, ensure_ascii=escaped, separators=(",", ":"))[:-1] for escaped in (False, True)]
-    return _parsed(store, folder, part, tuple(f"{text},".encode(errors="surrogatepass") for text in written))
+    beginnings = tuple(f"{text},".encode(errors="surrogatepass") for text in written)
+    return _parsed(store, folder, part, beginnings, _object_of)
 
 
-def _parsed(store: Store, folder: str, part: Part, beginnings: tuple[bytes, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a part's file that begin with one of these texts."""
+def _object_of(line: bytes) -> dict[str, Any]:
+    return parse_object(line, "a line")
+
+
+def _parsed(
+    store: Store, folder: str, part: Part, beginnings: tuple[bytes, ...], parse: Callable[[bytes], T]
+) -> Iterator[T]:
+    """Yield the lines of a part's file that begin with one of these texts, parsed."""
     path = f"{folder}/{part.path}"
     data = store.get(path)
     try:
@@ -176,6 +190,6 @@ def _parsed(store: Store, folder: str, part: Part, beginnings: tuple[bytes, ...]
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
             for line in lines:
                 if line.startswith(beginnings):
-                    yield parse_object(line, "a line")
+                    yield parse(line)
     except (OSError, EOFError, zlib.error, JsonError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error

@@ -46,7 +46,7 @@ async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerato
     position: Position | None = None
     order = _Order(target)
     while True:
-        page = await _page(engine, caller, target, query, position)
+        page = await listed_page(engine, caller, target, query, position)
         order.check(page)
         yield list(_steps(page, target))
         if page.next is None or _past_the_end(page, target):
@@ -116,7 +116,12 @@ class _Order:
         return any(after < before if self._target.versions else after <= before for before, after in pairs)
 
 
-async def _page(engine: Engine, caller: Caller, target: Target, query: ListQuery, position: Position | None) -> Page:
+async def listed_page(
+    engine: Engine, caller: Caller, target: Target, query: ListQuery, position: Position | None
+) -> Page:
+    """Return one page of the listing. Raises BucketError if the call fails, and CallFailed (MaxCalls) if --max-calls
+    allows no further one.
+    """
     action = "ListObjectVersions" if target.versions else "ListObjectsV2"
     permission = "s3:ListBucketVersions" if target.versions else "s3:ListBucket"
     try:

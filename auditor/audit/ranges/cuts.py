@@ -1,0 +1,105 @@
+"""Cut the keys of a target into ranges of about the same number of keys, by listing a page here and there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.audit.ranges.pieces import KeyPiece, ListKeys, PieceFinder
+
+PAGE: Final = 1000
+"""Number of keys on a page of S3's listing."""
+_FINENESS: Final = 6
+"""Number of pieces for each range, at least, from which the cuts are chosen."""
+_DIVISIONS: Final = 48
+"""Number of divisions of a piece, for each range, after which the estimates have to do."""
+AT_ONCE: Final = 16
+"""Number of pieces that are divided side by side."""
+
+Cut = tuple[str, int]
+"""The last key of a range, and the number of keys up to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCuts:
+    """The ends of all ranges but the last one, in order. keys: number of all keys. exact: False if the numbers are
+    estimates.
+    """
+
+    cuts: tuple[Cut, ...]
+    keys: int
+    exact: bool
+
+
+async def find_cuts(
+    listing: ListKeys,
+    ranges: int,
+    after: str | None,
+    upto: str | None,
+    *,
+    page: int = PAGE,
+    progress: Callable[[float], None] = lambda keys: None,
+) -> KeyCuts:
+    """Return cuts for a number of ranges of the keys after one text, up to another one; None: no limit.
+
+    Each cut is a key of the bucket. The ranges between the cuts cover all keys, whatever the estimates are worth: the
+    estimates only decide how equal the ranges are. page: number of keys in a page of the listing. progress: called with
+    the estimated number of all keys so far.
+    """
+    finder = PieceFinder(listing, page)
+    first = await finder.find(after, upto)
+    if first is None:
+        return KeyCuts((), 0, True)
+    pieces, divided = [first], 0
+    while divided < _DIVISIONS * ranges:
+        sizes = [finder.estimate(piece) for piece in pieces]
+        progress(sum(sizes))
+        largest = _largest(pieces, sizes, ranges)
+        if not largest:
+            break
+        divided += len(largest)
+        pieces = await _divided(pieces, largest, finder)
+    sizes = [finder.estimate(piece) for piece in pieces]
+    cuts = increasing(_cuts(pieces, sizes, ranges))
+    return KeyCuts(tuple(cuts), round(sum(sizes)), all(piece.whole for piece in pieces))
+
+
+def increasing(cuts: Iterable[Cut]) -> Iterator[Cut]:
+    """Leave out the cuts whose key is not after that of the cut before."""
+    last: str | None = None
+    for key, number in cuts:
+        if last is None or key > last:
+            yield key, number
+            last = key
+
+
+def _largest(pieces: Sequence[KeyPiece], sizes: Sequence[float], ranges: int) -> set[int]:
+    """Return the places of the pieces that are too large for good cuts, the largest ones if there are many."""
+    enough = sum(sizes) / (ranges * _FINENESS)
+    found = [at for at, size in enumerate(sizes) if size > enough and not pieces[at].whole]
+    return set(sorted(found, key=lambda at: -sizes[at])[:AT_ONCE])
+
+
+async def _divided(pieces: Sequence[KeyPiece], largest: set[int], finder: PieceFinder) -> list[KeyPiece]:
+    async with asyncio.TaskGroup() as group:
+        tasks = {at: group.create_task(finder.divide(pieces[at])) for at in sorted(largest)}
+    return [one for at, piece in enumerate(pieces) for one in (tasks[at].result() if at in tasks else [piece])]
+
+
+def _cuts(pieces: Sequence[KeyPiece], sizes: Sequence[float], ranges: int) -> Iterator[Cut]:
+    """Yield the known key that is nearest to the end of each range but the last."""
+    total, done, number = sum(sizes), 0.0, 1
+    for at, (piece, size) in enumerate(zip(pieces, sizes, strict=True)):
+        while number < ranges and done + size >= total * number / ranges:
+            wanted = total * number / ranges - done
+            if piece.whole:
+                known, key = piece.key_near(wanted)
+                yield key, round(done + known)
+            elif wanted > size / 2 and at + 1 < len(pieces):
+                yield pieces[at + 1].first, round(done + size)
+            else:
+                yield piece.first, round(done)
+            number += 1
+        done += size

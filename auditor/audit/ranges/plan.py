@@ -1,0 +1,138 @@
+"""Plan ranges of keys for a target: from the parts of its last run, or else by listing a page here and there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Final
+
+from auditor.audit.ranges.cuts import AT_ONCE, PAGE, Cut, KeyCuts, find_cuts, increasing
+from auditor.audit.ranges.pieces import KeysFound
+from auditor.config.resources import open_bucket
+from auditor.config.settings import Settings
+from auditor.errors import OutputError, UsageError
+from auditor.model.target import Target
+from auditor.runs.parts import Part, keys_of
+from auditor.runs.reading import RunReader, read_seal
+from auditor.s3.calls import Caller
+from auditor.s3.engines.base import Engine, ListQuery, Position
+from auditor.s3.listing import listed_page
+
+MOST: Final = 10_000
+"""Largest number of ranges, which is also that of the parallel children of a Distributed Map of Step Functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The keys after start_after, up to and including stop_at; None: no limit. keys: number of keys, or of object
+    versions if the target is of all versions.
+    """
+
+    start_after: str | None
+    stop_at: str | None
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class RangePlan:
+    """Ranges that together are the whole of a target, and of which no two have a key in common."""
+
+    target: Target
+    ranges: tuple[KeyRange, ...]
+    run: str | None
+    """ID of the run whose parts the ranges come from; None if the bucket was listed here and there."""
+    exact: bool
+    """True if the numbers of keys are exact: at the time of the run, or of the listing."""
+    calls: int
+    """Number of calls that listed keys, retries included."""
+
+    @property
+    def keys(self) -> int:
+        return sum(one.keys for one in self.ranges)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as the JSON value that `auditor plan --format json` prints."""
+        target = {"bucket": self.target.bucket, "prefix": self.target.prefix, "versions": self.target.versions}
+        ranges = [{"start_after": one.start_after, "stop_at": one.stop_at, "keys": one.keys} for one in self.ranges]
+        found = {"run": self.run, "exact": self.exact, "keys": self.keys, "calls": {"list": self.calls}}
+        return {"target": target, **found, "ranges": ranges}
+
+
+def check_number(ranges: int) -> None:
+    """Raise UsageError unless a target may be cut into so many ranges."""
+    if not 1 <= ranges <= MOST:
+        raise UsageError(f"--ranges {ranges} is not possible: give a number from 1 to {MOST:,}")
+
+
+def plan_from_run(target: Target, run: RunReader, ranges: int) -> RangePlan | None:
+    """Plan the ranges of a whole target by the parts of its last complete run. Blocks.
+
+    Return None if the run has no parts.json, no object or no readable part. At most one part is read for each range.
+    """
+    seal = read_seal(run.store, run.path)
+    found = [(Part.parse(one.path), one.lines) for one in seal.parts] if seal is not None else []
+    parts = sorted((part, lines) for part, lines in found if part is not None and part.kind == "objects")
+    total = sum(lines for _, lines in parts)
+    if not total:
+        return None
+    try:
+        cuts = tuple(increasing(_cuts_in(run, parts, total, ranges)))
+    except OutputError:
+        return None
+    return _planned(target, KeyCuts(cuts, total, True), run.run_id, 0)
+
+
+async def plan_by_listing(
+    target: Target, settings: Settings, ranges: int, progress: Callable[[float], None] = lambda keys: None
+) -> RangePlan:
+    """Plan the ranges of a target by listing pages of it. progress: called with the estimated number of keys so far.
+
+    Raises BucketError if the bucket cannot be listed.
+    """
+    settings = replace(settings, max_calls=None)
+    async with open_bucket(target.bucket, settings, concurrency=AT_ONCE, connections=AT_ONCE) as bucket:
+        listing = TargetKeys(bucket.engine, bucket.caller, target)
+        cuts = await find_cuts(listing, ranges, target.start_after, target.stop_at, progress=progress)
+        exact = cuts.exact and not target.versions  # a key may have more versions than a page has room for
+        return _planned(target, replace(cuts, exact=exact), None, bucket.caller.counts["list"])
+
+
+class TargetKeys:
+    """Lists keys of a target from any text on."""
+
+    def __init__(self, engine: Engine, caller: Caller, target: Target) -> None:
+        self._engine = engine
+        self._caller = caller
+        self._target = target
+
+    async def __call__(self, after: str | None, count: int) -> KeysFound:
+        """Return at most one page of keys, of which none is missing: only the last page may have none."""
+        query = ListQuery(self._target.prefix, after, self._target.versions, min(count, PAGE))
+        position: Position | None = None
+        while True:
+            page = await listed_page(self._engine, self._caller, self._target, query, position)
+            listed = sorted([*(ref.key for ref in page.refs), *page.delete_markers])
+            keys = [key for key in listed if after is None or key > after]
+            if keys or page.next is None or page.next == position:
+                return KeysFound(keys, page.next is not None)
+            position = page.next
+
+
+def _planned(target: Target, found: KeyCuts, run: str | None, calls: int) -> RangePlan:
+    ends = [(target.start_after, 0), *found.cuts, (target.stop_at, found.keys)]
+    ranges = tuple(KeyRange(start, stop, max(upto - before, 0)) for (start, before), (stop, upto) in pairwise(ends))
+    return RangePlan(target, ranges, run, found.exact, calls)
+
+
+def _cuts_in(run: RunReader, parts: list[tuple[Part, int]], total: int, ranges: int) -> Iterator[Cut]:
+    """Yield the key of the line at the end of each range but the last."""
+    wanted = iter([total * number // ranges for number in range(1, ranges)])
+    done, line = 0, next(wanted, None)
+    for part, lines in parts:
+        if line is not None and line <= done + lines:
+            for number, key in enumerate(keys_of(run.store, run.path, part), done + 1):
+                while line is not None and line <= number:
+                    yield key, number
+                    line = next(wanted, None)
+        done += lines

@@ -1,0 +1,179 @@
+"""Plans of real buckets: by listing, by the parts of the last run, and as a command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.audit.ranges.plan import RangePlan, plan_by_listing, plan_from_run
+from auditor.cli.main import main
+from auditor.config.settings import Settings
+from auditor.model.target import Target
+from auditor.runs.folder import RunFolder
+from auditor.runs.reading import RunReader
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
+from tests.audit.ranges.key_sets import keys_of_set
+from tests.support.audit_runs import audit
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.samples.reports import sample_summary, target
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubBucket
+
+RUN = "20260102T030405Z-0a1b2c"
+TARGET = Target(BUCKET)
+
+
+def written(store: LocalStore, keys: list[str], part_lines: int) -> RunReader:
+    """A complete run with a line for each key."""
+    with RunFolder(store, BUCKET, RUN, target=target(), tally=Tally(), part_lines=part_lines) as folder:
+        folder.prepare()
+        for key in keys:
+            if folder.write(key, None, json.dumps({"key": key}).encode() + b"\n"):
+                folder.flush()
+        folder.finish(replace(sample_summary(), run=RUN), "", update_latest=True)
+    return RunReader(store, BUCKET, RUN)
+
+
+def keys_in(plan: RangePlan, keys: list[str]) -> list[list[str]]:
+    parts = [Target(BUCKET, start_after=one.start_after, stop_at=one.stop_at) for one in plan.ranges]
+    return [[key for key in keys if part.covers(key)] for part in parts]
+
+
+@pytest.mark.parametrize("name", ["deep folders", "unicode", "long shared prefix"])
+def test_the_last_run_gives_equal_ranges(tmp_path: Path, name: str) -> None:
+    keys = keys_of_set(name, 5000)
+    plan = plan_from_run(TARGET, written(LocalStore(tmp_path), keys, 700), 64)
+    assert plan is not None
+    found = keys_in(plan, keys)
+    assert [key for part in found for key in part] == keys
+    assert [len(part) for part in found] == [one.keys for one in plan.ranges]
+    assert max(len(part) for part in found) <= 1.5 * len(keys) / 64
+    assert (plan.run, plan.exact, plan.keys, plan.calls) == (RUN, True, len(keys), 0)
+
+
+def test_a_key_with_many_versions_is_never_cut(tmp_path: Path) -> None:
+    keys = ["a", *["b"] * 50, "c"]
+    plan = plan_from_run(TARGET, written(LocalStore(tmp_path), keys, 10), 4)
+    assert plan is not None
+    assert [(one.stop_at, one.keys) for one in plan.ranges][-1] == (None, plan.ranges[-1].keys)
+    assert [key for part in keys_in(plan, keys) for key in part] == keys
+
+
+def test_a_run_without_a_seal_or_a_whole_part_gives_no_plan(tmp_path: Path) -> None:
+    run = written(LocalStore(tmp_path), ["a", "b", "c"], 2)
+    folder = tmp_path / run.path
+    (folder / "objects" / "part-00000-00000.jsonl.gz").write_bytes(b"damaged")
+    assert plan_from_run(TARGET, run, 3) is None
+    (folder / "parts.json").unlink()
+    assert plan_from_run(TARGET, run, 3) is None
+
+
+def test_an_empty_run_gives_no_plan(tmp_path: Path) -> None:
+    assert plan_from_run(TARGET, written(LocalStore(tmp_path), [], 2), 3) is None
+
+
+@pytest.mark.parametrize("versions", [False, True])
+async def test_odd_keys_of_a_bucket_are_each_in_one_range(stub: StubServer, bucket: StubBucket, versions: bool) -> None:
+    bucket.versioning = "Enabled"
+    for key in ODD_KEYS.values():
+        for _ in range(2 if versions else 1):
+            stub.put(BUCKET, key, b"data")
+    plan = await plan_by_listing(
+        replace(TARGET, versions=versions), Settings(endpoint_url=stub.url, engine="direct"), 8
+    )
+    keys = sorted(ODD_KEYS.values())
+    found = keys_in(plan, keys)
+    assert [key for part in found for key in part] == keys
+    assert len(found) == 8
+    assert plan.keys == len(keys) * (2 if versions else 1)
+    assert 0 < plan.calls <= len(stub.requests)
+
+
+async def test_audits_of_the_ranges_are_the_audit_of_the_whole(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path
+) -> None:
+    for key in keys_of_set("mixed", 90):
+        stub.put(BUCKET, key, b"data")
+    whole = await audit(stub, tmp_path / "whole")
+    plan = await plan_by_listing(TARGET, Settings(endpoint_url=stub.url), 5)
+    lines: list[Any] = []
+    for one in plan.ranges:
+        part = Target(BUCKET, start_after=one.start_after, stop_at=one.stop_at)
+        result = await audit(stub, tmp_path / "parts", target=part)
+        assert result.coverage["listed"] == one.keys
+        lines += result.undated
+    assert lines == whole.undated
+
+
+Plan = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(
+    stub: StubServer, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Plan:
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main([*arguments, "--endpoint-url", stub.url])
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_the_command_takes_the_last_run_if_there_is_one(stub: StubServer, command: Plan) -> None:
+    for number in range(20):
+        stub.put(BUCKET, f"{number:02}", b"data")
+    code, out, _ = command("plan", f"s3://{BUCKET}", "--ranges", "2", "--format", "json")
+    plan = json.loads(out)
+    assert (code, plan["run"], plan["exact"], plan["keys"]) == (0, None, True, 20)
+    assert plan["ranges"] == [
+        {"start_after": None, "stop_at": "09", "keys": 10},
+        {"start_after": "09", "stop_at": None, "keys": 10},
+    ]
+    run = json.loads(command("audit", f"s3://{BUCKET}", "--format", "json")[1])["run"]
+    stub.forget()
+    again = json.loads(command("plan", f"s3://{BUCKET}", "--ranges", "2", "--format", "json")[1])
+    assert (again["run"], again["ranges"], again["calls"]) == (run, plan["ranges"], {"list": 0})
+    assert stub.requests == []
+    listed = json.loads(command("plan", f"s3://{BUCKET}", "--ranges", "2", "--listing", "--format", "json")[1])
+    assert (listed["run"], listed["ranges"]) == (None, plan["ranges"])
+    part = json.loads(command("plan", f"s3://{BUCKET}/1", "--start-after", "12", "--format", "json")[1])
+    assert (part["keys"], part["ranges"][0]["start_after"], part["target"]["prefix"]) == (7, "12", "1")
+
+
+def test_the_table_shows_no_control_character(stub: StubServer, command: Plan) -> None:
+    for number in range(4):
+        stub.put(BUCKET, f"\x1b[2J{number}", b"data")
+    code, out, err = command("plan", f"s3://{BUCKET}", "--ranges", "2")
+    assert (code, "\x1b" in err) == (0, False)
+    assert out == (
+        "2 ranges of s3://audited, 4 keys, by 1 listing call\n"
+        "            2  up to \\x1b[2J1\n"
+        "            2  after \\x1b[2J1\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("s3://audited", "s3://other"), "cuts one target: give one"),
+        (("s3://audited", "--ranges", "0"), "--ranges 0 is not possible: give a number from 1 to 10,000"),
+        (("s3://audited", "--ranges", "10001"), "--ranges 10001 is not possible"),
+        (("s3://nowhere",), "there is no bucket named 'nowhere'"),
+    ],
+)
+def test_wrong_use_is_one_sentence(command: Plan, arguments: tuple[str, ...], words: str) -> None:
+    code, out, err = command("plan", *arguments)
+    assert code in (1, 2)
+    assert out == ""
+    assert words in err
+    assert len(err.splitlines()) == 1
