@@ -78,7 +78,7 @@ class Audit:
     with the ID `run_id`. began: called with the run's ID once the run folder exists. hop: number of Lambda invocations
     before this one in the chain that hands the run on. hands_on: True if the next invocation continues a stopped run,
     so that this one writes no summary. shown: the objects and findings that a report names; it grows while run() works,
-    and is whole at its end.
+    and is whole at its end. rollups: the roll-ups of the run, after run(); None if it has none.
     """
 
     def __init__(
@@ -103,6 +103,7 @@ class Audit:
         self._stop = Stop(stop)  # a stop of its own: if --max-calls ends this run, the other runs go on
         self._began = began
         self.shown = Highlights()
+        self.rollups: RollUps | None = None
         self._hop = hop
         self._resumed = resume and run_id is not None
         self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
@@ -405,7 +406,7 @@ class Audit:
             await self._save(folder, folder.save)
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
             self.shown = await self._save(folder, lambda: Highlights.read(run, recorder.tally.verdicts["exposed"]))
-        groups = await self._save(folder, partial(self._finished_rollups, result))
+        self.rollups = groups = await self._save(folder, partial(self._finished_rollups, result))
         page = await self._save(folder, lambda: page_of(result, self.shown, folder.described, groups))
         await self._save(
             folder,

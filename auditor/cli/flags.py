@@ -5,7 +5,7 @@ config/settings.py reads the text as it reads an environment variable.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Final
 
@@ -95,7 +95,5 @@ def config_flag(parser: Group) -> None:
     )
 
 
-def format_flag(parser: Group) -> None:
-    group(parser, RESULTS).add_argument(
-        "--format", choices=("table", "json"), default="table", help="how results are printed"
-    )
+def format_flag(parser: Group, choices: Sequence[str] = ("table", "json")) -> None:
+    group(parser, RESULTS).add_argument("--format", choices=choices, default="table", help="how results are printed")

@@ -32,6 +32,7 @@ from auditor.cli.run_parser import (
 )
 from auditor.cli.suggesting import SuggestingParser
 from auditor.model.version import VERSION
+from auditor.reports.formats import PRINTED
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -100,7 +101,7 @@ def _audit(add: Add, name: str, summary: str) -> None:
         group(parser, RESULTS).add_argument(
             "--resume", metavar="RUN", help="go on with this interrupted run, in its folder"
         )
-        format_flag(parser)
+        format_flag(parser, PRINTED)
     else:
         _roles(parser)
 

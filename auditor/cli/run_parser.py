@@ -13,6 +13,7 @@ from auditor.cli.flags import (
     group,
     settings_flags,
 )
+from auditor.reports.formats import FORMATS, PRINTED
 
 
 def explain_command(add: Add) -> None:
@@ -83,7 +84,7 @@ def judge_command(add: Add) -> None:
     parser.add_argument("--trust", action="append", metavar="X", help="this party is trusted too; may be repeated")
     settings_flags(parser, "fail_on", out="where the new run folder goes (beside RUN)")
     _store(parser)
-    format_flag(parser)
+    format_flag(parser, PRINTED)
 
 
 def accept_command(add: Add) -> None:
@@ -135,9 +136,8 @@ def export_command(add: Add) -> None:
     parser.add_argument(
         "--format",
         required=True,
-        choices=("json", "jsonl", "csv", "markdown", "ocsf"),
-        help="json: the summary; jsonl, csv: an entry for each finding, hole and object that is not private; "
-        "markdown: for a comment on a pull request; ocsf: Compliance Findings",
+        choices=tuple(FORMATS),
+        help="; ".join(f"{name}: {one.words}" for name, one in FORMATS.items()),
     )
     parser.add_argument("--out", dest="file", metavar="FILE", help="write there, not to stdout")
     _store(parser)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable
 from itertools import count, islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Judgement, Severity
 from auditor.model.object import PUBLIC_GROUPS
 from auditor.model.record import record
 from auditor.model.run_lines import FindingLine, UndecidedLine
-from auditor.runs.reading import RunReader
+
+if TYPE_CHECKING:
+    from auditor.reports.formats.base import RunLines  # which the functions' package lacks
 
 FINDINGS: Final = 1_000
 EXPOSED: Final = 200
@@ -86,9 +88,9 @@ class Highlights:
             self.worst.add(line)
 
     @classmethod
-    def read(cls, run: RunReader, exposed: int) -> Highlights:
-        """Collect the highlights from a run folder. exposed: the number of exposed objects in the run's summary. With
-        this number, the reading of objects can end after the last exposed object that a report names.
+    def read(cls, run: RunLines, exposed: int) -> Highlights:
+        """Collect the highlights from the lines of a run. exposed: the number of exposed objects in the run's summary.
+        With this number, the reading of objects can end after the last exposed object that a report names.
         """
         shown = cls()
         opened = (line for line in run.objects() if line.verdict is Verdict.EXPOSED)

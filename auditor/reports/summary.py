@@ -212,6 +212,11 @@ def alarming(summary: Summary) -> bool:
     return bool(exposed or counting(summary, Severity.CRITICAL) or counting(summary, Severity.HIGH))
 
 
+def has_hole(summary: Summary) -> bool:
+    """True if the run did not look at everything, holes that the configuration accepts included."""
+    return not summary.complete or summary.coverage.undecided > 0 or bool(summary.rules_undecided)
+
+
 def not_looked_at(
     facts: BucketFacts | None, target: Target, acl: Skipped | None = None, head: Skipped | None = None
 ) -> list[str]:

@@ -1,4 +1,4 @@
-"""Render the summary of a run for a terminal: plain text, no wider than the terminal, safe to print."""
+"""Render the result of a run for a terminal: the verdict first, no wider than the terminal, safe to print."""
 
 from __future__ import annotations
 
@@ -9,18 +9,27 @@ from typing import Final
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, Severity
+from auditor.model.rollup import RollUps
 from auditor.model.summary import HashingSummary, Summary
 from auditor.reports.highlights import Highlights
+from auditor.reports.page.from_rollups import first_changes
 from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes
+from auditor.reports.table_groups import first_exposed, group_rows, undecided_rows
 from auditor.reports.table_layout import TableLayout, labelled
+from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
 from auditor.text import counted, visible
 
 COLUMNS: Final = 100
-"""Largest width in columns, and the width if the output is not a terminal."""
+"""Width in columns if the output is not a terminal."""
 LEAST: Final = 60
 """Smallest width in columns; a narrower terminal wraps the lines itself."""
+MOST: Final = 200
+"""Largest width in columns."""
 _WORST: Final = 10
 _EXPOSED: Final = 5
+_FIRST: Final = 3
+_COLOURS: Final = {Alarm.BAD: "31", Alarm.DOUBT: "33", Alarm.GOOD: "32"}
+"""Codes of ECMA-48 for red, yellow and green."""
 
 
 def render(
@@ -28,45 +37,83 @@ def render(
     fail_on: Severity | FailOn | None = Severity.HIGH,
     shown: Highlights | None = None,
     columns: int = COLUMNS,
+    *,
+    rollups: RollUps | None = None,
+    colour: bool = False,
 ) -> str:
-    """Return the summary as lines of text. fail_on: the severity from which findings make the exit code 3. shown: the
-    objects and findings to name; None: only the totals. columns: the terminal's width.
+    """Return the result of a run as lines of text: the verdict, the coverage, the groups, the holes and the exit code.
+
+    fail_on: the severity from which findings make the exit code 3. shown: the objects and findings to name if there are
+    no roll-ups; None: only the totals. columns: the terminal's width. rollups: None for a run of an earlier release,
+    which has only totals. colour: True if the terminal shows colours.
     """
-    shown = shown or Highlights()
-    layout = TableLayout(max(LEAST, min(columns, COLUMNS)))
-    unread = ((f"{item.action} {item.code}", item.count) for item in summary.unread)
-    rules = (visible(f"{item.rule}: {item.action} {item.code}") for item in summary.rules_undecided)
+    layout = TableLayout(max(LEAST, min(columns, MOST)))
     sections = (
-        _head(summary, layout),
-        layout.counts("Coverage", asdict(summary.coverage)),
+        _verdict(summary, layout, colour=colour),
+        layout.folded(coverage_line(summary)),
+        _totals(summary, shown or Highlights(), layout) if rollups is None else _groups(rollups, layout),
+        _not_looked_at(summary, rollups, layout),
+        _excepted(summary, layout),
+        layout.listed("Trusted in vain", summary.trust_unused),
         layout.counts("Verdicts", summary.verdicts),
-        layout.pairs("Open to", _audiences(summary)),
         layout.counts("Findings", summary.findings),
-        layout.pairs("By rule", summary.rules.items()),
-        _exposed(summary, shown, layout),
-        _worst(summary, shown, layout),
-        layout.pairs("Undecided", unread),
-        layout.listed("Rules undecided", rules),
         _hashing(summary.hashing, layout),
         layout.counts("Calls", asdict(summary.calls)),
-        _not_looked_at(summary, layout),
-        layout.listed("Trusted in vain", summary.trust_unused),
-        _excepted(summary, layout),
+        _audited(summary, layout),
         _foot(summary, fail_on, layout),
     )
     return "".join(f"{line}\n" for section in sections for line in section)
 
 
-def _head(summary: Summary, layout: TableLayout) -> Iterator[str]:
+def coverage_line(summary: Summary) -> str:
+    """Return how far the run looked, as a sum."""
+    coverage = summary.coverage
+    vanished = f" + {coverage.vanished:,} vanished" if coverage.vanished else ""
+    total = f"{coverage.audited:,} audited{vanished} + {coverage.undecided:,} undecided"
+    words = [f"{coverage.listed:,} listed = {total}: {'complete' if summary.complete else 'NOT COMPLETE'}"]
+    if summary.rules_undecided:
+        words.append(f"{counted(len(summary.rules_undecided), 'rule')} undecided")
+    if coverage.delete_markers:
+        words.append(counted(coverage.delete_markers, "delete marker"))
+    return ", ".join(words)
+
+
+def _verdict(summary: Summary, layout: TableLayout, *, colour: bool) -> Iterator[str]:
+    code = _COLOURS[alarm(summary)]
+    for line in layout.folded(verdict_sentence(summary)):
+        yield f"\x1b[1;{code}m{line}\x1b[0m" if colour else line
+
+
+def _groups(rollups: RollUps, layout: TableLayout) -> Iterator[str]:
+    rows = list(group_rows(rollups, layout))
+    yield from ["", *rows, ""] if rows else [""]
+    yield from first_exposed(rollups, layout)
+    steps = first_changes(rollups)
+    for number, step in enumerate(steps[:_FIRST], 1):
+        aside = f" ({step.aside})" if step.aside else ""
+        label = "First change" if number == 1 else ""
+        yield from layout.listed(label, [f"{number}. {step.change}: {step.number:,} {step.words}{aside}"])
+    if len(steps) > _FIRST:
+        yield from layout.listed("", [f"and {counted(len(steps) - _FIRST, 'further change')} in the report"])
+
+
+def _totals(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:
+    """Yield what the summary alone says of a run without roll-ups, and some keys."""
+    yield ""
+    yield from layout.pairs("Open to", _audiences(summary))
+    yield from layout.pairs("By rule", summary.rules.items())
+    yield from _exposed(summary, shown, layout)
+    yield from _worst(summary, shown, layout)
+
+
+def _audited(summary: Summary, layout: TableLayout) -> Iterator[str]:
     target = summary.target
     what = f"s3://{target.bucket}/{visible(target.prefix)}"
     yield from layout.listed("Audited", [f"{what} (all versions)" if target.versions else what])
     if target.start_after is not None or target.stop_at is not None:
         bounds = [("after", target.start_after), ("up to", target.stop_at)]
         yield from layout.listed("Keys", (f"{word} {visible(key)}" for word, key in bounds if key is not None))
-    seconds = summary.seconds
-    yield from layout.listed("Run", [f"{summary.run}, engine {summary.engine}, {seconds:,} s"])
-    yield from layout.listed("Complete", ["yes" if summary.complete else "NO"])
+    yield from layout.listed("Run", [f"{summary.run}, engine {summary.engine}, {summary.seconds:,} s"])
 
 
 def _audiences(summary: Summary) -> Iterator[tuple[str, int]]:
@@ -100,8 +147,16 @@ def _hashing(hashing: HashingSummary | None, layout: TableLayout) -> Iterator[st
     yield from layout.listed("", aside(hashing))
 
 
-def _not_looked_at(summary: Summary, layout: TableLayout) -> Iterator[str]:
-    """Yield the things that this run did not look at, but not those that no run ever looks at (NEVER)."""
+def _not_looked_at(summary: Summary, rollups: RollUps | None, layout: TableLayout) -> Iterator[str]:
+    """Yield the facts that could not be read, and the things that this run did not look at, but not those that no run
+    ever looks at (NEVER).
+    """
+    if rollups is None:
+        yield from layout.pairs("Undecided", ((f"{item.action} {item.code}", item.count) for item in summary.unread))
+    else:
+        yield from undecided_rows(rollups, layout)
+    rules = (visible(f"{item.rule}: {item.action} {item.code}") for item in summary.rules_undecided)
+    yield from layout.listed("Rules undecided", rules)
     particular = [item for item in summary.not_looked_at if item not in NEVER]
     yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
 
@@ -136,11 +191,11 @@ def _foot(summary: Summary, fail_on: Severity | FailOn | None, layout: TableLayo
     yield from layout.listed("Holes", ["; ".join(missed) or "none"])
     if any("undecided" in words for words in missed):
         yield from layout.listed("", ["accept a known one: [[exceptions]] in auditor.toml, see docs/configuration.md"])
+    code = exit_code(summary, fail_on)
+    yield from layout.listed("Exit", [f"{code}: {_meaning(code, fail_on)}"])
     # Paths are never cut, because people copy them.
     yield labelled("Report", visible(f"{summary.out}/report.html"))
     yield labelled("Run folder", visible(summary.out))
-    code = exit_code(summary, fail_on)
-    yield from layout.listed("Exit", [f"{code}: {_meaning(code, fail_on)}"])
 
 
 def _meaning(code: int, fail_on: Severity | FailOn | None) -> str:

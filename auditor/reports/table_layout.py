@@ -40,9 +40,13 @@ class TableLayout:
     def listed(self, label: str, texts: Iterable[str]) -> Iterator[str]:
         """Yield each text on a line of its own; a long text continues on further lines."""
         for text in texts:
-            for line in _fold(harmless(text), self.room):
+            for line in folded(harmless(text), self.room):
                 yield labelled(label, line, self.label)
                 label = ""
+
+    def folded(self, text: str) -> Iterator[str]:
+        """Yield a text without a label, over the whole width."""
+        return folded(harmless(text), self.columns)
 
     def keyed(self, label: str, rows: Iterable[tuple[str, str]], more: int) -> Iterator[str]:
         """Yield a line for each row of (words, object key); a long key is cut. more: number of hidden rows."""
@@ -71,7 +75,7 @@ def labelled(label: str, text: str, columns: int = LABEL) -> str:
     return f"{label:<{columns}}{text}"
 
 
-def _fold(text: str, columns: int) -> Iterator[str]:
+def folded(text: str, columns: int) -> Iterator[str]:
     """Yield the text in lines that are at most `columns` wide, broken at a space if there is one."""
     indent = ""
     while width(indent + text) > columns:

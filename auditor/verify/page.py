@@ -7,7 +7,7 @@ from typing import Final
 
 from auditor.model.outcome import VerifyOutcome
 from auditor.model.version import VERSION
-from auditor.reports.page import words
+from auditor.reports import words
 from auditor.reports.page.coverage import laid
 from auditor.reports.page.data import (
     Chip,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from auditor.cli.parser import make_parser
 from auditor.config.settings import SETTINGS
+from auditor.reports.formats import FORMATS
 from auditor.rules import RULES
 from auditor.rules.docs import as_markdown
 from tests.architecture.verdict_page import verdict_page
@@ -51,10 +52,22 @@ def configuration_page() -> str:
     return f"{before}{SETTINGS_TABLE}{chr(10).join(table)}\n\n{after}"
 
 
+FORMATS_TABLE = "<!-- formats, written by `make docs` from auditor/reports/formats/__init__.py -->\n"
+
+
+def outputs_page() -> str:
+    """docs/outputs.md with its table of formats written anew."""
+    before, _, rest = (ROOT / "docs" / "outputs.md").read_text(encoding="utf-8").partition(FORMATS_TABLE)
+    table = ["| format | content |", "|---|---|", *(f"| `{name}` | {one.words} |" for name, one in FORMATS.items())]
+    after = rest.partition("\n\n")[2]
+    return f"{before}{FORMATS_TABLE}{chr(10).join(table)}\n\n{after}"
+
+
 PAGES = {
     "docs/rules.md": lambda: as_markdown(RULES),
     "docs/cli.md": cli_page,
     "docs/configuration.md": configuration_page,
+    "docs/outputs.md": outputs_page,
     "docs/verdict.md": verdict_page,
 }
 

@@ -1,4 +1,4 @@
-"""The table on a terminal: all of the summary, in 100 columns, with nothing that moves the cursor."""
+"""The table on a terminal: the verdict first, then the groups, with nothing that moves the cursor."""
 
 from __future__ import annotations
 
@@ -8,13 +8,26 @@ import pytest
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.exception import Excepted, ExceptionEntry
-from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.finding import Judgement, RuleUndecided, Severity
+from auditor.model.rollup import Sample
 from auditor.model.summary import UnreadCount
+from auditor.reports.page.build import page_data, source_of
 from auditor.reports.table import COLUMNS, LEAST, render
+from auditor.reports.table_groups import ROWS
+from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
 from auditor.rules.exceptions import Exceptions
 from auditor.text import width
 from tests.support.odd_keys import ODD_KEYS
-from tests.support.samples.reports import denied, finding, judged, sample_summary, shown_of, tally_of, target
+from tests.support.samples.reports import (
+    denied,
+    finding,
+    judged,
+    rollups_of,
+    sample_summary,
+    shown_of,
+    tally_of,
+    target,
+)
 
 COPIED = ("Report  ", "Run folder  ")
 """Lines that are never cut."""
@@ -26,10 +39,14 @@ def rows(text: str) -> dict[str, str]:
 
 
 def test_quiet_run() -> None:
-    shown = rows(render(sample_summary(tally_of(judged("a")))))
+    text = render(sample_summary(tally_of(judged("a"))))
+    shown = rows(text)
+    assert text.splitlines()[:3] == [
+        "No object is open to strangers or to other accounts.",
+        "1 listed = 1 audited + 0 undecided: complete",
+        "",
+    ]
     assert shown["Audited"] == "s3://audited/"
-    assert shown["Complete"] == "yes"
-    assert shown["Coverage"] == "listed 1   audited 1   vanished 0   undecided 0   delete markers 0"
     assert shown["Holes"] == "none"
     assert shown["Hashing"] == "no ledger given"
     assert shown["Exit"].startswith("0: ")
@@ -105,11 +122,14 @@ def test_odd_words_move_nothing_and_fit(key: str, columns: int) -> None:
     made = sample_summary(target=aim, rules_undecided=[RuleUndecided("B01", key, key)])
     made = replace(made, rules={key: 1}, unread=(UnreadCount(key, key, 1),))
     bad = judged(key, finding(key), verdict=Verdict.EXPOSED)
-    text = render(made, shown=shown_of(bad), columns=columns)
-    assert text.endswith("\n")
-    for line in text.splitlines():
+    texts = [
+        render(made, shown=shown_of(bad), columns=columns),
+        render(made, columns=columns, rollups=rollups_of(bad, denied(key))),
+    ]
+    assert [text[-1:] for text in texts] == ["\n", "\n"]
+    for line in "".join(texts).splitlines():
         assert line.isprintable()
-        assert width(line) <= min(columns, COLUMNS) or line.startswith(COPIED)
+        assert width(line) <= columns or line.startswith(COPIED)
 
 
 def block(text: str, label: str) -> list[str]:
@@ -194,3 +214,103 @@ def test_many_rules_are_cut_and_counted() -> None:
 def test_long_folder_is_never_cut() -> None:
     out = "s3://bucket/" + "deep/" * 40
     assert out in render(sample_summary(out=out))
+
+
+def groups(text: str) -> list[list[str]]:
+    """The cells of the two tables of groups."""
+    tables = text.split("\n\n")[1:-1]
+    return [line.split(maxsplit=4) for table in tables for line in table.splitlines()]
+
+
+def exposed(key: str, rule: str = "O02", severity: Severity = Severity.HIGH) -> Judgement:
+    access = ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),))
+    return replace(judged(key, finding(key, rule, severity)), access=access)
+
+
+def partner(key: str) -> Judgement:
+    return replace(judged(key), access=ObjectAccess(Verdict.SHARED, (Audience(AudienceKind.ACCOUNT, "4" * 12),)))
+
+
+def test_groups_are_rows_the_worst_first() -> None:
+    many = [*(exposed(f"site/{at}") for at in range(3)), exposed("b.sql", "O01", Severity.CRITICAL), partner("p/x")]
+    lines = render(sample_summary(tally_of(*many)), rollups=rollups_of(*many), columns=70).splitlines()
+    assert lines[:2] == ["Strangers can get at 4 objects.", "5 listed = 5 audited + 0 undecided: complete"]
+    assert lines[3:11] == [
+        "verdict        objects  audience                keys",
+        "exposed              3  anyone on the internet  site/",
+        "exposed              1  anyone on the internet  b.sql",
+        "shared               1  account 444444444444    p/x",
+        "",
+        "finding         number  audience                keys",
+        "critical  O01        1  anyone on the internet  b.sql",
+        "high      O02        3  anyone on the internet  site/",
+    ]
+
+
+def test_new_ones_are_counted_where_they_are_known() -> None:
+    many = [exposed(f"site/{at}") for at in range(3)]
+    text = render(sample_summary(tally_of(*many)), rollups=rollups_of(*many, new=True), columns=70)
+    assert ["exposed", "3", "3", "anyone", "on the internet  site/"] in groups(text)
+    assert "  new  " not in render(sample_summary(tally_of(*many)), rollups=rollups_of(*many))
+
+
+def test_twelve_rows_and_how_many_groups_more() -> None:
+    many = [exposed(f"X{at // 2:02}/{at}", f"X{at // 2:02}") for at in range(60)]
+    text = render(sample_summary(tally_of(*many)), rollups=rollups_of(*many))
+    shown = [line for line in groups(text) if line and line[0] in {"exposed", "high"}]
+    assert len(shown) == ROWS
+    assert "\nand 24 more groups of 48 objects\n" in text
+    assert "\nand 24 more groups of 48 findings\n" in text
+    assert block(text, "First exposed") == ["X00/0", "X00/1", "X01/2", "X01/3", "X02/4", "and 55 more"]
+
+
+def test_a_rule_is_named_where_there_is_room() -> None:
+    made, groups_ = sample_summary(tally_of(exposed("a"))), rollups_of(exposed("a"))
+    assert "high      O02 acl-everyone-read" in render(made, rollups=groups_)
+    assert "acl-everyone-read" not in render(made, rollups=groups_, columns=LEAST)
+
+
+def test_undecided_groups_are_named_with_their_keys() -> None:
+    many = [denied(f"vault/{at}") for at in range(3)]
+    text = render(sample_summary(tally_of(*many)), rollups=rollups_of(*many))
+    assert text.splitlines()[1] == "3 listed = 0 audited + 3 undecided: complete"
+    assert block(text, "Undecided") == ["3 objects: GetObjectAcl AccessDenied, vault/"]
+
+
+def test_what_exceptions_cover_comes_last_and_is_called_intended() -> None:
+    found = rollups_of(exposed("x/b"))
+    site = [replace(group, excepted=1, samples=(Sample("site/a"),)) for group in found.groups]
+    text = render(sample_summary(tally_of(exposed("x/b"))), rollups=replace(found, groups=(*site, *found.groups)))
+    assert [line[0] for line in groups(text) if line][:3] == ["verdict", "exposed", "by"]
+    assert "anyone on the internet (1 by intent)" in text
+
+
+@pytest.mark.parametrize(
+    ("judgement", "code"),
+    [(exposed("a"), "31"), (partner("a"), "33"), (denied("a"), "33"), (judged("a"), "32")],
+    ids=["exposed", "shared", "undecided", "private"],
+)
+def test_the_verdict_alone_is_coloured(judgement: Judgement, code: str) -> None:
+    made = sample_summary(tally_of(judgement))
+    first, *others = render(made, colour=True).splitlines()
+    assert first == f"\x1b[1;{code}m{verdict_sentence(made)}\x1b[0m"
+    assert "\x1b" not in "".join(others)
+    assert "\x1b" not in render(made)
+
+
+def test_a_run_that_did_not_look_at_everything_is_never_green() -> None:
+    tally = tally_of(denied("a"))
+    tally.accept()
+    for made in (
+        sample_summary(tally),
+        sample_summary(complete=False),
+        sample_summary(tally_of(judged("a")), rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "AccessDenied")]),
+    ):
+        assert alarm(made) is Alarm.DOUBT
+
+
+def test_the_page_and_the_table_say_one_sentence() -> None:
+    for made in (sample_summary(), sample_summary(tally_of(exposed("a"), partner("b")), complete=False)):
+        page = page_data(source_of(made, shown_of()))
+        before, after = page.headline.title
+        assert f"{before}{page.headline.emphasis}{after}" == render(made).splitlines()[0]

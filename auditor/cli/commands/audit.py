@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -20,13 +19,17 @@ from auditor.cli.options import settings_of, targets_of
 from auditor.cli.output import print_json, remark, say
 from auditor.cli.progress import Show
 from auditor.cli.resume_hint import resume_command
+from auditor.cli.terminal import columns, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import RunComplete, RunStopped, UsageError
 from auditor.model.json_text import plain
+from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import table
+from auditor.reports.formats import FORMATS
+from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.highlights import Highlights
 from auditor.reports.summary import exit_code
 from auditor.rules import RULES
@@ -93,56 +96,58 @@ class _Audits:
             async with show(audit.snapshot):
                 summary = await audit.run()
         except RunComplete:
-            summary, shown = await asyncio.to_thread(_read_back, target, resources, options.resume)
+            summary, shown, rollups = await asyncio.to_thread(_read_back, target, resources, options.resume)
             say(f"{visible(target.uri)}: run {options.resume} is complete, this is its summary")
         else:
-            shown = audit.shown
+            shown, rollups = audit.shown, audit.rollups
         finally:
             self._calls_left = audit.calls_left
         code = exit_code(summary, settings.fail_on)
         self._results[target] = TargetResult(target, summary, code)
-        if options.format == "json":
-            print_json(summary.to_dict())
+        if options.format != "table":
+            written = RunReader(resources.store, target.bucket, summary.run)
+            _write(await asyncio.to_thread(list, FORMATS[options.format](summary, written)))
         elif not self._several:
-            _print_table(summary, settings, shown)
+            how = options_of(settings)
+            _write([table.render(summary, how.fail_on, shown, how.columns, rollups=rollups, colour=how.colour)])
         _remark(summary, target, options)
         return code
 
     def failed(self, target: Target, sentence: str, code: int) -> None:
-        """Note that a target has no summary, and print its line of JSON."""
+        """Note that a target has no summary, and print that in the format of the summaries."""
         self._results[target] = TargetResult(target, None, code)
         if self._options.format == "json":
             print_json({"target": plain(target), "complete": False, "failed": sentence, "exit_code": code})
+        elif self._options.format == "markdown":
+            _write([failed_comment(target, sentence)])
 
     def close(self) -> None:
         """Print the closing table of several targets."""
         if self._several and self._options.format == "table":
             results = [self._results[target] for target in self._targets if target in self._results]
-            sys.stdout.write(closing_table(results, _columns()))
             out = self._settings.out.rstrip("/")
-            sys.stdout.write(f"reports: {visible(out)}/bucket=BUCKET/run=RUN/report.html\n")
-            sys.stdout.flush()
+            reports = f"reports: {visible(out)}/bucket=BUCKET/run=RUN/report.html\n"
+            _write([closing_table(results, columns()), reports])
 
 
-def _read_back(target: Target, resources: Resources, run_id: str) -> tuple[Summary, Highlights]:
-    """Read the summary and the highlights of a complete run from its run folder. Raises UsageError if the run's target
-    is another one than `target`.
+def _read_back(target: Target, resources: Resources, run_id: str) -> tuple[Summary, Highlights, RollUps | None]:
+    """Read the summary, the highlights and the roll-ups of a complete run from its run folder. Raises UsageError if the
+    run's target is another one than `target`.
     """
     run = RunReader(resources.store, target.bucket, run_id)
     assert run.summary is not None
     done = run.summary.target
     if (done.prefix, done.versions) != (target.prefix, target.versions):
         raise UsageError(f"run {run_id} is of another target or prefix: it is complete, start a new run")
-    return run.summary, Highlights.read(run, run.summary.verdicts["exposed"])
+    rollups = run.rollups()
+    shown = Highlights.read(run, run.summary.verdicts["exposed"]) if rollups is None else Highlights()
+    return run.summary, shown, rollups
 
 
-def _print_table(summary: Summary, settings: Settings, shown: Highlights) -> None:
-    sys.stdout.write(table.render(summary, settings.fail_on, shown, _columns()))
+def _write(pieces: Iterable[str]) -> None:
+    """Print the text of one run at once, because several may end side by side."""
+    sys.stdout.writelines(pieces)
     sys.stdout.flush()
-
-
-def _columns() -> int:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
 
 
 def _remark(summary: Summary, target: Target, options: argparse.Namespace) -> None:

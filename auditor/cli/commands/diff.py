@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 
 from auditor.cli.options import settings_of
 from auditor.cli.output import first_word, heard, print_json
-from auditor.reports import table
+from auditor.cli.terminal import columns
 from auditor.reports.diff import Diff
 from auditor.reports.diff_text import FirstChanges, change_line, keep_first, render
 from auditor.runs.run import Run
@@ -32,7 +31,6 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print_json({"old": old.run_id, "new": new.run_id, "changes": work.counts.to_dict()})
     else:
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
-        sys.stdout.write(render(old.run_id, new.run_id, work.counts, first, columns))
+        sys.stdout.write(render(old.run_id, new.run_id, work.counts, first, columns()))
     sys.stdout.flush()
     return 0

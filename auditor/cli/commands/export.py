@@ -12,8 +12,10 @@ from pathlib import Path
 
 from auditor.cli.options import settings_of
 from auditor.cli.output import first_word, heard
+from auditor.cli.terminal import options_of
 from auditor.errors import UsageError
 from auditor.reports.formats import FORMATS
+from auditor.reports.formats.base import FormatOptions
 from auditor.runs.reading import open_run
 from auditor.runs.stores.local import output_errors
 from auditor.text import visible
@@ -28,7 +30,8 @@ def run(options: argparse.Namespace) -> int:
         if opened.summary is None:
             raise UsageError(f"run {opened.run_id} has no summary.json yet: end it with `auditor audit --resume`")
         heard()
-        pieces = FORMATS[options.format](opened.summary, opened)
+        how = options_of(settings) if options.file is None else FormatOptions(fail_on=settings.fail_on)
+        pieces = FORMATS[options.format](opened.summary, opened, how)
         if options.file is None:
             sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
             sys.stdout.writelines(pieces)

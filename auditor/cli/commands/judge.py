@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import sys
 from contextlib import nullcontext
 from typing import Final
@@ -14,14 +13,15 @@ from auditor.audit.again import JudgeAgain, file_of
 from auditor.audit.judged_by import judged_by
 from auditor.cli import signals
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, print_json, say
+from auditor.cli.output import first_word, say
 from auditor.cli.progress import make_progress, showing
+from auditor.cli.terminal import options_of
 from auditor.config.settings import SETTINGS, Layer, Settings
 from auditor.model.summary import Summary
-from auditor.reports import table
+from auditor.reports.formats import FORMATS
 from auditor.reports.summary import exit_code
 from auditor.runs.bucket_file import NAME
-from auditor.runs.reading import open_run
+from auditor.runs.reading import RunReader, open_run
 from auditor.runs.stores import Store, open_store
 from auditor.text import visible
 
@@ -57,7 +57,7 @@ async def _judge(options: argparse.Namespace, settings: Settings) -> int:
                     summary = await asyncio.to_thread(work.run)
             finally:
                 progress.close()
-    _print(summary, work, options, settings)
+            _print(summary, RunReader(out, source.bucket_name, summary.run), options, settings)
     return exit_code(summary, settings.fail_on)
 
 
@@ -67,11 +67,7 @@ def _store(place: str, settings: Settings) -> Store:
     return store
 
 
-def _print(summary: Summary, work: JudgeAgain, options: argparse.Namespace, settings: Settings) -> None:
-    if options.format == "json":
-        print_json(summary.to_dict())
-    else:
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
-        sys.stdout.write(table.render(summary, settings.fail_on, work.shown, columns))
-        sys.stdout.flush()
+def _print(summary: Summary, written: RunReader, options: argparse.Namespace, settings: Settings) -> None:
+    sys.stdout.writelines(FORMATS[options.format](summary, written, options_of(settings)))
+    sys.stdout.flush()
     say(f"run {summary.run}: judged again from {visible(options.run_folder)}")

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import json
 import os
-import shutil
 import sys
 from typing import Final
 
@@ -16,10 +15,10 @@ from auditor.cli import signals
 from auditor.cli.options import settings_of
 from auditor.cli.output import first_word, print_json
 from auditor.cli.progress import make_progress, showing
+from auditor.cli.terminal import columns
 from auditor.config import values
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.reports import table
 from auditor.reports.sarif import as_sarif
 from auditor.runs.reading import open_run
 from auditor.text import visible
@@ -78,8 +77,7 @@ def _print(found: WhatIf, options: argparse.Namespace) -> None:
         log = as_sarif(found.counts, _below_here(options.policy), statement_lines(found.change.policy or ""))
         sys.stdout.write(json.dumps(log, indent=1) + "\n")
     else:
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
-        sys.stdout.write(found.table(columns))
+        sys.stdout.write(found.table(columns()))
 
 
 def _below_here(path: str) -> str:

@@ -1,18 +1,43 @@
-"""The formats in which a run is written for other programs, one module each."""
+"""The formats in which a run is written, one module each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-from auditor.reports.formats import csv_rows, json_lines, json_summary, markdown, ocsf
-from auditor.reports.formats.base import Format
+if TYPE_CHECKING:
+    from auditor.model.summary import Summary
+    from auditor.reports.formats.base import Format, FormatOptions, RunLines
 
-FORMATS: Final[Mapping[str, Format]] = {
-    "json": json_summary.write,
-    "jsonl": json_lines.write,
-    "csv": csv_rows.write,
-    "markdown": markdown.write,
-    "ocsf": ocsf.write,
+
+# Each module is imported when it writes: the command line names all formats whenever it starts.
+@dataclass(frozen=True, slots=True)
+class NamedFormat:
+    """A format, which is a Format of base.py itself. module: the module here whose function `write` writes it. words:
+    its content, for the help and for docs/outputs.md. printed: True if a command that makes a run can print the run in
+    this format on stdout, also several runs one after the other.
+    """
+
+    module: str
+    words: str
+    printed: bool = False
+
+    def __call__(self, summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
+        write: Format = import_module(f"{__name__}.{self.module}").write
+        return write(summary, lines, options)
+
+
+FORMATS: Final[Mapping[str, NamedFormat]] = {
+    "table": NamedFormat("terminal", "for a terminal, as `auditor audit` prints it", printed=True),
+    "json": NamedFormat("json_summary", "the summary, as in summary.json", printed=True),
+    "markdown": NamedFormat("markdown", "for a comment on a pull request, at most 65,536 characters", printed=True),
+    "jsonl": NamedFormat("json_lines", "an entry for each finding, hole and object that is not private, one a line"),
+    "csv": NamedFormat("csv_rows", "the entries of jsonl, one a row"),
+    "ocsf": NamedFormat("ocsf", "Compliance Findings of OCSF 1.5.0 (class 2003), one a line"),
 }
 """Each format by its name."""
+
+PRINTED: Final = tuple(name for name, one in FORMATS.items() if one.printed)
+"""The formats in which a command that makes a run can print the run."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from auditor.model.access import Verdict
+from auditor.model.finding import FailOn, Severity
 from auditor.model.record import record
+from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.text import counted
@@ -14,18 +17,37 @@ from auditor.text import counted
 Kind = Literal["run", "rule-undecided", "finding", "undecided", "verdict"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatOptions:
+    """Choices that some formats take."""
+
+    fail_on: Severity | FailOn | None = Severity.HIGH
+    """The severity from which findings make the exit code 3, for the table."""
+    columns: int = 100
+    """Width of the table."""
+    colour: bool = False
+    """True if the table is for a terminal that shows colours."""
+
+
+PLAIN: Final = FormatOptions()
+
+
 class RunLines(Protocol):
-    """The interface of a run's lines. RunReader has it."""
+    """The interface of a run's lines and roll-ups. RunReader has it."""
 
     def objects(self) -> Iterable[ObjectLine]: ...
     def findings(self) -> Iterable[FindingLine]: ...
     def undecided(self) -> Iterable[UndecidedLine]: ...
+    def rollups(self) -> RollUps | None: ...
 
 
 class Format(Protocol):
-    """The interface of a format: yields the text of the run, piece by piece. Each piece can be encoded in UTF-8."""
+    """The interface of a format: yields the text of the run, piece by piece. Each piece can be encoded in UTF-8.
 
-    def __call__(self, summary: Summary, lines: RunLines) -> Iterator[str]: ...
+    options: None for the defaults.
+    """
+
+    def __call__(self, summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]: ...
 
 
 @record()
@@ -84,11 +106,6 @@ def coverage_sentence(summary: Summary) -> str:
         f"{coverage.vanished:,} vanished + {coverage.undecided:,} that could not be looked at; "
         f"{counted(len(summary.rules_undecided), 'rule')} undecided"
     )
-
-
-def has_hole(summary: Summary) -> bool:
-    """Return True if the run did not look at everything, holes that the configuration accepts included."""
-    return not summary.complete or summary.coverage.undecided > 0 or bool(summary.rules_undecided)
 
 
 def encodable(text: str) -> str:

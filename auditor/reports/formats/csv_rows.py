@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.model.summary import Summary
-from auditor.reports.formats.base import COLUMNS, RunLines, entries
+from auditor.reports.formats.base import COLUMNS, FormatOptions, RunLines, entries
 from auditor.text import visible
 
 _FORMULA: Final = re.compile("\\s*['=+\\-@|%＝＋－＠]")
@@ -17,7 +17,7 @@ _FORMULA: Final = re.compile("\\s*['=+\\-@|%＝＋－＠]")
 that marks such a cell."""
 
 
-def write(summary: Summary, lines: RunLines) -> Iterator[str]:
+def write(summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
     """Yield the header, and a row for each entry of the run."""
     yield _row(COLUMNS)
     for entry in entries(summary, lines):

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 
 from auditor.model.summary import Summary
-from auditor.reports.formats.base import COLUMNS, RunLines, entries
+from auditor.reports.formats.base import COLUMNS, FormatOptions, RunLines, entries
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def write(summary: Summary, lines: RunLines) -> Iterator[str]:
+def write(summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
     """Yield a line for each entry of the run. Keys are unchanged: JSON's escapes stand for odd characters."""
     for entry in entries(summary, lines):
         yield _encode({name: getattr(entry, name) for name in COLUMNS}) + "\n"

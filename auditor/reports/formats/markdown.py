@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from auditor.model.summary import Summary
-from auditor.reports.formats.base import RunLines, coverage_sentence, has_hole
+from auditor.model.target import Target
+from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence
 from auditor.reports.formats.groups import CountedGroup, finding_groups, undecided_groups
+from auditor.reports.summary import has_hole
+from auditor.reports.verdict_sentence import verdict_sentence
 from auditor.text import counted, shorten, visible
 
 LONGEST: Final = 65_536
@@ -19,7 +22,7 @@ _WIDEST: Final = 120
 _MARKUP: Final = re.compile(r"[^\w ,;=/-]|_")
 
 
-def write(summary: Summary, lines: RunLines) -> Iterator[str]:
+def write(summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
     """Yield the comment: at most 65,536 characters."""
     length = left_out = 0
     for line in _lines(summary, lines):
@@ -32,17 +35,23 @@ def write(summary: Summary, lines: RunLines) -> Iterator[str]:
         yield f"\n{counted(left_out, 'further line')} would not fit: `summary.json` of the run has all counts.\n"
 
 
-def inert(text: str) -> str:
+def failed_comment(target: Target, sentence: str) -> str:
+    """Return the comment on a target that could not be audited. sentence: the reason."""
+    name = inert(f"s3://{target.bucket}/{target.prefix}")
+    return f"## S3 audit of {name}\n\n**It failed, so nothing is known of it.** {inert(sentence, LONGEST // 20)}\n\n"
+
+
+def inert(text: str, columns: int = _WIDEST) -> str:
     """Return untrusted text as text of Markdown that is no link, mention, tag or table cell's end: each character that
-    could be markup becomes a numeric entity. The text is cut to 120 columns.
+    could be markup becomes a numeric entity. The text is cut to 120 columns, or as many as `columns`.
     """
-    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", shorten(visible(text), _WIDEST))
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", shorten(visible(text), columns))
 
 
 def _lines(summary: Summary, lines: RunLines) -> Iterator[str]:
     target = summary.target
     yield f"## S3 audit of {inert(f's3://{target.bucket}/{target.prefix}')}\n\n"
-    yield f"**{_headline(summary)}**\n\n{coverage_sentence(summary)}.\n"
+    yield f"**{verdict_sentence(summary)}**\n\n{coverage_sentence(summary)}.\n"
     yield from _table("Verdict", "Objects", ((name, f"{count:,}") for name, count in summary.verdicts.items()))
     yield from _table("Findings", "Number", ((name, f"{count:,}") for name, count in summary.findings.items()))
     yield "\n### Could not be looked at\n"
@@ -55,13 +64,6 @@ def _lines(summary: Summary, lines: RunLines) -> Iterator[str]:
     yield "\n### Findings by rule\n"
     yield from _groups(("Rule", "Severity"), finding_groups(lines))
     yield f"\nRun {inert(summary.run)}.\n"
-
-
-def _headline(summary: Summary) -> str:
-    exposed = summary.verdicts["exposed"]
-    if exposed:
-        return f"{counted(exposed, 'object')} exposed"
-    return "No object is exposed among those that were looked at" if has_hole(summary) else "No object is exposed"
 
 
 def _table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> Iterator[str]:

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
-from auditor.reports.formats.base import RunLines, coverage_sentence, encodable, has_hole
+from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, encodable
 from auditor.reports.formats.groups import finding_groups, undecided_groups
+from auditor.reports.summary import has_hole
 from auditor.text import counted
 
 CLASS: Final = 2003
@@ -31,7 +32,7 @@ _SEVERITY: Final = {
 _UNKNOWN: Final = (0, "Unknown")
 
 
-def write(summary: Summary, lines: RunLines) -> Iterator[str]:
+def write(summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
     """Yield the events as JSON, one a line."""
     for event in events(summary, lines):
         yield json.dumps(event, separators=(",", ":")) + "\n"

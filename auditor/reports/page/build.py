@@ -11,8 +11,9 @@ from auditor.model.finding import Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
+from auditor.reports import words
 from auditor.reports.highlights import Highlights
-from auditor.reports.page import checked, from_rollups, signs, since, words
+from auditor.reports.page import checked, from_rollups, signs, since
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, curve, spark
 from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, NumberCard, PageData, Places, Sign
@@ -21,6 +22,7 @@ from auditor.reports.page.group_facts import GroupFacts, without_rollups
 from auditor.reports.page.groups import ticks, view_of
 from auditor.reports.page.headline import headline
 from auditor.reports.page.hole_rows import hole_rows
+from auditor.reports.verdict_sentence import new_objects
 from auditor.runs.bucket_file import BucketFile
 
 DAMAGED_RULE: Final = "I03"
@@ -68,7 +70,7 @@ def source_of(
         changes=tuple(since.change_cards(changes)),
         unchanged=since.unchanged(changes),
         causes=since.causes(changes),
-        new=since.new_objects(changes),
+        new=new_objects(changes),
         exceptions=tuple(exception_rows(summary.exceptions)),
         intended=dict(summary.excepted.verdicts),
     )

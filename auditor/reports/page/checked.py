@@ -9,7 +9,7 @@ from typing import Final
 from auditor.model.bucket import PublicAccessBlock
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import Summary
-from auditor.reports.page import words
+from auditor.reports import words
 from auditor.reports.page.data import NamedValue, RuleRow
 from auditor.reports.summary import aside
 from auditor.rules import RULES

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from auditor.model.exception import ExceptionState, ExceptionUse
-from auditor.reports.page import words
+from auditor.reports import words
 from auditor.reports.page.data import ExceptionRow
 
 _WORDS: Final = {

@@ -10,7 +10,8 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps
 from auditor.model.trend import TrendNight
-from auditor.reports.page import signs, words
+from auditor.reports import words
+from auditor.reports.page import signs
 from auditor.reports.page.curve import Night
 from auditor.reports.page.data import FirstChange, Places, SampleView
 from auditor.reports.page.group_facts import GroupFacts

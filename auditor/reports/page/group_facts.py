@@ -10,8 +10,8 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Summary
+from auditor.reports import words
 from auditor.reports.highlights import Highlights, masked
-from auditor.reports.page import words
 from auditor.reports.page.data import SampleView
 from auditor.rules import RULES
 

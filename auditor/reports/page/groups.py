@@ -4,38 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.reports.page import words
+from auditor.reports import words
+from auditor.reports.group_words import RULES_BY_ID, meaning, mend, sentence_of_group
 from auditor.reports.page.data import GroupView, Tick
 from auditor.reports.page.group_facts import GroupFacts
 from auditor.reports.page.signs import BY_VERDICT
-from auditor.rules import RULES
 from auditor.rules.base import Rule
-from auditor.rules.docs import sections
-
-_RULES: Final = {rule.id: rule for rule in RULES}
-_MEANING: Final = {
-    Verdict.EXPOSED: "Anyone, or any AWS account, can read these objects or their ACL, or change their ACL, today.",
-    Verdict.SHARED: "Another party that is not trusted can read these objects or their ACL, or owns them.",
-    Verdict.UNKNOWN: "A fact that decides it could not be read, or a condition of the policy cannot be decided.",
-    Verdict.MASKED: "A grant or a statement opens these objects, and a switch, a key or a denial holds it back today.",
-}
-_MEND: Final = {
-    Verdict.EXPOSED: "`auditor explain` names what opens each object; `auditor what-if RUN` tells what a change does.",
-    Verdict.SHARED: "If it is meant, add the party to `trusted` in auditor.toml; else take the grant away.",
-    Verdict.UNKNOWN: "Let the auditor read what is missing: see below what could not be looked at.",
-    Verdict.MASKED: "Take the grant away: what holds it back may be switched off.",
-}
 
 
 def view_of(group: GroupFacts) -> GroupView:
     """Return the group as the list shows it."""
-    rule = _RULES.get(group.rule or "")
+    rule = RULES_BY_ID.get(group.rule or "")
     of_bucket = rule is not None and not rule.per_object
-    before, subject, after = _sentence(group, rule, of_bucket)
+    before, subject, after = sentence_of_group(group.rule, group.verdict, group.who, group.count)
     return GroupView(
         id=group.id,
         kind=_kind(group),
@@ -52,8 +36,8 @@ def view_of(group: GroupFacts) -> GroupView:
         excepted=group.excepted,
         rule=group.rule or "",
         rows=tuple(_rows(group, rule)),
-        why=sections(rule).get("Why", "") if rule else _MEANING.get(group.verdict or Verdict.UNKNOWN, ""),
-        fix=_sentence_case(sections(rule).get("Fix", "")) if rule else _MEND.get(group.verdict or Verdict.UNKNOWN, ""),
+        why=meaning(group.rule, group.verdict),
+        fix=mend(group.rule, group.verdict),
         samples=group.samples,
         more="" if of_bucket else _more(group),
         command="" if of_bucket else _command(group),
@@ -83,17 +67,6 @@ def ticks(groups: Iterable[GroupView]) -> tuple[Tick, ...]:
     if new:
         found.append(Tick("new", "1", "new", "", new))
     return tuple(found)
-
-
-def _sentence(group: GroupFacts, rule: Rule | None, of_bucket: bool) -> tuple[str, str, str]:
-    if group.rule is None:
-        return words.sentence_of_verdict(group.verdict or Verdict.UNKNOWN, group.who, group.count)
-    title = rule.title if rule else f"rule {group.rule}, which this version does not have"
-    return words.sentence_of_rule(title, group.count, of_bucket)
-
-
-def _sentence_case(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _new(group: GroupFacts) -> str:
@@ -130,7 +103,7 @@ def _command(group: GroupFacts) -> str:
     """Return a command that lists the group's keys. No text from outside is in it: people paste it into a shell."""
     if group.count <= len(group.samples):
         return ""
-    if group.rule in _RULES:
+    if group.rule in RULES_BY_ID:
         return f"zcat findings/*.gz | jq -c 'select(.rule == \"{group.rule}\") | .key'"
     if group.rule is None and group.verdict is not None:
         return f"zcat objects/*.gz | jq -c 'select(.verdict == \"{group.verdict.value}\") | .key'"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.summary import Summary
-from auditor.reports.page import words
+from auditor.reports import words
 from auditor.reports.page.data import Chip, FirstChange, Headline
 from auditor.reports.summary import accepted, alarming, holes
+from auditor.reports.verdict_sentence import sentence_parts
 from auditor.text import counted, visible
 
 
@@ -16,7 +17,7 @@ def headline(summary: Summary, intended: int, new: int | None, first: tuple[Firs
     that the last run did not have; None if that is not known.
     """
     moment = words.began(summary.run)
-    before, emphasis, after = _title(summary, intended, new)
+    before, emphasis, after = sentence_parts(summary, intended, new)
     return Headline(
         kicker="Audit of",
         target=f"s3://{summary.target.bucket}/{summary.target.prefix}",
@@ -29,26 +30,6 @@ def headline(summary: Summary, intended: int, new: int | None, first: tuple[Firs
         chips=_chips(summary),
         notes=tuple(_notes(summary)),
     )
-
-
-def _title(summary: Summary, intended: int, new: int | None) -> tuple[str, str, str]:
-    verdicts, listed = summary.verdicts, summary.coverage.listed
-    exposed = verdicts[Verdict.EXPOSED] - intended
-    meant = f" but {counted(intended, 'object')} by intent" if intended else ""
-    cut = "Not complete. " if not summary.complete else ""
-    if not listed:
-        return f"{cut}No object is listed", "", "."
-    if exposed:
-        fresh = f" {new:,} of them {'is' if new == 1 else 'are'} new." if new else ""
-        return f"{cut}Strangers can get at ", counted(exposed, "object"), f".{fresh}"
-    if unknown := verdicts[Verdict.UNKNOWN]:
-        noun = "object" if unknown == 1 else "objects"
-        return f"{cut}No object is known to be exposed{meant}, and of ", f"{unknown:,} {noun}", " it is not known."
-    if shared := verdicts[Verdict.SHARED]:
-        verb = "is" if shared == 1 else "are"
-        return f"{cut}No object is exposed{meant}. ", counted(shared, "object"), f" {verb} shared with others."
-    seen = "No object that was looked at is" if not summary.complete else "No object is"
-    return f"{cut}{seen} open to strangers or to other accounts{meant}", "", "."
 
 
 def _bold(summary: Summary, first: tuple[FirstChange, ...]) -> str:

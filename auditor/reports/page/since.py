@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from auditor.model.access import Verdict
 from auditor.model.changes import ChangeKind, Changes
-from auditor.reports.page import words
+from auditor.reports import words
 from auditor.reports.page.data import ChangeCard
 from auditor.text import counted
 
@@ -61,11 +60,3 @@ def _each(counts: Mapping[str, int]) -> str:
 def causes(changes: Changes) -> tuple[str, ...]:
     """Return a sentence for each change of the bucket or of the configuration."""
     return tuple(f"{cause.change}: moved {counted(cause.objects, 'object')}" for cause in changes.causes)
-
-
-def new_objects(changes: Changes) -> dict[str, int] | None:
-    """Return the number of objects that got their verdict since the last run, by verdict; None if it is not known."""
-    if changes.against is None:
-        return None
-    kinds = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.UNCOVERED)
-    return {verdict: sum(changes.verdicts.get(verdict, {}).get(kind, 0) for kind in kinds) for verdict in Verdict}

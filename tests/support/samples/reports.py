@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from auditor.audit.standing import Standings
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import finding_line, undecided_line
+from auditor.reports.rollup import RollUpBuilder
 from auditor.reports.summary import not_looked_at, summarize
+from auditor.runs.paths import began_at
 from auditor.runs.tally import Tally
 
 OWNER = "a0" * 32
@@ -63,6 +68,17 @@ def shown_of(*judgements: Judgement) -> Highlights:
         findings = [finding_line(finding, judgement.verdict) for finding in judgement.findings]
         shown.add(judgement, findings, undecided_line(judgement))
     return shown
+
+
+def rollups_of(*judgements: Judgement, new: bool | None = None) -> RollUps:
+    """The roll-ups of a complete run over these objects. new: what the last run says of each result."""
+    builder, builds = RollUpBuilder(), Standings(began_at(RUN))
+    for judgement in sorted(judgements, key=lambda one: one.evidence.ref.key.encode(errors="surrogatepass")):
+        found = builds.object(judgement)
+        standing = found.standing and replace(found.standing, new=new)
+        builder.add(replace(found, standing=standing, findings=tuple(replace(one, new=new) for one in found.findings)))
+        builder.upto(judgement.evidence.ref.key)
+    return builder.rollups(RUN, target(), True)
 
 
 def sample_summary(tally: Tally | None = None, **changes: Any) -> Summary:

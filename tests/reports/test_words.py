@@ -1,4 +1,4 @@
-"""Sentences of the page."""
+"""Sentences of the reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from auditor.model.access import Verdict
 from auditor.model.object import ALL_USERS
-from auditor.reports.page import words
+from auditor.reports import words
 
 
 @pytest.mark.parametrize(

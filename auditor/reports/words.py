@@ -1,4 +1,4 @@
-"""Sentences of the page: of a group of findings, of an audience, of times."""
+"""Sentences of the reports: of a group of findings, of an audience, of times."""
 
 from __future__ import annotations
 
