@@ -140,7 +140,10 @@ def export_command(add: Add) -> None:
         help="; ".join(f"{name}: {one.words}" for name, one in FORMATS.items()),
     )
     parser.add_argument("--out", dest="file", metavar="FILE", help="write there, not to stdout")
-    _store(parser)
+    hub = parser.add_argument_group("AWS Security Hub, for asff")
+    hub.add_argument("--account", metavar="NUMBER", help="the account that the findings are of (the run's)")
+    settings_flags(parser, "endpoint_url", "profile")
+    settings_flags(parser, region="region of the findings (the bucket's), and of the bucket that has the run folder")
     config_flag(parser)
 
 

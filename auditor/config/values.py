@@ -30,6 +30,8 @@ LEVELS: Final = ("exposure", "metadata", "fixity")
 """The values of the setting `level`, which limits the calls of an audit. `exposure` sends no HEAD; the other levels
 send all calls that the rules need."""
 
+_ACCOUNT: Final = re.compile("[0-9]{12}")
+
 Parse = Callable[[Any, str], Any]
 """A function that reads a raw value: the text of a flag or variable, or a TOML or JSON value. Its second argument names
 the source of the value. It raises UsageError, which names the source.
@@ -43,6 +45,12 @@ def _fail(source: str, value: Any, wanted: str) -> UsageError:
 def text(value: Any, source: str) -> str:
     if not isinstance(value, str) or not value:
         raise _fail(source, value, "a text that is not empty")
+    return value
+
+
+def account_number(value: Any, source: str) -> str:
+    if not isinstance(value, str) or not _ACCOUNT.fullmatch(value):
+        raise _fail(source, value, "the account's number, 12 digits")
     return value
 
 

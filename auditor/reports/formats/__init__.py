@@ -36,6 +36,7 @@ FORMATS: Final[Mapping[str, NamedFormat]] = {
     "jsonl": NamedFormat("json_lines", "an entry for each finding, hole and object that is not private, one a line"),
     "csv": NamedFormat("csv_rows", "the entries of jsonl, one a row"),
     "ocsf": NamedFormat("ocsf", "Compliance Findings of OCSF 1.5.0 (class 2003), one a line"),
+    "asff": NamedFormat("asff", "findings for AWS Security Hub, one for each group, as one JSON array"),
 }
 """Each format by its name."""
 

@@ -27,6 +27,10 @@ class FormatOptions:
     """Width of the table."""
     colour: bool = False
     """True if the table is for a terminal that shows colours."""
+    account: str | None = None
+    """Number of the account whose Security Hub gets the findings, for asff."""
+    region: str | None = None
+    """Region of that Security Hub."""
 
 
 PLAIN: Final = FormatOptions()

@@ -25,7 +25,7 @@ from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
-from auditor.reports.formats.base import COLUMNS, coverage_sentence
+from auditor.reports.formats.base import COLUMNS, FormatOptions, coverage_sentence
 from auditor.reports.formats.csv_rows import neutral
 from auditor.reports.formats.groups import LARGEST
 from auditor.reports.formats.markdown import LONGEST
@@ -41,6 +41,9 @@ HOSTILE = [
     "https://evil.example/", "www.evil.example", "**b**", "__b__", "~~x~~", "\u202eabc", "a\nb", "a\u2028b", "\x00",
     "\ud800", "&lt;", "1e5", '"', "x" * 1024,
 ]  # fmt: skip
+
+
+OPTIONS = FormatOptions(account="111122223333", region="eu-central-1")
 
 
 class HostileRun:
@@ -82,7 +85,7 @@ def hostile_run() -> tuple[Summary, HostileRun]:
 
 
 def written(name: str, summary: Summary, run: HostileRun) -> str:
-    text = "".join(FORMATS[name](summary, run))
+    text = "".join(FORMATS[name](summary, run, OPTIONS))
     text.encode()
     return text
 

@@ -1,0 +1,173 @@
+"""ASFF by botocore's own validation and the documented limits; nothing passes that was not looked at."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+
+from auditor.errors import UsageError
+from auditor.model.access import Verdict
+from auditor.model.finding import RuleUndecided
+from auditor.model.rollup import GroupKind
+from auditor.reports.formats import FORMATS
+from auditor.reports.formats.asff import findings
+from auditor.reports.formats.asff_finding import HubAccount, clipped, ids_of
+from auditor.reports.formats.base import PLAIN
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.samples.reports import denied, finding, judged, rollups_of, sample_summary, tally_of, target
+
+HUB = HubAccount.of("111122223333", "eu-central-1")
+LONG = [*ODD_KEYS.values(), "\x1b" * 1024, "\U0001f600" * 256, "a/" * 500 + "b", "\ud800"]
+LIMITS = {"Id": 512, "GeneratorId": 512, "Title": 256, "Description": 1024, "ProductArn": 2048}
+
+
+@cache
+def shape() -> Any:
+    model = botocore.session.get_session().get_service_model("securityhub")
+    return model.operation_model("BatchImportFindings").input_shape
+
+
+def check(found: list[dict[str, Any]]) -> None:
+    """Fail unless Security Hub's API can take the findings, by its model and by its documented limits."""
+    report = ParamValidator().validate({"Findings": found[:100]}, shape())
+    assert not report.has_errors(), report.generate_report()
+    for one in found:
+        for name, limit in LIMITS.items():
+            assert 1 <= len(one[name].encode()) <= limit
+        assert 1 <= len(one["Resources"]) <= 32
+        assert all(len(resource["Id"].encode()) <= 512 for resource in one["Resources"])
+        assert len(one["ProductFields"]) <= 50
+        for key, value in one["ProductFields"].items():
+            assert 1 <= len(key) <= 128
+            assert value.strip()
+            assert len(value.encode()) <= 2048
+        assert len(json.dumps(one)) < 240_000
+        text = one.get("Remediation", {}).get("Recommendation", {}).get("Text", "x")
+        assert 1 <= len(text.encode()) <= 512
+        for time in ("CreatedAt", "UpdatedAt", "FirstObservedAt", "LastObservedAt"):
+            assert len(one[time]) == len("2026-01-02T03:04:05Z")
+
+
+def of(*judgements: Any, **changes: Any) -> list[dict[str, Any]]:
+    summary = sample_summary(tally_of(*judgements), **changes)
+    return list(findings(summary, replace(rollups_of(*judgements), target=summary.target), HUB))
+
+
+def status(found: list[dict[str, Any]], kind: str) -> list[str]:
+    return [one["Compliance"]["Status"] for one in found if one["ProductFields"]["s3-auditor/kind"] == kind]
+
+
+@pytest.mark.parametrize("key", LONG, ids=ascii)
+def test_hostile_keys_make_valid_findings(key: str) -> None:
+    many = [judged(key, finding(key), verdict=Verdict.EXPOSED), denied(f"{key}/x"), denied(f"{key}/y")]
+    rule = RuleUndecided("B01", key, key)
+    found = of(*many, target=target(prefix=key), rules_undecided=(rule,))
+    check(found)
+    for text in (one["Title"] + one["Description"] for one in found):
+        assert text.isprintable()
+
+
+def test_the_coverage_passes_only_if_everything_was_looked_at() -> None:
+    rule = RuleUndecided("B01", "GetBucketPolicy", "AccessDenied")
+    assert status(of(judged("a")), "coverage") == ["PASSED"]
+    assert status(of(denied("a")), "coverage") == ["WARNING"]
+    assert status(of(judged("a"), complete=False), "coverage") == ["WARNING"]
+    assert status(of(judged("a"), rules_undecided=(rule,)), "coverage") == ["WARNING"]
+    assert status(of(), "coverage") == ["WARNING"]
+
+
+def test_undecided_groups_and_rules_neither_pass_nor_fail() -> None:
+    rule = RuleUndecided("B01", "GetBucketPolicy", "AccessDenied")
+    found = of(denied("v/a"), denied("v/b"), rules_undecided=(rule,))
+    assert status(found, "undecided") == ["NOT_AVAILABLE"]
+    assert status(found, "undecided-rule") == ["NOT_AVAILABLE"]
+    (group,) = (one for one in found if one["ProductFields"]["s3-auditor/kind"] == "undecided")
+    assert group["Title"] == "2 objects could not be looked at, GetObjectAcl AccessDenied, in s3://audited/v/"
+
+
+def test_ids_are_the_same_from_run_to_run_and_of_one_target_alone() -> None:
+    many = [judged("s/a", finding("s/a"), verdict=Verdict.EXPOSED), denied("v/b")]
+    first, later = of(*many), of(*many, run="20270102T030405Z-ffffff")
+    assert [one["Id"] for one in first] == [one["Id"] for one in later]
+    assert len({one["Id"] for one in first}) == len(first)
+    assert first[0]["UpdatedAt"] < later[0]["UpdatedAt"]
+    others = [target(prefix="s/"), target(versions=True), target(start_after="a"), target(stop_at="a")]
+    assert len({ids_of(one) for one in (target(), *others)}) == 5
+
+
+def group(**changes: Any) -> dict[str, Any]:
+    made = rollups_of(judged("s/a", finding("s/a"), verdict=Verdict.EXPOSED))
+    groups = tuple(replace(one, **changes) for one in made.groups if one.kind is GroupKind.FINDING)
+    return list(findings(sample_summary(), replace(made, groups=groups), HUB))[-1]
+
+
+@pytest.mark.parametrize(
+    ("since", "said"),
+    [
+        ("2025-12-31T01:00:00+02:00", "2025-12-30T23:00:00Z"),
+        ("2025-12-31T01:00:00Z", "2025-12-31T01:00:00Z"),
+        (None, "2026-01-02T03:04:05Z"),
+        ("2030-01-01T00:00:00Z", "2026-01-02T03:04:05Z"),
+        ("yesterday", "2026-01-02T03:04:05Z"),
+        ("2025-12-31T01:00:00", "2026-01-02T03:04:05Z"),
+    ],
+)
+def test_a_finding_is_as_old_as_its_group(since: str | None, said: str) -> None:
+    found = group(since=since)
+    assert found["CreatedAt"] == found["FirstObservedAt"] == said
+    assert found["UpdatedAt"] == found["LastObservedAt"] == "2026-01-02T03:04:05Z"
+
+
+def test_what_an_exception_covers_does_not_fail_and_does_not_pass() -> None:
+    assert group()["Compliance"] == {"Status": "FAILED"}
+    covered = group(excepted=1)
+    assert covered["Compliance"] == {"Status": "WARNING"}
+    assert covered["FindingProviderFields"]["Severity"] == {"Label": "INFORMATIONAL"}
+    assert "An exception covers 1 of 1." in covered["Description"]
+
+
+def test_counts_are_the_summarys() -> None:
+    many = [judged(f"s/{at}", finding(f"s/{at}"), verdict=Verdict.EXPOSED) for at in range(7)] + [denied("v/x")]
+    summary, counts = sample_summary(tally_of(*many)), dict[str, int]()
+    for one in of(*many)[1:]:
+        fields = one["ProductFields"]
+        counts[fields["s3-auditor/kind"]] = counts.get(fields["s3-auditor/kind"], 0) + int(fields["s3-auditor/count"])
+    assert counts["finding"] == sum(summary.findings.values())
+    assert counts["undecided"] == summary.coverage.undecided
+    assert counts["verdict"] == sum(summary.verdicts.values()) - summary.verdicts["private"]
+
+
+def test_the_arn_is_of_the_regions_partition() -> None:
+    there = HubAccount.of("111122223333", "cn-north-1")
+    assert there.product_arn == "arn:aws-cn:securityhub:cn-north-1:111122223333:product/111122223333/default"
+    made = rollups_of(judged("s/a", finding("s/a")))
+    found = list(findings(sample_summary(), made, there))
+    assert [one["Id"] for one in found[1]["Resources"]] == ["arn:aws-cn:s3:::audited", "arn:aws-cn:s3:::audited/s/a"]
+
+
+class Bare:
+    """A run of an earlier release, which has no roll-ups."""
+
+    def rollups(self) -> None:
+        return None
+
+
+def test_a_run_without_rollups_or_account_is_refused_with_the_fix() -> None:
+    with pytest.raises(UsageError, match="auditor judge"):
+        list(FORMATS["asff"](sample_summary(), Bare(), replace(PLAIN, account="1" * 12, region="eu-west-1")))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="--account"):
+        list(FORMATS["asff"](sample_summary(), Bare(), replace(PLAIN, region="eu-west-1")))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["a" * 300, "é" * 200, "\U0001f600" * 90, "a\ud800" * 60])
+def test_a_cut_text_fits_and_says_that_it_is_cut(text: str) -> None:
+    cut = clipped(text, 256)
+    assert len(cut.encode()) <= 256
+    assert cut.endswith("…")
+    assert clipped("a" * 256, 256) == "a" * 256
