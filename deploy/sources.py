@@ -15,6 +15,7 @@ LEFT_OUT: Final = (
     "auditor/audit/explain.py",
     "auditor/audit/library.py",
     "auditor/audit/offline.py",
+    "auditor/audit/security_hub.py",
     "auditor/audit/what_if.py",
     "auditor/aws/iam",
     "auditor/cli",

@@ -92,6 +92,9 @@ _METHODS = {
     "GetKeyPolicy": "get_key_policy",
     "Invoke": "invoke",
     "Publish": "publish",
+    "BatchImportFindings": "batch_import_findings",
+    "GetFindings": "get_findings",
+    "GetCallerIdentity": "get_caller_identity",
 }
 """Every operation that a ThreadedClient can call, and the SDK's name for it."""
 

@@ -142,6 +142,12 @@ def export_command(add: Add) -> None:
     parser.add_argument("--out", dest="file", metavar="FILE", help="write there, not to stdout")
     hub = parser.add_argument_group("AWS Security Hub, for asff")
     hub.add_argument("--account", metavar="NUMBER", help="the account that the findings are of (the run's)")
+    hub.add_argument(
+        "--send",
+        action="store_true",
+        help="import the findings into the Security Hub of the credentials' account, and archive those of the last run "
+        "that are over",
+    )
     settings_flags(parser, "endpoint_url", "profile")
     settings_flags(parser, region="region of the findings (the bucket's), and of the bucket that has the run folder")
     config_flag(parser)

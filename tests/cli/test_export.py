@@ -11,8 +11,9 @@ import pytest
 from auditor.cli.main import main
 from auditor.reports.formats import FORMATS
 from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.security_hub import security_hub
 from tests.support.servers.stub import StubServer
-from tests.support.servers.world import canned
+from tests.support.servers.world import ACCOUNT, canned
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -72,3 +73,42 @@ def test_a_file_that_cannot_be_written(run: Run, stub: StubServer) -> None:
     code, out, err = run("export", folder, "--format", "csv", "--out", "missing/run.csv")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert "bug" not in err
+
+
+def test_findings_are_sent_and_refused_ones_named(run: Run, stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = audited(run, stub)
+    with security_hub() as hub:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", hub.url)
+        code, out, err = run("export", folder, "--format", "asff", "--send")
+        assert (code, err) == (0, "")
+        sent = f"{len(hub.findings)} findings sent, 0 archived, 0 kept"
+        assert out == f"Security Hub of account {ACCOUNT} in us-east-1: {sent}\n"
+        assert hub.of_kind("undecided")
+        hub.refuse["/coverage"] = "InvalidInput\x1b"
+        code, out, err = run("export", folder, "--format", "asff", "--send", "--out", "run.json")
+        assert code == 1
+        assert "/coverage: InvalidInput\\x1b\n" in err
+        assert {one["Id"] for one in json.loads(Path("run.json").read_text())} == set(hub.findings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format", "csv", "--send"], "--format asff"),
+        (["--format", "asff", "--account", "1"], "12 digits"),
+        (["--format", "csv", "--account", "111122223333"], "--format asff"),
+    ],
+)
+def test_wrong_choices_for_security_hub(run: Run, stub: StubServer, arguments: list[str], said: str) -> None:
+    code, out, err = run("export", "missing", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_the_account_and_the_region_are_the_runs_or_the_given_ones(run: Run, stub: StubServer) -> None:
+    folder = audited(run, stub)
+    own = json.loads(run("export", folder, "--format", "asff")[1])[0]
+    assert own["ProductArn"] == f"arn:aws:securityhub:us-east-1:{ACCOUNT}:product/{ACCOUNT}/default"
+    given = ["--account", "9" * 12, "--region", "us-gov-west-1"]
+    other = json.loads(run("export", folder, "--format", "asff", *given)[1])[0]
+    assert other["ProductArn"] == f"arn:aws-us-gov:securityhub:us-gov-west-1:{'9' * 12}:product/{'9' * 12}/default"

@@ -11,37 +11,69 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from auditor.aio import loop as loops
+from auditor.audit.security_hub import SentFindings, open_security_hub
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, heard
+from auditor.cli.output import expect, first_word, heard, say
 from auditor.cli.terminal import options_of
+from auditor.config.settings import Settings
 from auditor.config.values import account_number
 from auditor.errors import UsageError
+from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
+from auditor.reports.formats.asff import rollups_of
+from auditor.reports.formats.asff_gone import LookedAt
 from auditor.reports.formats.base import FormatOptions
 from auditor.runs.reading import RunReader, open_run
 from auditor.runs.stores.local import output_errors
-from auditor.text import visible
+from auditor.text import counted, visible
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the run in the chosen format, to stdout or to a file, and return 0."""
+    """Write the run in the chosen format, or send it. Return 0, or 1 if a finding is refused."""
     settings = settings_of(options)
     account = None if options.account is None else account_number(options.account, "--account")
-    if account and options.format != "asff":
-        raise UsageError(f"--account is for --format asff, not {options.format}: leave it out")
+    if options.format != "asff" and (account or options.send):
+        raise UsageError(f"--account and --send are for --format asff, not {options.format}: leave them out")
     connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
     first_word(f"reading the run {visible(options.run_folder)}")
     with open_run(options.run_folder, **connection) as opened:
         if opened.summary is None:
             raise UsageError(f"run {opened.run_id} has no summary.json yet: end it with `auditor audit --resume`")
         heard()
-        how = options_of(settings) if options.file is None else FormatOptions(fail_on=settings.fail_on)
-        if options.format == "asff":
-            how = replace(
-                how, account=account or _fact(opened, "account"), region=settings.region or _fact(opened, "region")
-            )
-        _write(FORMATS[options.format](opened.summary, opened, how), options.file)
+        if options.file is not None or not options.send:
+            how = _choices(opened, settings, account, options)
+            _write(FORMATS[options.format](opened.summary, opened, how), options.file)
+        if options.send:
+            return _send(opened, opened.summary, settings, account)
     return 0
+
+
+def _choices(run: RunReader, settings: Settings, account: str | None, options: argparse.Namespace) -> FormatOptions:
+    how = options_of(settings) if options.file is None else FormatOptions(fail_on=settings.fail_on)
+    if options.format != "asff":
+        return how
+    return replace(how, account=account or _fact(run, "account"), region=settings.region or _fact(run, "region"))
+
+
+def _send(run: RunReader, summary: Summary, settings: Settings, account: str | None) -> int:
+    """Send the findings to Security Hub, print how many it took, and return the exit code."""
+    rollups = rollups_of(summary, run)
+    looked = LookedAt.by(summary, rollups, run.bucket)
+
+    async def send() -> SentFindings:
+        async with open_security_hub(settings.region, settings.profile, account) as hub:
+            return await hub.send(summary, rollups, looked)
+
+    expect("asking Security Hub")
+    done = loops.run(send())
+    place = f"Security Hub of account {done.hub.account} in {done.hub.region}"
+    sys.stdout.write(f"{place}: {counted(done.sent, 'finding')} sent, {done.archived:,} archived, {done.kept:,} kept\n")
+    if done.kept:
+        say(f"{counted(done.kept, 'earlier finding')} stay active: this run did not look at all of their objects")
+    for name, code in done.failed:
+        say(f"{place} refuses {visible(name)}: {visible(code)}")
+    return 1 if done.failed else 0
 
 
 def _fact(run: RunReader, name: str) -> str | None:

@@ -31,7 +31,9 @@ FIELD: Final = 1000
 KIND: Final = f"{PRODUCT}/kind"
 RULE: Final = f"{PRODUCT}/rule"
 PLACE: Final = f"{PRODUCT}/place"
-"""Product fields by which a later run knows the kind, the rule and the place of a group. A value is never empty."""
+RUN: Final = f"{PRODUCT}/run"
+"""Product fields by which a later run knows the kind, the rule, the place and the run of a finding. A value is never
+empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def asff_finding(summary: Summary, hub: HubAccount, subject: AsffSubject) -> dic
     """Return the finding on a subject of the run."""
     now = began_at(summary.run)
     first = _earlier(subject.since, now)
-    own = {KIND: subject.kind, f"{PRODUCT}/run": summary.run, f"{PRODUCT}/count": str(subject.count)}
+    own = {KIND: subject.kind, RUN: summary.run, f"{PRODUCT}/count": str(subject.count)}
     finding = {
         "SchemaVersion": SCHEMA,
         "Id": clipped(f"{ids_of(summary.target)}{subject.name}", ID),

@@ -1,0 +1,65 @@
+"""Tell if a run shows that a finding of an earlier run is over, or only did not look where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from auditor.model.access import Verdict
+from auditor.model.rollup import Group, GroupKind, RollUps
+from auditor.model.summary import Summary
+from auditor.reports.compare import judged_rules
+from auditor.reports.formats.asff_finding import KIND, PLACE, RULE
+from auditor.runs.bucket_file import BucketFile
+from auditor.text import visible
+
+
+@dataclass(frozen=True, slots=True)
+class BlindSpot:
+    """Objects that a run could not look at. place: a URI as findings have it. whole: True if it is one whole key."""
+
+    place: str
+    whole: bool
+
+    def hides(self, place: str) -> bool:
+        """True if one of these objects may be among those below the place."""
+        return self.place.startswith(place) or (not self.whole and place.startswith(self.place))
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """The part of its target that a run looked at. rules: IDs of the rules that it judged; None if it is not known."""
+
+    complete: bool
+    rules: frozenset[str] | None
+    blind: tuple[BlindSpot, ...] = ()
+
+    @classmethod
+    def by(cls, summary: Summary, rollups: RollUps, bucket: BucketFile | None) -> Self:
+        """Return what the run looked at. bucket: its bucket.json; None for a run of an earlier release."""
+        rules = None if bucket is None else judged_rules(bucket, summary.rules_undecided)
+        blind = (spot for group in rollups.groups for spot in _blind(group, summary.target.bucket))
+        return cls(summary.complete, rules, tuple(blind))
+
+    def shows_end(self, finding: Mapping[str, Any]) -> bool:
+        """True if the run looked at the whole subject of a finding that it does not have any more."""
+        fields = finding.get("ProductFields", {})
+        rule, kind, place = fields.get(RULE), fields.get(KIND), fields.get(PLACE)
+        if not self.complete or (rule and self.rules is not None and rule not in self.rules):
+            return False
+        if kind not in (GroupKind.FINDING.value, GroupKind.VERDICT.value) or place is None:
+            return True
+        of_objects = "/" in place.removeprefix("s3://")
+        return not (of_objects and any(spot.hides(place) for spot in self.blind))
+
+
+def _blind(group: Group, bucket: str) -> Iterator[BlindSpot]:
+    if group.prefix is None or (group.kind is not GroupKind.UNDECIDED and group.verdict is not Verdict.UNKNOWN):
+        return
+    keys = [sample.key for sample in group.samples if sample.key is not None]
+    if len(keys) < group.count:
+        yield BlindSpot(f"s3://{bucket}/{visible(group.prefix)}", whole=False)
+        return
+    for key in keys:
+        yield BlindSpot(f"s3://{bucket}/{visible(key)}", whole=True)
