@@ -8,7 +8,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-deploy test-e2e mutants check docs rule format lock bench bench-memory clean \
+.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-deploy test-e2e mutants check docs goldens rule format lock bench bench-memory clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package template release check-template elasticmq dynamodb-local
 
 help: ## list the targets
@@ -74,6 +74,9 @@ check: install ## what CI runs: format, lint, types, imports, documents in step,
 
 docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md, docs/configuration.md)
 	@$(BIN)/python -m tests.architecture.documents
+
+goldens: install ## write the expected text of each format anew, from one run with hostile keys
+	@$(BIN)/python -m tests.reports.formats.golden_files
 
 rule: install ## begin a rule: its file, its cases, its line in RULES; ID=o12 GROUP=access NAME=everyone_write
 	@$(BIN)/python -m tests.rules.new_rule "$(ID)" "$(GROUP)" "$(NAME)"

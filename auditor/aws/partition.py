@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 
+
+@cache
 def partition_of(region: str | None) -> str:
     """Return the partition of a region (aws, aws-cn ..) by botocore's table; "aws" for None and for unknown regions."""
     import botocore.session  # here, because few runs ask for a partition

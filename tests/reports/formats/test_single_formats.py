@@ -1,13 +1,11 @@
-"""Every format, over one hostile run: hostile text is inert, holes are there, and counts are the summary's."""
+"""The promises of single formats, over the hostile run; test_every_format.py has those of all."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas  # type: ignore[import-untyped]
@@ -16,13 +14,6 @@ from defusedcsv import csv as defused
 from jsonschema import Draft202012Validator
 from ocsf_json_schema import OcsfJsonSchemaEmbedded, get_ocsf_schema
 
-from auditor.cli.parser import make_parser
-from auditor.model.access import Verdict
-from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
-from auditor.model.json_text import typed
-from auditor.model.object import ALL_USERS, Skipped, Unread
-from auditor.model.rollup import RollUps
-from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.base import COLUMNS, FormatOptions, coverage_sentence
@@ -30,58 +21,10 @@ from auditor.reports.formats.csv_rows import neutral
 from auditor.reports.formats.groups import LARGEST
 from auditor.reports.formats.markdown import LONGEST
 from auditor.reports.formats.ocsf import events, milliseconds
-from auditor.reports.lines import finding_line, object_line, undecided_line
-from tests.support.odd_keys import ODD_KEYS
-from tests.support.samples.reports import denied, gone, judged, rollups_of, sample_summary, tally_of
-
-HOSTILE = [
-    *ODD_KEYS.values(),
-    "=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "＝1", "%0", "|x", "'=1",
-    "<script>alert(1)</script>", "[x](javascript:alert(1))", "![x](http://evil)", "@everyone", "a|b|c", "`x`", "#1",
-    "https://evil.example/", "www.evil.example", "**b**", "__b__", "~~x~~", "\u202eabc", "a\nb", "a\u2028b", "\x00",
-    "\ud800", "&lt;", "1e5", '"', "x" * 1024,
-]  # fmt: skip
-
+from tests.support.samples.hostile import HOSTILE, HostileRun, hostile_run, refused
+from tests.support.samples.reports import denied, judged, sample_summary, tally_of
 
 OPTIONS = FormatOptions(account="111122223333", region="eu-central-1")
-
-
-class HostileRun:
-    """The lines of judgements, as a reader of their run folder would give them."""
-
-    def __init__(self, judgements: Sequence[Judgement]) -> None:
-        self._judgements = judgements
-
-    def objects(self) -> Iterator[ObjectLine]:
-        for judgement in self._judgements:
-            yield typed(ObjectLine, object_line(judgement, None))
-
-    def findings(self) -> Iterator[FindingLine]:
-        for judgement in self._judgements:
-            for found in judgement.findings:
-                yield finding_line(found, judgement.verdict)
-
-    def undecided(self) -> Iterator[UndecidedLine]:
-        for judgement in self._judgements:
-            if line := undecided_line(judgement):
-                yield line
-
-    def rollups(self) -> RollUps | None:
-        return rollups_of(*self._judgements)
-
-
-def refused(key: str, code: str = "<b>=1|x\n") -> Judgement:
-    return judged(key, verdict=Verdict.UNKNOWN, acl=Unread("GetObjectAcl", code), head=Skipped("not needed"))
-
-
-def hostile_run() -> tuple[Summary, HostileRun]:
-    judgements = [denied("denied"), gone("gone")]
-    for number, key in enumerate(HOSTILE):
-        severity = list(Severity)[number % 5]
-        found = Finding(f"{number:032x}", "O02", severity, key, None, ALL_USERS, "READ", f"message {key}")
-        judgements += [judged(key, found, verdict=Verdict.EXPOSED), refused(key)]
-    rule = RuleUndecided("B01", "GetBucketPolicy", "=<b>")
-    return sample_summary(tally_of(*judgements), rules_undecided=(rule,)), HostileRun(judgements)
 
 
 def written(name: str, summary: Summary, run: HostileRun) -> str:
@@ -100,22 +43,6 @@ def rows_of(name: str, hostile: tuple[Summary, HostileRun]) -> list[dict[str, An
     if name == "csv":
         return list(csv.DictReader(io.StringIO(text, newline="")))
     return [json.loads(line) for line in text.splitlines()]
-
-
-def test_the_command_offers_every_format() -> None:
-    for name in FORMATS:
-        assert make_parser().parse_args(["export", "run", "--format", name]).format == name
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_twice_the_same(name: str, hostile: tuple[Summary, HostileRun]) -> None:
-    assert written(name, *hostile) == written(name, *hostile)
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_no_hidden_character(name: str, hostile: tuple[Summary, HostileRun]) -> None:
-    text = written(name, *hostile).replace("\r\n", "\n").replace("\n", "")
-    assert text.isprintable()
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name not in {"json", "table"}])
@@ -171,14 +98,6 @@ def test_markdown_has_no_markup_of_a_key(hostile: tuple[Summary, HostileRun]) ->
         assert found not in text, found
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in rows} <= {3, 6}
-
-
-def test_markdown_counts_are_the_summarys(hostile: tuple[Summary, HostileRun]) -> None:
-    summary, text = hostile[0], written("markdown", *hostile)
-    for name, count in (*summary.verdicts.items(), *summary.findings.items()):
-        assert f"| {name} | {count:,} |\n" in text
-    found = re.findall(r"\| GetObjectAcl \| [^|]* \| (\d+) \|", text)
-    assert sum(map(int, found)) == summary.coverage.undecided
 
 
 def test_markdown_calls_nothing_clean_that_was_not_looked_at() -> None:
