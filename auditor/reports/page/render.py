@@ -10,6 +10,7 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
+from threading import Lock
 from typing import Any, Final
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -23,6 +24,8 @@ from auditor.text import harmless, visible
 _LONGEST: Final = 256
 _BEGIN: Final = 200
 _END: Final = 40
+_ONE_AT_A_TIME: Final = Lock()
+"""Threads that ask for a template at the same time would each compile it, which takes longer than a page."""
 _TEMPLATES: Final = files("auditor.reports.page") / "templates"
 
 
@@ -42,16 +45,17 @@ def print_verification(page: VerifyPage) -> str:
 def render(template: str, **values: Any) -> str:
     """Return the HTML that a template makes of these values."""
     style, script = _asset("style.css"), _asset("script.js")
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            values,
-            style=Markup(style),  # noqa: S704 - our own file
-            script=Markup(script),  # noqa: S704 - our own file
-            policy=_policy(style, script),
+    with _ONE_AT_A_TIME:
+        return (
+            _environment()
+            .get_template(template)
+            .render(
+                values,
+                style=Markup(style),  # noqa: S704 - our own file
+                script=Markup(script),  # noqa: S704 - our own file
+                policy=_policy(style, script),
+            )
         )
-    )
 
 
 @cache

@@ -26,10 +26,10 @@ def squarified(numbers: Sequence[int], room: Rectangle) -> list[Rectangle]:
         while end < len(areas) and _worst(areas[start : end + 1], side) <= _worst(areas[start:end], side):
             end += 1
         row = areas[start:end]
-        thick = sum(row) / side if side > 0 else 0.0
+        thick = min(sum(row) / side, max(width, height)) if side > 0 else 0.0  # what is rounded stays within the room
         at = 0.0
         for area in row:
-            long = area / thick if thick > 0 else 0.0
+            long = min(area / thick if thick > 0 else 0.0, side - at)
             found.append((x, y + at, thick, long) if width >= height else (x + at, y, long, thick))
             at += long
         if width >= height:

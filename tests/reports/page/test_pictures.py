@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from auditor.model.access import Verdict
@@ -16,6 +16,7 @@ from tests.support.samples.reports import denied, gone, judged, sample_summary, 
 
 
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=40))
+@example([1, 141_855_395])
 def test_areas_of_the_map_are_in_proportion_and_fill_it(numbers: list[int]) -> None:
     numbers.sort(reverse=True)
     boxes = squarified(numbers, (4, 8, 1072, 312))
