@@ -12,6 +12,7 @@ from auditor.config.settings import SETTINGS
 from auditor.reports.formats import FORMATS
 from auditor.rules import RULES
 from auditor.rules.docs import as_markdown
+from tests.architecture.schema_files import pages as schema_pages
 from tests.architecture.verdict_page import verdict_page
 from tests.support.paths import ROOT
 
@@ -69,6 +70,7 @@ PAGES = {
     "docs/configuration.md": configuration_page,
     "docs/outputs.md": outputs_page,
     "docs/verdict.md": verdict_page,
+    **schema_pages(),
 }
 
 

@@ -1,0 +1,73 @@
+"""The JSON Schemas of the events that the audit and the verify function take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from auditor.config import values
+from auditor.config.settings import SETTINGS, event_settings
+from auditor.lambdas.event import EVENT_TARGET
+from auditor.model.digest import ALGORITHMS
+from auditor.model.finding import Severity
+from auditor.model.outcome import FINDINGS
+from auditor.s3.engines import ENGINES
+from tests.architecture.json_schema import MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker
+
+_WORDS: Final[Schema] = {"anyOf": [TEXTS, {"description": "Names with commas between them.", **TEXT}]}
+_TIME: Final[Schema] = {"type": "string", "pattern": "^[0-9]{1,9}(\\.[0-9]{1,9})?[smhdw]$"}
+_ABOVE_0: Final[Schema] = {"type": "number", "exclusiveMinimum": 0}
+RAW: Final[Mapping[values.Parse, Schema]] = {
+    values.engine: {"enum": list(ENGINES)},
+    values.concurrency: {
+        "anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": values.MAX_CONCURRENCY}]
+    },
+    values.rate: {"anyOf": [{"const": "unlimited"}, _ABOVE_0]},
+    values.whole: {"type": "integer", "minimum": 1},
+    values.flag: YES_OR_NO,
+    values.words: _WORDS,
+    values.fail_on: {"enum": ["never", *Severity, *(f"new:{severity}" for severity in Severity)]},
+    values.outcomes: {"anyOf": [{"type": "array", "items": {"enum": [*FINDINGS, "never"]}, "minItems": 1}, TEXT]},
+    values.algorithms: {"anyOf": [{"type": "array", "items": {"enum": list(ALGORITHMS)}, "minItems": 1}, TEXT]},
+    values.long_span: _TIME,
+    values.span: _TIME,
+    values.percent: {**_ABOVE_0, "maximum": 100},
+    values.semantics: {"enum": ["aws", "ceph", "other", "auto"]},
+}
+"""By the reader of a setting, the values that an event may give it. Most readers take numbers as text, too."""
+_OF_TARGET: Final[Mapping[str, Schema]] = {
+    "bucket": {"description": "The bucket; every configured one without it.", "type": "string", "minLength": 1},
+    "prefix": {"description": "The beginning of the keys.", **MAYBE_TEXT},
+    "start_after": {"description": "The key after which the range begins.", **MAYBE_TEXT},
+    "stop_at": {"description": "The last key of the range.", **MAYBE_TEXT},
+    "run": {"description": "ID of the run to continue.", "anyOf": [RUN, {"type": "null"}]},
+    "hop": {"description": "Number of earlier invocations for the same work; a hand-over sets it.", **WHOLE},
+}
+
+
+def event_of(function: str) -> Callable[[SchemaMaker], Schema]:
+    """Return the function that makes the schema of the events of "audit" or "verify"."""
+
+    def make(maker: SchemaMaker) -> Schema:
+        named = {name: SETTINGS[name] for name in sorted(event_settings(function))}
+        settings = {name: {"description": one.help, **RAW[one.read]} for name, one in named.items()}
+        ours = {
+            "description": "A call by hand, or a hand-over of the function to itself.",
+            "type": "object",
+            "properties": {**_OF_TARGET, **settings},
+            "dependentRequired": {name: ["bucket"] for name in sorted(EVENT_TARGET - {"bucket"})},
+            "additionalProperties": False,
+        }
+        of_schedule = {
+            "description": "The event of a schedule, which means every configured bucket.",
+            "type": "object",
+            "properties": {
+                "source": {"enum": ["aws.events", "aws.scheduler"]},
+                "detail-type": {"const": "Scheduled Event"},
+            },
+            "required": ["source", "detail-type"],
+            "additionalProperties": {"description": "A member that EventBridge adds."},
+        }
+        return {"description": f"The event of the {function} function.", "oneOf": [ours, of_schedule]}
+
+    return make

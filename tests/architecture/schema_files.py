@@ -1,0 +1,289 @@
+"""The JSON Schemas in docs/schemas: one for each kind of file, line or answer that the auditor writes or takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.hashing.queue.message import MAX_OBJECTS, VERSION, HashMessage
+from auditor.model.access import Verdict
+from auditor.model.changes import ChangeKind, Changes
+from auditor.model.digest import ALGORITHMS
+from auditor.model.finding import Severity
+from auditor.model.object import ObjectVersion
+from auditor.model.rollup import FORM as ROLLUPS_FORM
+from auditor.model.rollup import RollUps
+from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.reports.formats.base import ExportEntry
+from auditor.reports.what_if import Move
+from auditor.runs.bucket_file import FORM as BUCKET_FORM
+from auditor.runs.bucket_file import BucketFile
+from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.seal import FORM as SEAL_FORM
+from auditor.runs.seal import Seal
+from auditor.verify.outcome import Verified
+from auditor.verify.summary import VerifySummary
+from tests.architecture.event_schemas import event_of
+from tests.architecture.json_schema import (
+    COUNTS,
+    MAYBE_TEXT,
+    RUN,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    YES_OR_NO,
+    Schema,
+    SchemaMaker,
+    document,
+)
+
+FOLDER: Final = "docs/schemas"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
+    """One schema. name: its file is docs/schemas/NAME.schema.json. of: the thing that it describes, for the index."""
+
+    name: str
+    of: str
+    make: Callable[[SchemaMaker], Schema]
+    strict_facts: bool = False
+
+    @property
+    def path(self) -> str:
+        return f"{FOLDER}/{self.name}.schema.json"
+
+    def schema(self) -> Schema:
+        maker = SchemaMaker(strict_facts=self.strict_facts)
+        return document(f"s3-auditor: {self.name}", self.make(maker), maker)
+
+    def text(self) -> str:
+        return json.dumps(self.schema(), indent=1) + "\n"
+
+
+def _open(description: str, members: Mapping[str, Schema], optional: tuple[str, ...] = ()) -> Schema:
+    """Return the schema of an object that has all these members, apart from the optional ones, and may have more."""
+    required = [name for name in members if name not in optional]
+    return {
+        "description": description,
+        "type": "object",
+        "properties": dict(members),
+        "required": required,
+        "additionalProperties": True,
+    }
+
+
+def _object_line(maker: SchemaMaker) -> Schema:
+    """Say of an object's line also which facts and verdict go with its outcome."""
+    unread: Schema = {"required": ["unread"]}
+    read = {"properties": {"acl": {"not": unread}, "head": {"not": unread}, "verdict": {"not": {"type": "null"}}}}
+    lacking = {"anyOf": [{"properties": {name: unread}, "required": [name]} for name in ("acl", "head")]}
+    known = {"properties": {"verdict": {"not": {"type": "null"}}}}
+    by_outcome = {
+        "audited": read,
+        "undecided": {**lacking, **known},
+        "vanished": {"properties": {"verdict": {"type": "null"}}},
+    }
+    rules = [
+        {"if": {"properties": {"outcome": {"const": outcome}}, "required": ["outcome"]}, "then": then}
+        for outcome, then in by_outcome.items()
+    ]
+    return {**maker.members(ObjectLine), "allOf": rules}
+
+
+def _verify_summary(maker: SchemaMaker) -> Schema:
+    resume = _open(
+        "Where to continue, and why the verification stopped.", {"reason": MAYBE_TEXT, "start_after": MAYBE_TEXT}
+    )
+    extra = {
+        "verify": {"description": "ID of the verification.", **RUN},
+        "resume": {"anyOf": [resume, {"type": "null"}]},
+    }
+    return maker.members(VerifySummary, without=("run",), extra=extra)
+
+
+def _queue_message(maker: SchemaMaker) -> Schema:
+    schema = maker.members(HashMessage, extra={"v": {"const": VERSION}})
+    schema["properties"]["algorithms"] |= {"items": {"enum": list(ALGORITHMS)}, "minItems": 1}
+    schema["properties"]["objects"] |= {"minItems": 1, "maxItems": MAX_OBJECTS}
+    return schema
+
+
+def _latest(maker: SchemaMaker) -> Schema:
+    by_target = {
+        "description": "The ID of the run, by the target's prefix; `|versions` follows it for runs of all versions.",
+        "type": "object",
+        "additionalProperties": RUN,
+    }
+    return _open("The latest complete run of each target of a bucket.", {"runs": by_target})
+
+
+def _failed(maker: SchemaMaker) -> Schema:
+    members = {
+        "target": maker.of(Target),
+        "complete": {"const": False},
+        "failed": {"description": "The reason in one sentence.", **TEXT},
+        "exit_code": WHOLE,
+    }
+    return _open("The line of a target that has no summary, because its audit failed.", members)
+
+
+def _runs(summary: Any, maker: SchemaMaker) -> Schema:
+    left = {"description": "A sentence for each run that another invocation has in hand or ended.", **TEXTS}
+    members = {"runs": {"type": "array", "items": summary}, "left": left}
+    return _open("The answer of the function: a summary for each target.", members, optional=("left",))
+
+
+def _verify_runs(maker: SchemaMaker) -> Schema:
+    maker.definitions["VerifySummary"] = _verify_summary(maker)
+    return _runs({"$ref": "#/$defs/VerifySummary"}, maker)
+
+
+def _hashing_result(maker: SchemaMaker) -> Schema:
+    failure = _open("A message that SQS delivers again.", {"itemIdentifier": TEXT})
+    return _open("The answer of the hashing function.", {"batchItemFailures": {"type": "array", "items": failure}})
+
+
+def _diff(maker: SchemaMaker) -> Schema:
+    return _open("The changes between two runs, counted.", {"old": RUN, "new": RUN, "changes": maker.of(Changes)})
+
+
+def _diff_line(maker: SchemaMaker) -> Schema:
+    verdict = maker.of(Verdict | None)
+    members = {
+        "kind": maker.of(ChangeKind),
+        "of": {"enum": ["verdict", "finding"]},
+        "key": {"description": "null for a finding on the bucket.", **MAYBE_TEXT},
+        "version_id": MAYBE_TEXT,
+        "before": {"description": "The verdict in the old run.", **verdict},
+        "after": {"description": "The verdict in the new run.", **verdict},
+        "rule": MAYBE_TEXT,
+        "severity": maker.of(Severity | None),
+        **dict.fromkeys(("grantee", "permission", "fingerprint", "since"), MAYBE_TEXT),
+    }
+    return _open("One change between two runs, of an object's verdict or of a finding.", members)
+
+
+def _what_if(maker: SchemaMaker) -> Schema:
+    sample = _open("One object.", {"key": TEXT, "version_id": MAYBE_TEXT})
+    verdict = maker.of(Verdict)
+    moved: dict[str, Schema] = {
+        **dict.fromkeys(Move._fields, verdict),
+        "objects": WHOLE,
+        "prefixes": {"description": "Number of objects by the first folder of their keys.", **COUNTS},
+        "samples": {"description": "The first objects.", "type": "array", "items": sample},
+    }
+    unsure = _open(
+        "The objects whose verdict after the change is unknown.",
+        {"objects": WHOLE, "unknown_before": WHOLE, "causes": COUNTS},
+    )
+    members: dict[str, Schema] = {
+        "run": RUN,
+        "target": TEXT,
+        "complete": {"description": "true if the run reached the end of its listing.", **YES_OR_NO},
+        "change": {"description": "The change in words.", **TEXTS},
+        "objects": WHOLE,
+        "changed": WHOLE,
+        "new_exposure": {"description": "Number of objects that the change opens to somebody.", **WHOLE},
+        "narrower": {"description": "Number of objects that it closes to somebody, and opens to nobody.", **WHOLE},
+        "not_predictable": unsure,
+        "moves": {"type": "array", "items": _open("Objects with the same verdicts before and after.", moved)},
+        "gains": {"description": "Number of objects by each audience that gains access.", **COUNTS},
+        "loses": {"description": "Number of objects by each audience that loses access.", **COUNTS},
+        "remarks": TEXTS,
+    }
+    return _open("The effect of a change of the bucket on the objects of a run.", members)
+
+
+def _what_if_line(maker: SchemaMaker) -> Schema:
+    verdict = maker.of(Verdict)
+    access = _open("The access to the object.", {"verdict": verdict, "audience": TEXTS, "reasons": TEXTS})
+    members: dict[str, Schema] = {
+        "key": TEXT,
+        "version_id": MAYBE_TEXT,
+        "before": access,
+        "after": access,
+        "gains": TEXTS,
+        "loses": TEXTS,
+        "new_exposure": YES_OR_NO,
+        "predictable": YES_OR_NO,
+    }
+    return _open("An object that the change moves, or whose verdict it makes unpredictable.", members)
+
+
+SCHEMAS: Final = (
+    SchemaFile(
+        "summary",
+        "`summary.json`; `auditor audit` and `judge` with `--format json`; `export --format json`",
+        lambda maker: maker.members(Summary),
+    ),
+    SchemaFile("failed", "the line of a failed target of `auditor audit --format json`", _failed),
+    SchemaFile("rollups", "`rollups.json`", lambda maker: maker.members(RollUps, extra={"v": {"const": ROLLUPS_FORM}})),
+    SchemaFile(
+        "bucket", "`bucket.json`", lambda maker: maker.members(BucketFile, extra={"v": {"const": BUCKET_FORM}}), True
+    ),
+    SchemaFile("parts", "`parts.json`", lambda maker: maker.members(Seal, extra={"v": {"const": SEAL_FORM}})),
+    SchemaFile("latest", "`latest.json`", _latest),
+    SchemaFile(
+        "state", "`state.json`, the checkpoint", lambda maker: maker.members(Checkpoint, extra={"v": {"const": 1}})
+    ),
+    SchemaFile("object-line", "a line of `objects/`", _object_line),
+    SchemaFile("finding-line", "a line of `findings/`", lambda maker: maker.members(FindingLine)),
+    SchemaFile("undecided-line", "a line of `undecided/`", lambda maker: maker.members(UndecidedLine)),
+    SchemaFile("routed-line", "a line of `routed/`", lambda maker: maker.members(ObjectVersion)),
+    SchemaFile("verify-summary", "`summary.json` of a verification; `auditor verify --format json`", _verify_summary),
+    SchemaFile(
+        "verify-line",
+        "a line of `combined-*.jsonl.gz` of a verification",
+        lambda maker: maker.members(Verified, without=("listed",)),
+    ),
+    SchemaFile("export-line", "a line of `auditor export --format jsonl`", lambda maker: maker.members(ExportEntry)),
+    SchemaFile("diff", "`auditor diff --format json`", _diff),
+    SchemaFile("diff-line", "a line of `auditor diff --format jsonl`", _diff_line),
+    SchemaFile("what-if", "`auditor what-if --format json`", _what_if),
+    SchemaFile("what-if-line", "a line of the file of `auditor what-if --keys`", _what_if_line),
+    SchemaFile("queue-message", "a message on the hashing queue", _queue_message),
+    SchemaFile(
+        "audit-event", "the event of the audit function: a call by hand, a hand-over, a schedule", event_of("audit")
+    ),
+    SchemaFile("audit-result", "the answer of the audit function", lambda maker: _runs(maker.of(Summary), maker)),
+    SchemaFile("hashing-result", "the answer of the hashing function", _hashing_result),
+    SchemaFile("verify-event", "the event of the verify function", event_of("verify")),
+    SchemaFile("verify-result", "the answer of the verify function", _verify_runs),
+)
+"""Each schema, in the order of the index."""
+
+
+def index() -> str:
+    """docs/schemas/README.md."""
+    rows = "".join(f"| [{one.name}]({one.name}.schema.json) | {one.of} |\n" for one in SCHEMAS)
+    return f"""# JSON Schemas
+
+<!-- Written by `make docs`: edit tests/architecture/schema_files.py. -->
+
+A schema (draft 2020-12) for each JSON file, line and answer of this release. They are made from the code's own types,
+and the tests check real runs against them.
+
+| schema | describes |
+|---|---|
+{rows}
+- A member under `required` is always there. A file of an earlier release may lack it.
+- `additionalProperties` is false where the auditor's own reader refuses a member that it does not know. Elsewhere a
+  later release may add members: ignore those that you do not know.
+- A fact (`acl`, `head`, each fact of `bucket.json`) is exactly one of three: the value, `{{"unread": ..}}` or
+  `{{"skipped": ..}}`. A line whose ACL was not read never matches the form of one whose ACL was read.
+- An object's line with the outcome `audited` has no unread fact; one that is `undecided` has at least one.
+
+With a validator of your choice, for one with `pip install check-jsonschema`:
+
+    check-jsonschema --schemafile docs/schemas/summary.schema.json auditor-runs/bucket=my-bucket/run=ID/summary.json
+"""
+
+
+def pages() -> dict[str, Callable[[], str]]:
+    """Return each file of docs/schemas with the function that makes its text."""
+    return {f"{FOLDER}/README.md": index, **{one.path: one.text for one in SCHEMAS}}

@@ -1,0 +1,330 @@
+"""The JSON Schemas hold for real runs: plain, with versions, faulted, masked, excepted, hashed, and with odd keys."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from auditor.aio.stop import Stop
+from auditor.cli.main import main
+from auditor.config.settings import event_settings
+from auditor.errors import UsageError
+from auditor.hashing.queue.message import HashTask, encode, pack
+from auditor.lambdas.event import EVENT_TARGET, read_event
+from auditor.lambdas.handover import next_event
+from auditor.ledger import open_ledger
+from auditor.model.access import Verdict
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
+from auditor.model.exception import ExceptionEntry
+from auditor.model.summary import Resume
+from auditor.model.target import Target
+from tests.architecture.schema_files import SCHEMAS
+from tests.audit.test_changes import two_nights
+from tests.support.audit_runs import Result, audit
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.schemas import check_folder, faults, lines_in, load, valid
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.samples import SAMPLES, sample_bucket, sample_kind
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import VANISH, on_keys
+from tests.support.servers.world import Odd, StubBucket
+from tests.support.verification import make_bench
+
+COUNT: Final = 60
+RUN: Final = "20260102T030405Z-0a1b2c"
+
+
+@pytest.fixture
+def samples(stub: StubServer) -> StubBucket:
+    """The stub's bucket with objects of every kind, odd keys first."""
+    stub.world.buckets[BUCKET] = sample_bucket(COUNT)
+    return stub.world.buckets[BUCKET]
+
+
+@pytest.mark.parametrize("one", SCHEMAS, ids=lambda one: one.name)
+def test_schema_is_one_of_the_draft_and_names_only_its_definitions(one: Any) -> None:
+    schema = load(one.name)
+    Draft202012Validator.check_schema(schema)
+    text = json.dumps(schema)
+    for name in schema.get("$defs", {}):
+        assert f'"#/$defs/{name}"' in text, name
+
+
+@pytest.mark.parametrize("one", SCHEMAS, ids=lambda one: one.name)
+def test_descriptions_speak_of_the_file_and_not_of_the_code(one: Any) -> None:
+    for description in re.findall(r'"description": "((?:[^"\\]|\\.)*)"', json.dumps(load(one.name))):
+        assert (
+            re.findall(r"\bNone\b|\.text\b|_dict\b|NotStored|StrEnum|cache|__|[a-z]\(\)|FILES|releases", description)
+            == []
+        )
+
+
+def test_published_schemas_are_those_of_the_list() -> None:
+    folder = Path("docs/schemas")
+    assert {path.name for path in folder.glob("*.json")} == {f"{one.name}.schema.json" for one in SCHEMAS}
+
+
+class TestRunFolders:
+    async def test_objects_of_every_kind_and_keys_of_every_form(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path
+    ) -> None:
+        gone = next(key for key in samples.objects.keys if key.startswith("plain/"))
+        stub.faults.append(on_keys(lambda key: key == gone, VANISH))
+        result = await audit(stub, tmp_path)
+        counts = check_folder(result.folder)
+        assert counts["objects"] == COUNT
+        assert counts["undecided"] == result.coverage["undecided"] > 0
+        assert result.coverage["vanished"] == 1
+        assert counts["findings"] > 0
+        assert {line["key"] for line in result.objects} >= set(list(ODD_KEYS.values())[:COUNT])
+
+    async def test_versions_and_delete_markers(self, stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+        bucket.put("before versioning", b"null")
+        bucket.versioning = "Enabled"
+        for number in range(30):
+            bucket.put(f"key {number % 10}", b"x", **SAMPLES[sample_kind(number)])
+        bucket.delete("key 1")
+        assert check_folder((await audit(stub, tmp_path, versions=True)).folder)["objects"] == 31
+
+    async def test_settings_of_the_bucket_that_cannot_be_read(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path
+    ) -> None:
+        for operation in ("GetBucketPolicy", "GetPublicAccessBlock", "GetBucketAcl", "GetBucketEncryption"):
+            samples.odd[operation] = Odd.DENIED
+        result = await audit(stub, tmp_path)
+        assert result.summary["rules_undecided"]
+        check_folder(result.folder)
+
+    @pytest.mark.parametrize("masked", ["block", "ownership"])
+    async def test_masked_objects_and_acls_that_are_not_asked_for(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path, masked: str
+    ) -> None:
+        if masked == "block":
+            samples.public_access_block = PublicAccessBlock(True, True, True, True)
+        else:
+            samples.ownership = BUCKET_OWNER_ENFORCED
+        samples.policy, samples.policy_is_public = json.dumps(policy("plain/*")), True
+        result = await audit(stub, tmp_path, keep_metadata=True, level="exposure" if masked == "block" else None)
+        assert result.summary["verdicts"]["masked"] > 0 or masked == "ownership"
+        check_folder(result.folder)
+
+    async def test_ledger_with_objects_that_are_left_and_routed(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path
+    ) -> None:
+        samples.put("large", b"x" * 5000)
+        async with open_ledger(f"sqlite:{tmp_path / 'digests.db'}") as ledger:
+            result = await audit(stub, tmp_path / "out", ledger=ledger, batch_over=4000)
+        assert check_folder(result.folder)["routed"] == result.summary["hashing"]["routed"]["objects"] > 0
+
+    async def test_exceptions_and_changes_since_the_last_run(self, stub: StubServer, tmp_path: Path) -> None:
+        entry = ExceptionEntry("public", prefix="open/", verdict=Verdict.EXPOSED, audience="anyone", owner="web")
+        entries = (replace(entry, until="2999-12-31"), replace(entry, prefix="none/", until="2026-01-01"))
+        for result in await two_nights(stub, tmp_path, engine="direct", exceptions=entries):
+            assert result.summary["excepted"]["verdicts"]["exposed"] == 20
+            check_folder(result.folder)
+        assert result.summary["changes"]["against"] is not None
+
+    async def test_run_that_was_stopped(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+        result = await audit(stub, tmp_path, max_calls=20, part_lines=5)
+        assert result.summary["resume"] is not None
+        check_folder(result.folder)
+
+
+class TestUnreadFacts:
+    """A line of an object whose ACL was not read cannot pass for one of an object whose ACL was read."""
+
+    @pytest.fixture
+    async def unread(self, stub: StubServer, bucket: StubBucket, tmp_path: Path) -> dict[str, Any]:
+        bucket.put("denied", b"x", deny={"acl"})
+        (line,) = (await audit(stub, tmp_path)).objects
+        assert faults("object-line", line) == []
+        return line
+
+    @pytest.mark.parametrize("outcome", ["audited", "vanished"])
+    async def test_it_is_not_audited(self, unread: dict[str, Any], outcome: str) -> None:
+        assert faults("object-line", {**unread, "outcome": outcome}) != []
+
+    @pytest.mark.parametrize(
+        "acl",
+        [
+            {"owner": "x", "grants": []},
+            {"grants": []},
+            {},
+            None,
+            {"skipped": "not needed"},
+            {"unread": {"action": "GetObjectAcl", "code": "AccessDenied"}, "owner": "x", "grants": []},
+            {"unread": {"action": "GetObjectAcl"}},
+            {"skipped": "not needed", "unread": {"action": "GetObjectAcl", "code": "AccessDenied"}},
+        ],
+    )
+    async def test_it_has_no_other_acl(self, unread: dict[str, Any], acl: Any) -> None:
+        assert faults("object-line", {**unread, "acl": acl}) != []
+
+    async def test_its_acl_is_not_of_the_form_of_a_read_one(self, unread: dict[str, Any]) -> None:
+        schema = load("object-line")
+        read, *missing = schema["properties"]["acl"]["oneOf"]
+        for form, matches in ((read, False), (missing[0], True), (missing[1], False)):
+            found = Draft202012Validator({**form, "$defs": schema["$defs"]}).is_valid(unread["acl"])
+            assert found is matches
+
+    async def test_it_has_a_fact_in_the_list_of_unread_ones(self) -> None:
+        line: dict[str, Any] = {"key": "k", "version_id": None, "unread": [], "rules": []}
+        assert faults("undecided-line", line) == ["$.unread: [] should be non-empty"]
+
+    def test_unread_fact_of_the_bucket_is_not_a_value(self) -> None:
+        schema = load("bucket")
+        fact = {**schema["$defs"]["BucketFacts"]["properties"]["public_access_block"], "$defs": schema["$defs"]}
+        off = dict.fromkeys(
+            ("block_public_acls", "ignore_public_acls", "block_public_policy", "restrict_public_buckets"), False
+        )
+        unread = {"unread": {"action": "GetPublicAccessBlock", "code": "AccessDenied"}}
+        check = Draft202012Validator(fact).is_valid
+        assert [check(off), check(unread), check({**off, **unread}), check({}), check(None)] == [
+            *(True, True, False, False, False)
+        ]
+
+
+class TestMutations:
+    """The schemas notice a member that is missing, is new, or is of another type, in a real file and a real line."""
+
+    @pytest.fixture
+    async def result(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> Result:
+        return await audit(stub, tmp_path)
+
+    async def test_each_member_counts(self, result: Result) -> None:
+        read = {
+            name: json.loads((result.folder / f"{name}.json").read_bytes()) for name in ("bucket", "parts", "state")
+        }
+        values = {**read, "summary": result.summary, "object-line": result.line("plain/0000059.txt")}
+        for name, value in values.items():
+            assert faults(name, value) == []
+            assert faults(name, {**value, "other": 1}) != []
+            for member in value:
+                other = copy.deepcopy(value)
+                del other[member]
+                assert (faults(name, other) == []) is (name == "state" and member == "rollups"), (name, member)
+                assert faults(name, {**value, member: 0.5}) != [] or member == "seconds", (name, member)
+
+
+def policy(keys: str) -> dict[str, Any]:
+    statement = {"Sid": "Open", "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject"}
+    return {"Version": "2012-10-17", "Statement": [{**statement, "Resource": f"arn:aws:s3:::{BUCKET}/{keys}"}]}
+
+
+class TestAnswersOfCommands:
+    def test_diff_what_if_and_export(
+        self, stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first, second = asyncio.run(two_nights(stub, tmp_path, engine="direct"))
+        runs = [str(first.folder), str(second.folder)]
+        assert main(["diff", *runs, "--format", "json"]) == 0
+        valid("diff", json.loads(capsys.readouterr().out))
+        assert main(["diff", *runs, "--format", "jsonl"]) == 0
+        assert valid("diff-line", *map(json.loads, capsys.readouterr().out.splitlines())) > 100
+        assert main(["export", runs[1], "--format", "jsonl"]) == 0
+        assert valid("export-line", *map(json.loads, capsys.readouterr().out.splitlines())) > 100
+        assert main(["export", runs[1], "--format", "json"]) == 0
+        valid("summary", json.loads(capsys.readouterr().out))
+
+        (tmp_path / "policy.json").write_text(json.dumps(policy("quiet/*")))
+        keys = tmp_path / "keys.jsonl"
+        change = ["--policy", str(tmp_path / "policy.json"), "--keys", str(keys)]
+        assert main(["what-if", runs[1], *change, "--format", "json"]) == 4
+        valid("what-if", json.loads(capsys.readouterr().out))
+        assert valid("what-if-line", *lines_in(keys)) > 50
+
+        again = ["judge", runs[1], "--out", str(tmp_path / "again"), "--format", "json"]
+        assert main(again) == 4
+        judged = json.loads(capsys.readouterr().out)
+        valid("summary", judged)
+        assert check_folder(Path(judged["out"]))["objects"] == second.coverage["listed"]
+
+    def test_target_that_failed(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        bucket.put("k")
+        targets = [f"s3://{BUCKET}", "s3://no-such-bucket"]
+        assert main(["audit", *targets, "--format", "json", "--endpoint-url", stub.url, "--out", str(tmp_path)]) == 4
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        for line in lines:
+            valid("failed" if "failed" in line else "summary", line)
+        assert ["failed" in line for line in lines].count(True) == 1
+
+    async def test_verification(self, stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+        async with make_bench(stub, tmp_path) as bench:
+            same, damaged, gone = (bench.put(key, b"data") for key in ("same", "damaged", "gone"))
+            cold = bench.put("cold", b"data", storage_class="GLACIER")
+            await bench.recorded(same, damaged, gone, cold)
+            bucket.objects.remove("gone")
+            bench.put("damaged", b"DATA", etag=damaged.etag, version_id=damaged.version_id)
+            for key in ODD_KEYS.values():
+                bench.put(key, b"new")
+            found = await bench.verify(grace=0.0)
+            assert found.outcomes.keys() >= {"match", "mismatch", "missing", "new", "archived"}
+            valid("verify-summary", found.summary)
+            valid("verify-result", {"runs": [found.summary]})
+            assert valid("verify-line", *found.documents) == len(ODD_KEYS) + 4
+            stop = Stop()
+            stop.set("asked to")
+            stopped = await bench.verify(stop=stop)
+            assert stopped.summary["resume"] is not None
+            valid("verify-summary", stopped.summary)
+
+
+class TestQueueAndFunctions:
+    def test_messages_of_odd_keys_and_of_a_sequencer(self) -> None:
+        tasks = [HashTask(key, "null", "etag", 3) for key in ODD_KEYS.values()]
+        event = replace(tasks[0], sequencer="0A1B", hops=3, attempts=2)
+        bodies = [encode(one) for one in pack(RUN, BUCKET, ("sha256", "md5"), [*tasks, event, *tasks * 3])]
+        assert valid("queue-message", *map(json.loads, bodies)) > 1
+
+    @pytest.mark.parametrize("function", ["audit", "verify"])
+    def test_event_has_what_the_function_takes(self, function: str) -> None:
+        members = load(f"{function}-event")["oneOf"][0]["properties"]
+        assert members.keys() == EVENT_TARGET | event_settings(function)
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            {},
+            {"bucket": BUCKET},
+            {"bucket": BUCKET, "prefix": "a/", "start_after": None, "engine": "boto3", "max_rate": "unlimited"},
+            {"bucket": BUCKET, "only": ["O01"], "fail_on": "new:high", "versions": True, "semantics": "auto"},
+            {"source": "aws.events", "detail-type": "Scheduled Event", "time": "2026-01-02T03:04:05Z"},
+            {"prefix": "a/"},
+            {"bucket": BUCKET, "colour": "red"},
+            {"bucket": BUCKET, "engine": "curl"},
+            {"bucket": BUCKET, "hop": -1},
+            {"bucket": BUCKET, "concurrency": 0},
+            {"bucket": ""},
+            {"source": "aws.s3", "detail-type": "Object Created"},
+        ],
+        ids=str,
+    )
+    def test_event_is_valid_where_the_function_takes_it(self, event: Mapping[str, Any]) -> None:
+        try:
+            read_event(event, {"AUDITOR_BUCKETS": BUCKET})
+            taken = True
+        except UsageError:
+            taken = False
+        assert (faults("audit-event", event) == []) is taken
+
+    @pytest.mark.parametrize("resume", [None, Resume(RUN, "key", "the deadline is near"), Resume(RUN, None, None)])
+    def test_handed_on_event(self, resume: Resume | None) -> None:
+        target = Target(BUCKET, "photos/", True, "photos/1", "photos/9")
+        valid("audit-event", next_event({"max_rate": 100, "only": "O01,O02"}, target, 0, resume))
+
+    async def test_answers(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+        summary = (await audit(stub, tmp_path)).summary
+        valid("audit-result", {"runs": [summary]}, {"runs": [], "left": ["run X is complete"]})
+        valid("hashing-result", {"batchItemFailures": [{"itemIdentifier": "1"}]}, {"batchItemFailures": []})
+        assert faults("audit-result", {"runs": [{**summary, "verdicts": {}}]}) != []

@@ -1,0 +1,84 @@
+"""Check files, lines and answers against the published JSON Schemas, without members that these do not name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from jsonschema import Draft202012Validator
+
+from tests.support.paths import ROOT
+
+Schema = dict[str, Any]
+
+FILES: Final[Mapping[str, str]] = {
+    "summary.json": "summary",
+    "rollups.json": "rollups",
+    "bucket.json": "bucket",
+    "parts.json": "parts",
+    "state.json": "state",
+}
+"""The files of an audit's run folder, and their schemas."""
+LINES: Final[Mapping[str, str]] = {
+    "objects": "object-line",
+    "findings": "finding-line",
+    "undecided": "undecided-line",
+    "routed": "routed-line",
+}
+"""The kinds of lines in an audit's run folder, and their schemas."""
+
+
+def load(name: str) -> Schema:
+    found: Schema = json.loads((ROOT / "docs" / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8"))
+    return found
+
+
+def closed(schema: Any) -> Any:
+    """Return a schema in which no object has members that the schema does not name."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: False if name == "additionalProperties" and value is True else closed(value)
+        for name, value in schema.items()
+    }
+
+
+@cache
+def _validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(closed(load(name)))
+
+
+def faults(name: str, value: Any) -> list[str]:
+    """Return what is wrong with a value, by the schema of this name without other members; [] if nothing is."""
+    return [f"{error.json_path}: {error.message[:200]}" for error in _validator(name).iter_errors(value)]
+
+
+def valid(name: str, *values: Any) -> int:
+    """Assert that each value matches the schema, and return their number."""
+    for value in values:
+        assert faults(name, value) == []
+    return len(values)
+
+
+def check_folder(folder: Path) -> dict[str, int]:
+    """Check each file and line of an audit's run folder, and `latest.json` beside it. Return the number of each."""
+    counts = {file: valid(name, json.loads((folder / file).read_bytes())) for file, name in FILES.items()}
+    names = {found.name for found in folder.iterdir() if not found.name.startswith(".")}
+    assert names <= {*FILES, *LINES, "report.html", "batch"}
+    for kind, name in LINES.items():
+        counts[kind] = sum(valid(name, *lines_in(path)) for path in sorted((folder / kind).glob("*.jsonl.gz")))
+    latest = folder.parent / "latest.json"
+    if latest.exists():
+        valid("latest", json.loads(latest.read_bytes()))
+    return counts
+
+
+def lines_in(path: Path) -> Iterable[Any]:
+    data = path.read_bytes()
+    return map(json.loads, (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines())
