@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 
@@ -30,8 +31,15 @@ def test_the_configuration_page_shows_a_file_that_works() -> None:
     assert settings.rules["M01"]["required"] == ["owner", "retention"]
 
 
-def test_the_readme_shows_the_problems_that_the_demo_plants() -> None:
-    shown = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_of_the_demo_shows_the_problems_that_it_plants() -> None:
+    shown = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
     for planted in (*PLANTED, *DAMAGED):
         assert planted.description in shown
     assert f"{len(PLANTED)} of {len(PLANTED)} planted problems found" in shown
+
+
+def test_the_readme_shows_lines_of_the_page_of_the_demo() -> None:
+    page = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8").splitlines()
+    blocks = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    lines = [line.removeprefix("2 Audit  ").strip() for block in blocks for line in block.splitlines()]
+    assert [line for line in lines if line != ".." and not any(line in shown for shown in page)] == []

@@ -215,9 +215,9 @@ class TestMutations:
                 assert faults(name, {**value, member: 0.5}) != [] or member == "seconds", (name, member)
 
 
-def policy(keys: str) -> dict[str, Any]:
+def policy(keys: str, bucket: str = BUCKET) -> dict[str, Any]:
     statement = {"Sid": "Open", "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject"}
-    return {"Version": "2012-10-17", "Statement": [{**statement, "Resource": f"arn:aws:s3:::{BUCKET}/{keys}"}]}
+    return {"Version": "2012-10-17", "Statement": [{**statement, "Resource": f"arn:aws:s3:::{bucket}/{keys}"}]}
 
 
 class TestAnswersOfCommands:

@@ -12,7 +12,7 @@ import pytest
 from auditor.cli.parser import make_parser
 from tests.support.paths import ROOT
 
-_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(?:sh|console|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`((?:\.venv/bin/)?auditor [a-z][^`\n]*)`")
 _ENDS = frozenset({"|", ">", ">>", "2>", "&&", "||", ";", "&"})
 _MENTION = "the following arguments are required"

@@ -50,7 +50,7 @@ from tests.support.paths import ROOT
 from tests.support.samples.reports import RUN, finding, judged, sample_summary
 
 COLUMNS: Final = 100
-README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE: Final = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
 KINDS: Final = ("findings", "objects")
 FILES: Final = 12
 OBJECTS: Final = FILES + len(DECOYS) + sum(plant.key is not None for plant in PLANTED)
@@ -117,13 +117,13 @@ def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, t
     assert all(rule in demo.out for rule in NOT_PLANTED)
     named = demo.out.partition("2 Audit")[2].partition(f"{OBJECTS} listed")[0]
     assert named.count("exposed: ") == sum(plant.verdict is Verdict.EXPOSED for plant in PLANTED)
-    assert named in README, f"README.md has to show:\n{named}"
+    assert named in PAGE, f"docs/demo.md has to show:\n{named}"
     assert {(line.key, line.rule) for line in demo.findings} == {
         (plant.key, rule) for plant in PLANTED for rule in plant.rules
     }
     assert {line.key for line in demo.objects} >= {f"files/below/{number:02} file.txt" for number in range(FILES)}
     assert_readable(demo)
-    assert demo.explained in README, f"README.md has to show:\n{demo.explained}"
+    assert demo.explained in PAGE, f"docs/demo.md has to show:\n{demo.explained}"
 
 
 def shown(files: Path, out: Path, engine: str, folder: Path) -> Shown:

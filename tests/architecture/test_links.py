@@ -1,0 +1,52 @@
+"""Every link of a document to another one leads to a page and a heading that are there; every `make` target exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.test_shown_commands import pages
+from tests.support.paths import ROOT
+
+_LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]*)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_MAKE = re.compile(r"(?:^|`)(?:\$ )?make ([a-z][a-z0-9-]*)", re.MULTILINE)
+_TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the page's headings, as GitHub makes them."""
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    named = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in _HEADING.findall(text))
+    return {name.strip().replace(" ", "-") for name in named}
+
+
+def broken(page: Path) -> list[str]:
+    """Return the links of the page that lead nowhere."""
+    found = []
+    for link in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("page", [*pages(), ROOT / "docs" / "schemas" / "README.md"], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A `b`: c, d\n\n[x](#a-b-c-d) [x](#a-b) [x](none.md) [x](https://example.com/none.md)\n")
+    assert broken(page) == ["#a-b", "none.md"]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_each_make_target_exists(page: Path) -> None:
+    known = {*_TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8"))}
+    assert {*_MAKE.findall(page.read_text(encoding="utf-8"))} - known == set()
