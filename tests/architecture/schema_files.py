@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.hashing.queue.message import MAX_OBJECTS, VERSION, HashMessage
-from auditor.model.access import Verdict
-from auditor.model.changes import ChangeKind, Changes
+from auditor.ledger.manifests import csv_table, history
 from auditor.model.digest import ALGORITHMS
-from auditor.model.finding import Severity
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import FORM as ROLLUPS_FORM
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.formats.base import ExportEntry
-from auditor.reports.what_if import Move
+from auditor.reports.formats.base import COLUMNS, ExportEntry
 from auditor.runs.bucket_file import FORM as BUCKET_FORM
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint
@@ -27,15 +24,14 @@ from auditor.runs.seal import FORM as SEAL_FORM
 from auditor.runs.seal import Seal
 from auditor.verify.outcome import Verified
 from auditor.verify.summary import VerifySummary
+from tests.architecture.answer_schemas import diff, diff_line, history_line, what_if, what_if_line, with_members
 from tests.architecture.event_schemas import event_of
 from tests.architecture.json_schema import (
-    COUNTS,
     MAYBE_TEXT,
     RUN,
     TEXT,
     TEXTS,
     WHOLE,
-    YES_OR_NO,
     Schema,
     SchemaMaker,
     document,
@@ -65,18 +61,6 @@ class SchemaFile:
         return json.dumps(self.schema(), indent=1) + "\n"
 
 
-def _open(description: str, members: Mapping[str, Schema], optional: tuple[str, ...] = ()) -> Schema:
-    """Return the schema of an object that has all these members, apart from the optional ones, and may have more."""
-    required = [name for name in members if name not in optional]
-    return {
-        "description": description,
-        "type": "object",
-        "properties": dict(members),
-        "required": required,
-        "additionalProperties": True,
-    }
-
-
 def _object_line(maker: SchemaMaker) -> Schema:
     """Say of an object's line also which facts and verdict go with its outcome."""
     unread: Schema = {"required": ["unread"]}
@@ -96,7 +80,7 @@ def _object_line(maker: SchemaMaker) -> Schema:
 
 
 def _verify_summary(maker: SchemaMaker) -> Schema:
-    resume = _open(
+    resume = with_members(
         "Where to continue, and why the verification stopped.", {"reason": MAYBE_TEXT, "start_after": MAYBE_TEXT}
     )
     extra = {
@@ -119,7 +103,7 @@ def _latest(maker: SchemaMaker) -> Schema:
         "type": "object",
         "additionalProperties": RUN,
     }
-    return _open("The latest complete run of each target of a bucket.", {"runs": by_target})
+    return with_members("The latest complete run of each target of a bucket.", {"runs": by_target})
 
 
 def _failed(maker: SchemaMaker) -> Schema:
@@ -129,13 +113,13 @@ def _failed(maker: SchemaMaker) -> Schema:
         "failed": {"description": "The reason in one sentence.", **TEXT},
         "exit_code": WHOLE,
     }
-    return _open("The line of a target that has no summary, because its audit failed.", members)
+    return with_members("The line of a target that has no summary, because its audit failed.", members)
 
 
 def _runs(summary: Any, maker: SchemaMaker) -> Schema:
     left = {"description": "A sentence for each run that another invocation has in hand or ended.", **TEXTS}
     members = {"runs": {"type": "array", "items": summary}, "left": left}
-    return _open("The answer of the function: a summary for each target.", members, optional=("left",))
+    return with_members("The answer of the function: a summary for each target.", members, optional=("left",))
 
 
 def _verify_runs(maker: SchemaMaker) -> Schema:
@@ -144,75 +128,10 @@ def _verify_runs(maker: SchemaMaker) -> Schema:
 
 
 def _hashing_result(maker: SchemaMaker) -> Schema:
-    failure = _open("A message that SQS delivers again.", {"itemIdentifier": TEXT})
-    return _open("The answer of the hashing function.", {"batchItemFailures": {"type": "array", "items": failure}})
-
-
-def _diff(maker: SchemaMaker) -> Schema:
-    return _open("The changes between two runs, counted.", {"old": RUN, "new": RUN, "changes": maker.of(Changes)})
-
-
-def _diff_line(maker: SchemaMaker) -> Schema:
-    verdict = maker.of(Verdict | None)
-    members = {
-        "kind": maker.of(ChangeKind),
-        "of": {"enum": ["verdict", "finding"]},
-        "key": {"description": "null for a finding on the bucket.", **MAYBE_TEXT},
-        "version_id": MAYBE_TEXT,
-        "before": {"description": "The verdict in the old run.", **verdict},
-        "after": {"description": "The verdict in the new run.", **verdict},
-        "rule": MAYBE_TEXT,
-        "severity": maker.of(Severity | None),
-        **dict.fromkeys(("grantee", "permission", "fingerprint", "since"), MAYBE_TEXT),
-    }
-    return _open("One change between two runs, of an object's verdict or of a finding.", members)
-
-
-def _what_if(maker: SchemaMaker) -> Schema:
-    sample = _open("One object.", {"key": TEXT, "version_id": MAYBE_TEXT})
-    verdict = maker.of(Verdict)
-    moved: dict[str, Schema] = {
-        **dict.fromkeys(Move._fields, verdict),
-        "objects": WHOLE,
-        "prefixes": {"description": "Number of objects by the first folder of their keys.", **COUNTS},
-        "samples": {"description": "The first objects.", "type": "array", "items": sample},
-    }
-    unsure = _open(
-        "The objects whose verdict after the change is unknown.",
-        {"objects": WHOLE, "unknown_before": WHOLE, "causes": COUNTS},
+    failure = with_members("A message that SQS delivers again.", {"itemIdentifier": TEXT})
+    return with_members(
+        "The answer of the hashing function.", {"batchItemFailures": {"type": "array", "items": failure}}
     )
-    members: dict[str, Schema] = {
-        "run": RUN,
-        "target": TEXT,
-        "complete": {"description": "true if the run reached the end of its listing.", **YES_OR_NO},
-        "change": {"description": "The change in words.", **TEXTS},
-        "objects": WHOLE,
-        "changed": WHOLE,
-        "new_exposure": {"description": "Number of objects that the change opens to somebody.", **WHOLE},
-        "narrower": {"description": "Number of objects that it closes to somebody, and opens to nobody.", **WHOLE},
-        "not_predictable": unsure,
-        "moves": {"type": "array", "items": _open("Objects with the same verdicts before and after.", moved)},
-        "gains": {"description": "Number of objects by each audience that gains access.", **COUNTS},
-        "loses": {"description": "Number of objects by each audience that loses access.", **COUNTS},
-        "remarks": TEXTS,
-    }
-    return _open("The effect of a change of the bucket on the objects of a run.", members)
-
-
-def _what_if_line(maker: SchemaMaker) -> Schema:
-    verdict = maker.of(Verdict)
-    access = _open("The access to the object.", {"verdict": verdict, "audience": TEXTS, "reasons": TEXTS})
-    members: dict[str, Schema] = {
-        "key": TEXT,
-        "version_id": MAYBE_TEXT,
-        "before": access,
-        "after": access,
-        "gains": TEXTS,
-        "loses": TEXTS,
-        "new_exposure": YES_OR_NO,
-        "predictable": YES_OR_NO,
-    }
-    return _open("An object that the change moves, or whose verdict it makes unpredictable.", members)
 
 
 SCHEMAS: Final = (
@@ -242,10 +161,11 @@ SCHEMAS: Final = (
         lambda maker: maker.members(Verified, without=("listed",)),
     ),
     SchemaFile("export-line", "a line of `auditor export --format jsonl`", lambda maker: maker.members(ExportEntry)),
-    SchemaFile("diff", "`auditor diff --format json`", _diff),
-    SchemaFile("diff-line", "a line of `auditor diff --format jsonl`", _diff_line),
-    SchemaFile("what-if", "`auditor what-if --format json`", _what_if),
-    SchemaFile("what-if-line", "a line of the file of `auditor what-if --keys`", _what_if_line),
+    SchemaFile("diff", "`auditor diff --format json`", diff),
+    SchemaFile("diff-line", "a line of `auditor diff --format jsonl`", diff_line),
+    SchemaFile("what-if", "`auditor what-if --format json`", what_if),
+    SchemaFile("what-if-line", "a line of the file of `auditor what-if --keys`", what_if_line),
+    SchemaFile("history-line", "a line of `auditor digests history --format json-lines`", history_line),
     SchemaFile("queue-message", "a message on the hashing queue", _queue_message),
     SchemaFile(
         "audit-event", "the event of the audit function: a call by hand, a hand-over, a schedule", event_of("audit")
@@ -277,6 +197,14 @@ and the tests check real runs against them.
 - A fact (`acl`, `head`, each fact of `bucket.json`) is exactly one of three: the value, `{{"unread": ..}}` or
   `{{"skipped": ..}}`. A line whose ACL was not read never matches the form of one whose ACL was read.
 - An object's line with the outcome `audited` has no unread fact; one that is `undecided` has at least one.
+
+The tables in CSV have these headers:
+
+| command | header |
+|---|---|
+| `auditor export RUN --format csv` | `{",".join(COLUMNS)}` |
+| `auditor digests export s3://BUCKET --manifest csv` | `{",".join(csv_table.COLUMNS)}` |
+| `auditor digests history s3://BUCKET --format csv` | `{",".join(history.COLUMNS)}` |
 
 With a validator of your choice, for one with `pip install check-jsonschema`:
 

@@ -22,6 +22,7 @@ from auditor.hashing.queue.message import HashTask, encode, pack
 from auditor.lambdas.event import EVENT_TARGET, read_event
 from auditor.lambdas.handover import next_event
 from auditor.ledger import open_ledger
+from auditor.ledger.manifests.history import export_history
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
 from auditor.model.exception import ExceptionEntry
@@ -273,6 +274,9 @@ class TestAnswersOfCommands:
             valid("verify-summary", found.summary)
             valid("verify-result", {"runs": [found.summary]})
             assert valid("verify-line", *found.documents) == len(ODD_KEYS) + 4
+            written: list[bytes] = []
+            await export_history(bench.ledger, Target(BUCKET), "json-lines", written.append)
+            assert valid("history-line", *map(json.loads, b"".join(written).splitlines())) > 4
             stop = Stop()
             stop.set("asked to")
             stopped = await bench.verify(stop=stop)
