@@ -1,15 +1,17 @@
-"""The JSON Schemas of answers that no dataclass has: of `diff`, `what-if` and `digests history`."""
+"""The JSON Schemas of answers that no dataclass has: of `diff`, `explain`, `plan`, `what-if` and `digests history`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import get_args
 
+from auditor.audit.ranges.plan import RangePlan
 from auditor.ledger.base import Soundness, What
 from auditor.ledger.manifests import history
 from auditor.model.access import Verdict
 from auditor.model.changes import ChangeKind, Changes
 from auditor.model.finding import Severity
+from auditor.reports.explain import ReasonGroup
 from auditor.reports.what_if import Move
 from tests.architecture.json_schema import COUNTS, MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker
 
@@ -65,6 +67,34 @@ def history_line(maker: SchemaMaker) -> Schema:
     }
     members = {name: said.get(name, TEXT if name == "key" else MAYBE_TEXT) for name in history.COLUMNS}
     return with_members("A line of the history of a key in the ledger.", members)
+
+
+def explanation(maker: SchemaMaker) -> Schema:
+    """A line of `auditor explain --format json`."""
+    groups = {group.name.lower(): {"description": f"Sentences: {group}.", **TEXTS} for group in ReasonGroup}
+    members: dict[str, Schema] = {
+        "bucket": TEXT,
+        "key": TEXT,
+        "version_id": MAYBE_TEXT,
+        "run": {
+            "description": "The run that the access comes from; null if the object was read just now.",
+            **MAYBE_TEXT,
+        },
+        "verdict": maker.of(Verdict),
+        "audience": TEXTS,
+        "reasons": TEXTS,
+        **groups,
+        "not_looked_at": TEXTS,
+    }
+    return with_members("The access to one object, and its reasons.", members)
+
+
+def plan(maker: SchemaMaker) -> Schema:
+    """`auditor plan --format json`."""
+    calls = with_members("Numbers of calls.", {"list": WHOLE})
+    keys = {"description": "Number of keys, or of versions, in all ranges.", **WHOLE}
+    target = with_members("The target.", {"bucket": TEXT, "prefix": TEXT, "versions": YES_OR_NO})
+    return maker.members(RangePlan, extra={"target": target, "keys": keys, "calls": calls})
 
 
 def what_if(maker: SchemaMaker) -> Schema:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.hashing.queue.message import MAX_OBJECTS, VERSION, HashMessage
+from auditor.hashing.run import HashRunSummary
 from auditor.ledger.manifests import csv_table, history
 from auditor.model.digest import ALGORITHMS
 from auditor.model.object import ObjectVersion
@@ -19,12 +20,22 @@ from auditor.model.target import Target
 from auditor.reports.formats.base import COLUMNS, ExportEntry
 from auditor.runs.bucket_file import FORM as BUCKET_FORM
 from auditor.runs.bucket_file import BucketFile
+from auditor.runs.checking import RunCheck
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.seal import FORM as SEAL_FORM
 from auditor.runs.seal import Seal
 from auditor.verify.outcome import Verified
 from auditor.verify.summary import VerifySummary
-from tests.architecture.answer_schemas import diff, diff_line, history_line, what_if, what_if_line, with_members
+from tests.architecture.answer_schemas import (
+    diff,
+    diff_line,
+    explanation,
+    history_line,
+    plan,
+    what_if,
+    what_if_line,
+    with_members,
+)
 from tests.architecture.event_schemas import event_of
 from tests.architecture.json_schema import (
     MAYBE_TEXT,
@@ -165,6 +176,14 @@ SCHEMAS: Final = (
     SchemaFile("diff-line", "a line of `auditor diff --format jsonl`", diff_line),
     SchemaFile("what-if", "`auditor what-if --format json`", what_if),
     SchemaFile("what-if-line", "a line of the file of `auditor what-if --keys`", what_if_line),
+    SchemaFile("explanation", "each line of `auditor explain --format json`", explanation),
+    SchemaFile("plan", "`auditor plan --format json`", plan),
+    SchemaFile(
+        "check",
+        "`auditor check --format json`",
+        lambda maker: maker.members(RunCheck, extra={"whole": {"type": "boolean"}}),
+    ),
+    SchemaFile("hash", "`auditor hash --format json`", lambda maker: maker.members(HashRunSummary)),
     SchemaFile("history-line", "a line of `auditor digests history --format json-lines`", history_line),
     SchemaFile("queue-message", "a message on the hashing queue", _queue_message),
     SchemaFile(

@@ -249,6 +249,23 @@ class TestAnswersOfCommands:
         valid("summary", judged)
         assert check_folder(Path(judged["out"]))["objects"] == second.coverage["listed"]
 
+    def test_explain_plan_check_and_hash(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        out = asyncio.run(audit(stub, tmp_path)).folder
+        samples.put("plain/odd\n", b"x", acl="public-read")
+        live = ["--endpoint-url", stub.url, "--format", "json"]
+        for name, code, arguments in (
+            ("explanation", 0, ["explain", f"s3://{BUCKET}/plain/odd\n", *live]),
+            ("explanation", 0, ["explain", f"s3://{BUCKET}/plain/0000059.txt", "--run", str(out), "--format", "json"]),
+            ("plan", 0, ["plan", f"s3://{BUCKET}", "--ranges", "4", "--out", str(tmp_path), *live]),
+            ("plan", 0, ["plan", f"s3://{BUCKET}", "--listing", *live]),
+            ("check", 0, ["check", str(out), "--format", "json"]),
+            ("hash", 4, ["hash", f"s3://{BUCKET}", "--ledger", f"sqlite:{tmp_path / 'digests.db'}", *live]),
+        ):
+            assert main(arguments) == code, arguments
+            valid(name, json.loads(capsys.readouterr().out))
+
     def test_target_that_failed(
         self, stub: StubServer, bucket: StubBucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
