@@ -12,12 +12,12 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunError, RunStopped, RunTaken
-from auditor.lambdas.alerts import alert, failure_message
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop, next_event, restart_event
 from auditor.lambdas.metrics import emf
 from auditor.logs import bound, labels
+from auditor.model.alert import failure_alert
 from auditor.model.summary import Resume
 from auditor.model.target import Target
 from auditor.text import visible
@@ -102,6 +102,7 @@ async def each_target(
     with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
         try:
             invocation = read_event(event, environ, work.function, work.needed, context.request)
+            context = context.with_settings(invocation.settings)
             async with AsyncExitStack() as stack:
                 if context.successor is not None:
                     stack.push_async_callback(context.successor.close)
@@ -130,10 +131,10 @@ async def _tell_failure(noun: str, error: AuditorError, stop: FunctionStop, cont
     """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""
     try:
         async with stop.telling() as limit:
-            await alert(context.topic, failure_message(noun, str(error)))
+            await context.channels.tell(failure_alert(noun, str(error)))
         if limit.expired():
             log.error("the alert was not sent: the topic did not answer")
-    except RunError as refused:
+    except AuditorError as refused:
         log.error("the alert was not sent: %s", refused)
 
 

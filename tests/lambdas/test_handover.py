@@ -27,11 +27,14 @@ OBJECTS = 60
 
 @dataclass
 class Account:
-    """A function's context that records events, alerts and metrics. deadline: comes when the test says so."""
+    """A function's context that records invocations, alerts, events and metrics. deadline: comes when the test says
+    so.
+    """
 
     seconds: float = 900.0
     events: list[Mapping[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    finished: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
     deadline: Deadline = field(default_factory=Deadline)
 
@@ -44,11 +47,15 @@ class Account:
     async def publish(self, subject: str, message: str) -> None:
         self.messages.append(f"{subject}\n{message}")
 
+    async def put(self, source: str, kind: str, detail: Mapping[str, Any]) -> None:
+        self.finished.append((kind, json.loads(json.dumps(detail))))
+
     def around(self, *, hands_on: bool = True, request: str | None = None) -> FunctionContext:
         return FunctionContext(
             seconds_left=self.seconds,
             successor=self if hands_on else None,
             topic=self,
+            bus=self,
             emit=lambda line: self.lines.append(json.loads(line)),
             request=request,
             stopping=self.deadline,
@@ -101,6 +108,9 @@ async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
     assert account.metric("RunsHandedOn") == len(hops)
     assert account.metric("Objects") == OBJECTS
     assert account.messages == []
+    ((kind, detail),) = account.finished
+    assert (kind, detail["run"], detail["alert"], detail["exit_code"]) == ("S3 Audit Finished", first["run"], False, 0)
+    assert detail["coverage"]["listed"] == OBJECTS
 
 
 async def test_hops_count_the_changes_since_the_last_run_once(
@@ -168,7 +178,7 @@ async def test_a_hole_is_told_with_counts_and_never_with_a_key(service: AuditFun
     await service.handle({}, account.around())
     (message,) = account.messages
     assert "1 object undecided" in message
-    assert "GetObjectAcl AccessDenied, 1 times" in message
+    assert "- 1 object: GetObjectAcl AccessDenied, at the top of the bucket\n" in message
     assert "secret-name" not in message
 
 

@@ -19,6 +19,7 @@ from auditor.cli.options import settings_of, targets_of
 from auditor.cli.output import print_json, remark, say
 from auditor.cli.progress import Show
 from auditor.cli.resume_hint import resume_command
+from auditor.cli.telling import Teller
 from auditor.cli.terminal import columns, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
@@ -28,9 +29,11 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import table
+from auditor.reports.alert import alert_of
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.highlights import Highlights
+from auditor.reports.run_event import event_of
 from auditor.reports.summary import exit_code
 from auditor.rules import RULES
 from auditor.rules.selection import select
@@ -51,17 +54,16 @@ def run(options: argparse.Namespace) -> int:
     if options.resume and len(targets) > 1:
         raise UsageError("--resume goes on with one run: give its one target")
     audits = _Audits(settings, options, targets)
-    code = signals.run(
-        each_target(
-            targets,
-            open_resources(settings, targets),
-            audits.one,
-            verb="audited",
-            kept="what was written is in place",
-            at_once=1 if settings.max_calls is not None else AT_ONCE,
-            failed=audits.failed,
-        )
+    work = each_target(
+        targets,
+        open_resources(settings, targets),
+        audits.one,
+        verb="audited",
+        kept="what was written is in place",
+        at_once=1 if settings.max_calls is not None else AT_ONCE,
+        failed=audits.failed,
     )
+    code = signals.run(audits.teller.around(work))
     audits.close()
     return code
 
@@ -77,6 +79,7 @@ class _Audits:
         self._calls_left = settings.max_calls
         self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
         self._results: dict[Target, TargetResult] = {}
+        self.teller = Teller(settings, "audit")
 
     async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
         """Audit one target, print the result, and return the exit code."""
@@ -92,12 +95,14 @@ class _Audits:
         settings, options = replace(self._settings, max_calls=self._calls_left), self._options
         announce = partial(_announce, target)
         audit = Audit(target, settings, resources, stop, began=announce, run_id=options.resume)
+        again = False
         try:
             async with show(audit.snapshot):
                 summary = await audit.run()
         except RunComplete:
             summary, shown, rollups = await asyncio.to_thread(_read_back, target, resources, options.resume)
             say(f"{visible(target.uri)}: run {options.resume} is complete, this is its summary")
+            again = True  # its end is told already
         else:
             shown, rollups = audit.shown, audit.rollups
         finally:
@@ -111,10 +116,16 @@ class _Audits:
             how = options_of(settings)
             _write([table.render(summary, how.fail_on, shown, how.columns, rollups=rollups, colour=how.colour)])
         _remark(summary, target, options)
+        if again:
+            return code
+        notes = [audit.unsent] if audit.unsent else []
+        alert = alert_of(summary, audit.rollups, settings.fail_on, notes)
+        await self.teller.tell(alert, event_of(summary, settings.fail_on, notes))
         return code
 
     def failed(self, target: Target, sentence: str, code: int) -> None:
         """Note that a target has no summary, and print that in the format of the summaries."""
+        self.teller.failed(sentence)
         self._results[target] = TargetResult(target, None, code)
         if self._options.format == "json":
             print_json({"target": plain(target), "complete": False, "failed": sentence, "exit_code": code})
