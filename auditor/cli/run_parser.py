@@ -117,14 +117,17 @@ def check_command(add: Add) -> None:
 
 
 def report_command(add: Add) -> None:
-    parser = command(add, "report", "make the page of a run again, by this version, from its folder")
-    _run_folder(parser)
+    parser = command(add, "report", "make the page of a run, or the index of all targets, again, by this version")
+    parser.add_argument(
+        "run_folder",
+        metavar="RUN|OUT",
+        help="a run folder, or the place of all of them, for the index page of their targets: a path or URI",
+    )
     parser.add_argument(
         "--out",
         dest="file",
         metavar="FILE",
-        default="report.html",
-        help="write the page there (report.html); -: stdout",
+        help="write the page there (report.html; for OUT its index.html); -: stdout",
     )
     _store(parser)
     config_flag(parser)

@@ -35,6 +35,7 @@ from auditor.lambdas.claims import BucketBusy, Claim, Claims
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import DEADLINE, FunctionStop, restart_event
+from auditor.lambdas.index import write_function_index
 from auditor.lambdas.metrics import of_run
 from auditor.lambdas.targets import TargetWork, Worked, each_target, measure
 from auditor.logs import bound
@@ -85,6 +86,7 @@ class AuditFunction:
             opening=partial(open_stores, engines=engines, kept=kept),
             run=self._audit,
             names_runs=True,
+            ended=write_function_index,
         )
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:

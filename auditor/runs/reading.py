@@ -235,18 +235,27 @@ def open_run(
 
     Raises UsageError if `place` has another form, or if no run is there.
     """
-    whole = str(place)
-    if "://" not in whole:
-        with suppress(ValueError, RuntimeError):  # for a NUL, or an unknown home directory
-            whole = str(Path(whole).expanduser().resolve())
-    match = _RUN_FOLDER.fullmatch(whole.rstrip("/"))
-    if match is None or "\0" in whole:
+    match = _run_folder(place)
+    if match is None:
         raise UsageError(f"{str(place)[:200]!r} is not a run folder: give its path or URI, OUT/bucket=BUCKET/run=ID")
     with open_store(match["out"], endpoint_url=endpoint_url, profile=profile, region=region) as store:
         run = RunReader(store, match["bucket"], match["run"])
         if not run.exists:
             raise UsageError(f"there is no run at {run.uri}: check the path")
         yield run
+
+
+def is_run_folder(place: str | os.PathLike[str]) -> bool:
+    """True if the place has the form of a run folder: a path or s3:// URI that ends in bucket=BUCKET/run=ID."""
+    return _run_folder(place) is not None
+
+
+def _run_folder(place: str | os.PathLike[str]) -> re.Match[str] | None:
+    whole = str(place)
+    if "://" not in whole:
+        with suppress(ValueError, RuntimeError):  # for a NUL, or an unknown home directory
+            whole = str(Path(whole).expanduser().resolve())
+    return None if "\0" in whole else _RUN_FOLDER.fullmatch(whole.rstrip("/"))
 
 
 def read_seal(store: Store, folder: str) -> Seal | None:

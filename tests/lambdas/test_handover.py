@@ -163,6 +163,28 @@ async def test_a_target_that_was_not_reached_is_handed_on_too(
     assert (summary["complete"], summary["run"]) == (True, run)
 
 
+async def test_function_over_several_buckets_writes_their_index(
+    service: AuditFunction, stub: StubServer, tmp_path: Path
+) -> None:
+    stub.world.add("second")
+    service = AuditFunction({**service._environ, "AUDITOR_BUCKETS": "audited,s3://second/prefix/,gone"})
+    account, index = Account(), tmp_path / "index.html"
+    stub.faults = [account.deadline.at("020")]
+    await service.handle({}, account.around())
+    assert not index.exists(), "no run has ended yet"
+    events = list(account.events)
+    by_bucket = {event["bucket"]: event for event in events}
+    await service.handle(by_bucket["second"], Account().around())
+    assert "there is no run of it" in index.read_text()
+    with pytest.raises(RunError, match="no bucket named 'gone'"):
+        await service.handle(by_bucket["gone"], Account().around())
+    assert "no bucket named &#39;gone&#39;" in index.read_text()
+    await service.handle(by_bucket["audited"], Account().around())
+    page = index.read_text()
+    assert "Strangers can get at <em>1 object</em>" in page
+    assert page.count('href="bucket=') == 2
+
+
 async def test_a_run_that_its_own_budget_ends_is_not_handed_on(service: AuditFunction) -> None:
     account = Account(900.0)
     (summary,) = (await service.handle({"max_calls": 40}, account.around()))["runs"]

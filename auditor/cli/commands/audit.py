@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from auditor.aio.stop import Stop
+from auditor.audit.index import entry_of, write_index
 from auditor.audit.run import Audit
 from auditor.cli import signals
 from auditor.cli.closing_table import TargetResult, closing_table
@@ -23,7 +24,7 @@ from auditor.cli.telling import Teller
 from auditor.cli.terminal import columns, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
-from auditor.errors import RunComplete, RunStopped, UsageError
+from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
 from auditor.model.json_text import plain
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
@@ -35,6 +36,7 @@ from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.highlights import Highlights
 from auditor.reports.run_event import event_of
 from auditor.reports.summary import exit_code
+from auditor.reports.summed import IndexEntry
 from auditor.rules import RULES
 from auditor.rules.selection import select
 from auditor.runs.reading import RunReader
@@ -63,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         at_once=1 if settings.max_calls is not None else AT_ONCE,
         failed=audits.failed,
     )
-    code = signals.run(audits.teller.around(work))
+    code = signals.run(audits.teller.around(audits.indexed(work)))
     audits.close()
     return code
 
@@ -79,6 +81,8 @@ class _Audits:
         self._calls_left = settings.max_calls
         self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
         self._results: dict[Target, TargetResult] = {}
+        self._index: str | None = None
+        self._entries: dict[Target, IndexEntry] = {}
         self.teller = Teller(settings, "audit")
 
     async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
@@ -109,6 +113,7 @@ class _Audits:
             self._calls_left = audit.calls_left
         code = exit_code(summary, settings.fail_on)
         self._results[target] = TargetResult(target, summary, code)
+        self._entries[target] = entry_of(target, summary, rollups)
         if options.format != "table":
             written = RunReader(resources.store, target.bucket, summary.run)
             _write(await asyncio.to_thread(list, FORMATS[options.format](summary, written)))
@@ -126,18 +131,32 @@ class _Audits:
     def failed(self, target: Target, sentence: str, code: int) -> None:
         """Note that a target has no summary, and print that in the format of the summaries."""
         self.teller.failed(sentence)
+        self._entries[target] = IndexEntry(target=target, failed=sentence)
         self._results[target] = TargetResult(target, None, code)
         if self._options.format == "json":
             print_json({"target": plain(target), "complete": False, "failed": sentence, "exit_code": code})
         elif self._options.format == "markdown":
             _write([failed_comment(target, sentence)])
 
+    async def indexed(self, work: Awaitable[int]) -> int:
+        """Audit all targets, write their index page, and return the exit code: 1 in place of 0 if it is not written."""
+        code = await work
+        if not self._several:
+            return code
+        entries = [self._entries[target] for target in self._targets if target in self._entries]
+        try:
+            async with open_stores(self._settings, self._targets, hashing=False) as stores:
+                self._index = await asyncio.to_thread(write_index, stores.store, entries)
+        except AuditorError as error:
+            say(f"the index page is not written: {error}")
+            return code or 1
+        return code
+
     def close(self) -> None:
         """Print the closing table of several targets."""
         if self._several and self._options.format == "table":
             results = [self._results[target] for target in self._targets if target in self._results]
-            out = self._settings.out.rstrip("/")
-            reports = f"reports: {visible(out)}/bucket=BUCKET/run=RUN/report.html\n"
+            reports = "" if self._index is None else f"reports: {visible(self._index)}\n"
             _write([closing_table(results, columns()), reports])
 
 
