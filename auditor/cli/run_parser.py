@@ -88,8 +88,13 @@ def judge_command(add: Add) -> None:
 
 
 def accept_command(add: Add) -> None:
-    parser = command(add, "accept", "print an entry of [[exceptions]], for auditor.toml, that covers a finding")
-    parser.add_argument("fingerprint", metavar="FINGERPRINT", help="the finding's fingerprint: 32 hex digits")
+    summary = "print an entry of [[exceptions]], for auditor.toml, that covers a finding or a group of the page"
+    parser = command(add, "accept", summary)
+    parser.add_argument(
+        "accepted",
+        metavar="FINGERPRINT|GROUP",
+        help="a finding's fingerprint, 32 hex digits, or a group's ID in rollups.json and on the page, 12 hex digits",
+    )
     parser.add_argument(
         "--run", dest="run_folder", metavar="RUN", required=True, help="the run folder that has it: its path or URI"
     )

@@ -171,6 +171,19 @@ class RunReader:
             found.setdefault((part.range_id, part.number), {})[part.kind] = part
         return [(number, found[range_id, number]) for range_id, number in sorted(found)]
 
+    def parts_below(self, prefix: str) -> list[dict[str, Part]]:
+        """Return the files of each part that may have keys with this prefix, by their kind, in order."""
+        seal = read_seal(self._store, self.path)
+        keys = {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
+        found = []
+        for _, files in self.by_part():
+            first, last = keys.get(files["objects"].path, (None, None)) if "objects" in files else (None, None)
+            before = last is not None and last < prefix
+            behind = first is not None and first > prefix and not first.startswith(prefix)
+            if not before and not behind:
+                found.append(files)
+        return found
+
     def part(self, kind: type[T], part: Part | None) -> Iterator[T]:
         """Yield the lines of one file as objects of the type `kind`, such as ObjectLine; none if `part` is None."""
         for value in part_lines(self._store, self.path, part) if part else ():
