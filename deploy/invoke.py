@@ -120,6 +120,7 @@ def invoke(name: str, event: Mapping[str, Any], stage: str, *, undeployed: bool)
     if local:
         deployed = client.get_function_configuration(FunctionName=function)
         variables = {**deployed["Environment"]["Variables"], "AUDITOR_HANDS_ON": "false", "AUDITOR_TOPIC": ""}
+        variables |= {"AUDITOR_CHAT_TOPIC": "", "AUDITOR_EVENT_BUS": ""}
         environ = {**os.environ, **variables}
         done = run_here(deployed["Handler"], event, environ, deployed["Timeout"], deployed["FunctionArn"])
         keep_log(function, done.log)

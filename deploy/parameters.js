@@ -14,7 +14,7 @@ const NAMES = [
   'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'concurrency', 'maxRate', 'algorithms', 'acceptCost',
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
   'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
-  'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'ledger',
+  'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'chatTopic', 'eventBus', 'ledger',
   'kmsKey', 'notificationTopic', 'tags', 'deploymentBucket', 'serviceRole', 'permissionsBoundary', 'rolePath', 'subnets', 'securityGroups',
 ];
 const NUMBERS = {
@@ -39,6 +39,8 @@ const TABLE = /^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table\/)?[A-Za-z0-9_.
 const TAG = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
 const ROLE = /^arn:[a-z-]+:iam::[0-9]{12}:role\/.+$/;
 const KEY = /^arn:[a-z-]+:kms:([a-z0-9-]+):[0-9]{12}:key\/[A-Za-z0-9-]+$/;
+const TOPIC = /^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$/;
+const BUS = /^arn:[a-z-]+:events:[a-z0-9-]+:[0-9]{12}:event-bus\/[A-Za-z0-9._/-]{1,256}$/;
 const TIME = /^[0-9]{1,9}(\.[0-9]{1,9})?[mhdw]$/;
 const PERCENT = /^[0-9]{1,3}(\.[0-9]{1,9})?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
@@ -247,6 +249,12 @@ module.exports = async ({ options, resolveVariable }) => {
   checked.layersOfFunctions = Object.keys(checked.layers).length ? [{ Ref: 'DependenciesLambdaLayer' }] : [];
   if (values.ledger && !TABLE.test(values.ledger)) {
     fail(`the parameter ledger is '${values.ledger}': give the name or the ARN of a DynamoDB table`);
+  }
+  if (values.chatTopic && (!TOPIC.test(values.chatTopic) || values.chatTopic === values.topic)) {
+    fail(`the parameter chatTopic is '${values.chatTopic}': give the ARN of an SNS topic, and another one than topic`);
+  }
+  if (values.eventBus && !BUS.test(values.eventBus)) {
+    fail(`the parameter eventBus is '${values.eventBus}': give the ARN of an event bus`);
   }
   for (const key of values.auditedKeys.split(',').filter(Boolean)) keyRegion('auditedKeys', key.trim());
   const region = await resolveVariable('self:provider.region');

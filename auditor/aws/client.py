@@ -95,6 +95,7 @@ _METHODS = {
     "BatchImportFindings": "batch_import_findings",
     "GetFindings": "get_findings",
     "GetCallerIdentity": "get_caller_identity",
+    "PutEvents": "put_events",
 }
 """Every operation that a ThreadedClient can call, and the SDK's name for it."""
 

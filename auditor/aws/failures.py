@@ -65,6 +65,7 @@ ABSENT: Final = frozenset(
         "InvalidAddress",
         "NoSuchBucket",
         "NonExistentQueue",
+        "NotFound",
         "QueueDoesNotExist",
         "ResourceNotFoundException",
     }

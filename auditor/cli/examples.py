@@ -88,7 +88,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         f"auditor judge {_RUN} --config auditor.toml --trust 123456789012",
     ),
     "check": (f"auditor check {_RUN}", f"auditor check s3://reports/{_RUN} --format json"),
-    "accept": (f"auditor accept 0123456789abcdef0123456789abcdef --run {_RUN} --owner Web --reason 'the public site'",),
+    "accept": (
+        f"auditor accept 0123456789abcdef0123456789abcdef --run {_RUN} --owner Web --reason 'the public site'",
+        f"auditor accept 0123456789ab --run {_RUN}",
+    ),
     "who": ("auditor who 123456789012", f"auditor who 123456789012 --run {_RUN}"),
     "report": (f"auditor report {_RUN}", f"auditor report s3://reports/{_RUN} --out page.html"),
     "export": (

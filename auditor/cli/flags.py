@@ -20,6 +20,7 @@ RULES: Final = "rules and findings"
 DIGESTS: Final = "digests"
 PACE: Final = "calls and their pace"
 RESULTS: Final = "results"
+ALERTS: Final = "alerts"
 CONNECTION: Final = "connection"
 _GROUPS: Final = {
     OBJECTS: ("versions",),
@@ -30,6 +31,7 @@ _GROUPS: Final = {
     ),
     PACE: ("engine", "concurrency", "max_rate", "max_calls"),
     RESULTS: ("out",),
+    ALERTS: ("topic", "chat_topic", "event_bus"),
     CONNECTION: ("endpoint_url", "profile", "region", "expected_owner", "requester_pays"),
 }
 """The groups of a command's help page, and the settings whose flags stand in each. Other flags name their group."""

@@ -31,6 +31,7 @@ from auditor.cli.run_parser import (
     who_command,
 )
 from auditor.cli.suggesting import SuggestingParser
+from auditor.config.channels import NAMES as CHANNELS
 from auditor.model.version import VERSION
 from auditor.reports.formats import PRINTED
 
@@ -96,6 +97,7 @@ def _audit(add: Add, name: str, summary: str) -> None:
         "Large and archived objects can be left to it: manifests and jobs are written, no job is ever created.",
     )
     settings_flags(batch, "batch_over", "batch_manifest", "batch_role")
+    settings_flags(parser, *CHANNELS)
     connection_flags(parser)
     if name == "audit":
         group(parser, RESULTS).add_argument(
@@ -136,7 +138,6 @@ def _roles(parser: Group) -> None:
         "--role", choices=("audit", "hashing", "verify"), help="the role of this function, at --level (metadata)"
     )
     deployed.add_argument("--stage", metavar="NAME", help="stage of the deployment (prod)")
-    deployed.add_argument("--topic", metavar="ARN", help="topic for alerts, where the deployment was given one")
     deployed.add_argument("--vpc", action="store_true", help="the functions are in a VPC")
 
 
@@ -278,6 +279,7 @@ def _verify(add: Add) -> None:
     )
     settings_flags(parser, out="where reports go: a directory or s3://BUCKET/PREFIX")
     _pace(parser)
+    settings_flags(parser, *CHANNELS)
     connection_flags(parser)
     format_flag(parser)
 

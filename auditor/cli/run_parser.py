@@ -88,8 +88,13 @@ def judge_command(add: Add) -> None:
 
 
 def accept_command(add: Add) -> None:
-    parser = command(add, "accept", "print an entry of [[exceptions]], for auditor.toml, that covers a finding")
-    parser.add_argument("fingerprint", metavar="FINGERPRINT", help="the finding's fingerprint: 32 hex digits")
+    summary = "print an entry of [[exceptions]], for auditor.toml, that covers a finding or a group of the page"
+    parser = command(add, "accept", summary)
+    parser.add_argument(
+        "accepted",
+        metavar="FINGERPRINT|GROUP",
+        help="a finding's fingerprint, 32 hex digits, or a group's ID in rollups.json and on the page, 12 hex digits",
+    )
     parser.add_argument(
         "--run", dest="run_folder", metavar="RUN", required=True, help="the run folder that has it: its path or URI"
     )
@@ -117,14 +122,17 @@ def check_command(add: Add) -> None:
 
 
 def report_command(add: Add) -> None:
-    parser = command(add, "report", "make the page of a run again, by this version, from its folder")
-    _run_folder(parser)
+    parser = command(add, "report", "make the page of a run, or the index of all targets, again, by this version")
+    parser.add_argument(
+        "run_folder",
+        metavar="RUN|OUT",
+        help="a run folder, or the place of all of them, for the index page of their targets: a path or URI",
+    )
     parser.add_argument(
         "--out",
         dest="file",
         metavar="FILE",
-        default="report.html",
-        help="write the page there (report.html); -: stdout",
+        help="write the page there (report.html; for OUT its index.html); -: stdout",
     )
     _store(parser)
     config_flag(parser)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 ENV_PREFIX: Final = "AUDITOR_"
-NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in ("CONFIG", "HANDS_ON", "LOG_LEVEL", "SERVICE", "TOPIC"))
+NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in ("CONFIG", "HANDS_ON", "LOG_LEVEL", "SERVICE"))
 """Environment variables that are not settings: the command line and the Lambda functions read them elsewhere."""
 
 REMOVED: Final = {
@@ -125,6 +125,24 @@ class Settings:
         "./auditor-runs",
         "where run folders go (./auditor-runs): a directory or s3://BUCKET/PREFIX",
         "--out PLACE",
+    )
+    topic: str | None = _setting(
+        values.topic,
+        None,
+        "the SNS topic for alerts: something new or worse, a hole, a failure",
+        "--topic ARN",
+    )
+    chat_topic: str | None = _setting(
+        values.topic,
+        None,
+        "another SNS topic for the same alerts, in the form that Amazon Q Developer in chat applications shows",
+        "--chat-topic ARN",
+    )
+    event_bus: str | None = _setting(
+        values.event_bus,
+        None,
+        "the EventBridge event bus, its name or ARN, for an event on each finished run",
+        "--event-bus NAME",
     )
     ledger: str | None = _setting(
         values.text, None, "where digests are kept: sqlite:PATH or dynamodb:TABLE", "--ledger URI"
@@ -321,6 +339,8 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
         raise UsageError("--queue and --hash need a ledger to know what is hashed: add --ledger sqlite:PATH")
     if settings.queue and settings.hash:
         raise UsageError("--queue and --hash exclude each other: hash here, or let the worker do it")
+    if settings.topic is not None and settings.topic == settings.chat_topic:
+        raise UsageError("--topic and --chat-topic are the same topic: people would get the chat's JSON, so give two")
     if settings.max_age is not None and settings.percent is not None:
         raise UsageError("--max-age and --percent exclude each other: say by age or by share what is due")
     if (settings.batch_over or settings.batch_manifest) and not settings.ledger:

@@ -199,6 +199,19 @@ def size(value: Any, source: str) -> int:
     return number
 
 
+def topic(value: Any, source: str) -> str:
+    if not re.fullmatch(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}", text(value, source)):
+        raise _fail(source, value, "the ARN of an SNS topic that is not FIFO")
+    return str(value)
+
+
+def event_bus(value: Any, source: str) -> str:
+    arn = r"arn:[a-z-]+:events:[a-z0-9-]+:[0-9]{12}:event-bus/"
+    if not re.fullmatch(rf"({arn})?[A-Za-z0-9._/-]{{1,256}}", text(value, source)):
+        raise _fail(source, value, "the name or the ARN of an event bus")
+    return str(value)
+
+
 def role(value: Any, source: str) -> str:
     if not re.fullmatch(r"arn:[a-z-]+:iam::[0-9]{12}:role/[\w+=,.@/-]{1,512}", text(value, source), re.ASCII):
         raise _fail(source, value, "the ARN of an IAM role")

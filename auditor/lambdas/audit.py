@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,17 +31,20 @@ from auditor.errors import (
     RunStopped,
     RunTaken,
 )
-from auditor.lambdas.alerts import alert, hole_message
 from auditor.lambdas.claims import BucketBusy, Claim, Claims
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import DEADLINE, FunctionStop, restart_event
+from auditor.lambdas.index import write_function_index
 from auditor.lambdas.metrics import of_run
 from auditor.lambdas.targets import TargetWork, Worked, each_target, measure
 from auditor.logs import bound
 from auditor.model.access import Verdict
+from auditor.model.rollup import RollUps
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
+from auditor.reports.alert import alert_of
+from auditor.reports.run_event import event_of
 from auditor.runs.paths import later_run_id, new_run_id, same_start
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.direct_objects import KeptTransports
@@ -83,6 +86,7 @@ class AuditFunction:
             opening=partial(open_stores, engines=engines, kept=kept),
             run=self._audit,
             names_runs=True,
+            ended=write_function_index,
         )
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
@@ -239,7 +243,12 @@ class _Turn:
         if summary is not None:
             with bound(run=self._run):
                 measure(self._environ, self._context, of_run(summary), self._target)
-            await alert(self._context.topic, hole_message(summary))
+            await self._tell(summary, await asyncio.to_thread(_groups_of, run))
+
+    async def _tell(self, summary: Summary, groups: RollUps | None, notes: Sequence[str] = ()) -> None:
+        fail_on = self._invocation.settings.fail_on
+        alert, event = alert_of(summary, groups, fail_on, notes), event_of(summary, fail_on, notes)
+        await self._context.channels.tell(alert, event)
 
     async def _one(self, *, resume: bool) -> Worked:
         stop, hands_on = self._stop, self._context.successor is not None
@@ -269,9 +278,7 @@ class _Turn:
             if goes_on:
                 return Worked(summary, summary.resume)
             measure(self._environ, self._context, of_run(summary), self._target)
-        await alert(self._context.topic, hole_message(summary))
-        if audit.unsent:
-            await alert(self._context.topic, f"s3://{self._target.bucket}, run {self._run}: {audit.unsent}")
+        await self._tell(summary, audit.rollups, [audit.unsent] if audit.unsent else [])
         return Worked(summary)
 
     @asynccontextmanager
@@ -325,6 +332,13 @@ class _Turn:
             error.args = (
                 f"{self._target.uri}, run {run}: {error}; the next start goes on with it, or the event {again}",
             )
+
+
+def _groups_of(run: RunReader) -> RollUps | None:
+    """Return the roll-ups of a run; None if they cannot be read: an alert then names no groups. Blocks."""
+    with suppress(OutputError):
+        return run.rollups()
+    return None
 
 
 def _outcome(summary: Summary, stop: Stop | None) -> str:

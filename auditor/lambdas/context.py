@@ -1,5 +1,5 @@
-"""The context of one invocation of a Lambda function: its deadline, the next invocation, the topic for alerts, the
-metrics.
+"""The context of one invocation of a Lambda function: its deadline, the next invocation, the channels for alerts and
+events, the metrics.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from auditor.lambdas.alerts import SnsTopic, Topic
+from auditor.aws.event_bus import EventBus
+from auditor.aws.topic import Topic
+from auditor.config.channels import NAMES, Channels, channels_named
+from auditor.config.settings import Settings, variable
 from auditor.lambdas.handover import FunctionStop, NextInvocation, OwnFunction, stop_before_deadline
 
 
@@ -28,29 +31,43 @@ class FunctionContext:
     """The context of one invocation of a Lambda function.
 
     seconds_left: time until the deadline. successor: starts the next invocation, for work that is left at the deadline;
-    None if such work is not done. topic: takes alerts; None to send none. emit: writes a line of metrics. request: ID
-    of the invocation, for the logs. stopping: makes the stop that comes shortly before the deadline, from the seconds
-    left.
+    None if such work is not done. topic, chat, bus: the channels, see Channels; None to send nothing there. emit:
+    writes a line of metrics. request: ID of the invocation, for the logs. stopping: makes the stop that comes shortly
+    before the deadline, from the seconds left.
     """
 
     seconds_left: float
     successor: NextInvocation | None = None
     topic: Topic | None = None
+    chat: Topic | None = None
+    bus: EventBus | None = None
     emit: Callable[[str], object] = print_line
     request: str | None = None
     stopping: Callable[[float | None], AbstractContextManager[FunctionStop]] = stop_before_deadline
 
     @classmethod
     def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> FunctionContext:
-        """Make the context from Lambda's context object and two environment variables.
+        """Make the context from Lambda's context object and environment variables.
 
-        AUDITOR_HANDS_ON is "true" if the function may invoke itself. AUDITOR_TOPIC is the ARN of the topic for alerts.
+        AUDITOR_HANDS_ON is "true" if the function may invoke itself. The variables of the channels are settings, and
+        are read here too, because wrong settings are a failure to tell.
         """
         hands_on = environ.get("AUDITOR_HANDS_ON", "").lower() == "true"
-        topic = environ.get("AUDITOR_TOPIC")
+        channels = channels_named({name: environ.get(variable(name)) for name in NAMES}, variable)
         return cls(
             seconds_left=context.get_remaining_time_in_millis() / 1000,
             successor=OwnFunction(context.invoked_function_arn) if hands_on else None,
-            topic=SnsTopic(topic) if topic else None,
+            topic=channels.topic,
+            chat=channels.chat,
+            bus=channels.bus,
             request=getattr(context, "aws_request_id", None),
         )
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(topic=self.topic, chat=self.chat, bus=self.bus)
+
+    def with_settings(self, settings: Settings) -> FunctionContext:
+        """Return the context with the channels that auditor.toml names, where the environment names none."""
+        found = channels_named({name: getattr(settings, name) for name in NAMES}, variable)
+        return replace(self, topic=self.topic or found.topic, chat=self.chat or found.chat, bus=self.bus or found.bus)

@@ -110,6 +110,12 @@ def _time_of(envelope: Mapping[str, Any]) -> datetime | None:
         return None
 
 
+def configured_targets(settings: Settings) -> tuple[Target, ...]:
+    """Return the whole targets that a schedule's event is for. Raises UsageError for a name that is no bucket."""
+    uris = (name if "://" in name else f"s3://{name}" for name in settings.buckets)
+    return tuple(parse_target(uri, versions=settings.versions) for uri in uris)
+
+
 def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]:
     for name in ("bucket", "prefix", "start_after", "stop_at"):
         if event.get(name) is not None and not isinstance(event[name], str):
@@ -121,7 +127,7 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
     else:
         if stray := sorted(event.keys() & (EVENT_TARGET - {"bucket"})):
             raise UsageError(f"the event's {stray[0]} needs a bucket beside it")
-        uris = tuple(name if "://" in name else f"s3://{name}" for name in settings.buckets)
+        uris = tuple(target.uri for target in configured_targets(settings))
     if not uris:
         raise UsageError("no bucket to audit: set AUDITOR_BUCKETS, or name one in the event")
     return tuple(

@@ -12,12 +12,12 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunError, RunStopped, RunTaken
-from auditor.lambdas.alerts import alert, failure_message
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop, next_event, restart_event
 from auditor.lambdas.metrics import emf
 from auditor.logs import bound, labels
+from auditor.model.alert import failure_alert
 from auditor.model.summary import Resume
 from auditor.model.target import Target
 from auditor.text import visible
@@ -71,7 +71,8 @@ class TargetWork(Generic[R]):
     for messages. failed: name of the metric for a failed invocation. handed_on: name of the metric for a run that the
     next invocation goes on with. needed: settings that must have a value. opening: opens the resources that all targets
     share. run: works on one target, until the target's end or the stop. names_runs: True if an event may name a run
-    that no invocation has begun yet.
+    that no invocation has begun yet. ended: called at the end of an invocation in which a target has ended, with the
+    sentences of the targets that failed; None if there is nothing to do then.
     """
 
     function: str
@@ -82,6 +83,7 @@ class TargetWork(Generic[R]):
     opening: Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[R]]
     run: Callable[[Target, Invocation, R, FunctionStop, FunctionContext], Awaitable[Worked]]
     names_runs: bool = False
+    ended: Callable[[Invocation, R, Mapping[Target, str]], Awaitable[None]] | None = None
 
 
 async def each_target(
@@ -102,6 +104,7 @@ async def each_target(
     with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
         try:
             invocation = read_event(event, environ, work.function, work.needed, context.request)
+            context = context.with_settings(invocation.settings)
             async with AsyncExitStack() as stack:
                 if context.successor is not None:
                     stack.push_async_callback(context.successor.close)
@@ -130,10 +133,10 @@ async def _tell_failure(noun: str, error: AuditorError, stop: FunctionStop, cont
     """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""
     try:
         async with stop.telling() as limit:
-            await alert(context.topic, failure_message(noun, str(error)))
+            await context.channels.tell(failure_alert(noun, str(error)))
         if limit.expired():
             log.error("the alert was not sent: the topic did not answer")
-    except RunError as refused:
+    except AuditorError as refused:
         log.error("the alert was not sent: %s", refused)
 
 
@@ -159,6 +162,8 @@ class Turns(Generic[R]):
         self._summaries: list[TargetSummary] = []
         self._failures: list[AuditorError] = []
         self._left: list[str] = []
+        self._failed: dict[Target, str] = {}
+        self._ended = False
 
     async def all(self) -> dict[str, Any]:
         handing = asyncio.create_task(self._hand_on_waiting())
@@ -171,12 +176,25 @@ class Turns(Generic[R]):
                 await handing
         finally:
             handing.cancel()
+        await self._end()
         if len(self._failures) > 1:
             raise RunError("; ".join(map(str, self._failures)))
         if self._failures:
             raise self._failures[0]
         left = {"left": self._left} if self._left else {}
         return {"runs": [summary.to_dict() for summary in self._summaries], **left}
+
+    async def _end(self) -> None:
+        """Do what comes after all targets. Its failure is logged, and fails no run."""
+        if self._work.ended is None or not (self._ended or self._failed):
+            return
+        try:
+            async with self._stop.telling() as limit:
+                await self._work.ended(self._invocation, self._resources, self._failed)
+            if limit.expired():
+                log.warning("the index page is not written: there was no time left")
+        except AuditorError as error:
+            log.warning("the index page is not written: %s", error)
 
     async def _hand_on_waiting(self) -> None:
         """Wait for the stop, and then leave each target that was not begun to a next invocation.
@@ -196,6 +214,7 @@ class Turns(Generic[R]):
             self._left.append(str(other))
         except AuditorError as error:
             self._failures.append(error)
+            self._failed[target] = str(error)
 
     async def _one(self, target: Target) -> None:
         worked = None
@@ -211,6 +230,7 @@ class Turns(Generic[R]):
         if worked.summary is not None:
             self._summaries.append(worked.summary)
         if worked.follows is None:
+            self._ended = True
             return
         try:
             await self._hand_on(target, worked.follows)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from auditor.config.resources import Resources, open_resources
 from auditor.errors import AuditorError, RunError, RunTaken
-from auditor.lambdas.alerts import alert
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import FunctionStop, restart_event
 from auditor.lambdas.targets import TargetWork, Worked, each_target, measure
 from auditor.logs import bound
-from auditor.model.outcome import FAIL_ON, VerifyOutcome
 from auditor.model.target import Target
 from auditor.text import visible
+from auditor.verify.alert import outcome_sentence, verify_alert, verify_event
 from auditor.verify.run import Hop, Verification
 from auditor.verify.summary import VerifySummary
 
@@ -63,7 +62,7 @@ class VerifyFunction:
                     named = f"the verification of {target.uri}, {verification.verify_id}"
                     error.args = (f"{named}: {error}; what it did not read is read with the event {again}",)
                 raise
-            log.info("%s", _sentence(summary))
+            log.info("%s", outcome_sentence(summary))
             if context.successor is not None and bool(stop) and not summary.complete:
                 if not verification.advanced:
                     raise RunError(
@@ -72,32 +71,9 @@ class VerifyFunction:
                     )
                 return Worked(summary, summary.resume)
             measure(self._environ, context, _metrics(summary), target)
-        await alert(context.topic, message(summary, invocation.settings.fail_on_outcomes))
+        fail_on = invocation.settings.fail_on_outcomes
+        await context.channels.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
         return Worked(summary)
-
-
-def message(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> str | None:
-    """Return the alert for a verification, with counts and the prefix, never with keys; None if nothing is wrong.
-
-    fail_on: the outcomes of objects that count as wrong.
-    """
-    outcomes, target = summary.outcomes, summary.target
-    named = (*fail_on, VerifyOutcome.UNREADABLE, VerifyOutcome.LEDGER_FAULT)
-    wrong = {name: outcomes[name] for name in named if outcomes[name]}
-    if not summary.holes and not any(name in fail_on for name in wrong):
-        return None
-    counts = ", ".join(f"{count:,} {name}" for name, count in wrong.items()) or "nothing wrong"
-    holes = f" It has holes: {'; '.join(summary.holes)}." if summary.holes else ""
-    return (
-        f"The verification of s3://{target.bucket}/{visible(target.prefix)} found {counts}.{holes}\n"
-        f"{_sentence(summary)}\nReport: {summary.out}/summary.json"
-    )
-
-
-def _sentence(summary: VerifySummary) -> str:
-    counts = ", ".join(f"{name} {count:,}" for name, count in summary.outcomes.items() if count)
-    end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"
-    return f"{end}: listed {summary.listed:,}, in the ledger alone {summary.ledger_only:,}; {counts or 'nothing'}"
 
 
 def _metrics(summary: VerifySummary) -> dict[str, float]:

@@ -1,7 +1,8 @@
-"""Write an entry of [[exceptions]] that covers one finding of a run, for auditor.toml."""
+"""Write an entry of [[exceptions]], for auditor.toml: one that covers one finding of a run, or given values."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from auditor.errors import UsageError
@@ -21,6 +22,13 @@ def entry_for(line: FindingLine, bucket: str, *, owner: str, reason: str, until:
         values["prefix" if "*" in line.key else "pattern"] = line.key
     if line.grantee is not None:
         values["grantee"] = line.grantee
+    return entry_text(values, owner=owner, reason=reason, until=until)
+
+
+def entry_text(values: Mapping[str, str], *, owner: str, reason: str, until: str) -> str:
+    """Return an entry as lines of TOML, safe to print. values: what it covers, by the keys of auditor.toml. The other
+    arguments, and the error, are those of entry_for().
+    """
     rows = ["[[exceptions]]", *(f"{name} = {toml_text(value)}" for name, value in values.items())]
     rows.append(f"owner = {toml_text(owner)}{'' if owner else '  # the person or team that answers for it'}")
     rows.append(f"reason = {toml_text(reason)}{'' if reason else '  # why it is accepted'}")

@@ -14,6 +14,7 @@ from auditor.model.access import Audience, AudienceKind, ObjectAccess, ReasonCod
 from auditor.model.exception import Excepted, ExceptionEntry, ExceptionState, ExceptionUse
 from auditor.model.finding import Finding, Judgement, RuleUndecided
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, Outcome
+from auditor.model.run_lines import FindingLine
 
 _UNKNOWN: Final = frozenset(
     {
@@ -132,7 +133,7 @@ class Exceptions:
         return next(iter(chosen))
 
     def _finding(self, finding: Finding, access: ObjectAccess | None, verdict: str | None, notes: _Notes) -> str | None:
-        entries = [entry for entry in self._rules if _covers_finding(entry, finding, access)]
+        entries = [entry for entry in self._rules if covers_finding(entry, finding, access)]
         if verdict is not None and access is not None and _is_of_verdict(finding, access):
             notes.note([], entries)
             return verdict
@@ -230,6 +231,29 @@ def holes_of(entries: Iterable[ExceptionEntry], bucket: str, day: str) -> tuple[
     return tuple(entry for entry in entries if entry.hole and entry.bucket in (None, bucket) and entry.holds_on(day))
 
 
+def covers_finding(entry: ExceptionEntry, finding: Finding | FindingLine, access: ObjectAccess | None) -> bool:
+    """True if the entry covers the finding. access: that of its object; None for a finding on the bucket."""
+    if entry.rule != finding.rule or not covers_key(entry, finding.key):
+        return False
+    if entry.grantee not in (None, finding.grantee):
+        return False
+    if entry.audience is None:
+        return True
+    if finding.grantee is not None and not _covers(entry, audience_of_grantee(finding.grantee)):
+        return False
+    audiences = access.audience if access is not None else ()
+    return bool(audiences or finding.grantee) and all(_covers(entry, audience) for audience in audiences)
+
+
+def covers_verdict(entry: ExceptionEntry, key: str, access: ObjectAccess) -> bool:
+    """True if the entry alone covers the verdict of the object with this key and access."""
+    if entry.verdict is not access.verdict or not covers_key(entry, key) or not _is_known_reading(access):
+        return False
+    if not access.audience:
+        return entry.audience is None
+    return all(_covers(entry, audience) for audience in access.audience)
+
+
 def audience_of_grantee(grantee: str) -> Audience:
     """Return the audience to which a grant of an ACL opens an object."""
     kind = AudienceKind.GROUP if "://" in grantee else AudienceKind.CANONICAL_ID
@@ -282,19 +306,6 @@ def _is_of_verdict(finding: Finding, access: ObjectAccess) -> bool:
         return False
     granted = audience_of_grantee(finding.grantee)
     return any(contains(audience, granted) for audience in access.audience)
-
-
-def _covers_finding(entry: ExceptionEntry, finding: Finding, access: ObjectAccess | None) -> bool:
-    if entry.rule != finding.rule or not covers_key(entry, finding.key):
-        return False
-    if entry.grantee not in (None, finding.grantee):
-        return False
-    if entry.audience is None:
-        return True
-    if finding.grantee is not None and not _covers(entry, audience_of_grantee(finding.grantee)):
-        return False
-    audiences = access.audience if access is not None else ()
-    return bool(audiences or finding.grantee) and all(_covers(entry, audience) for audience in audiences)
 
 
 @lru_cache(1024)

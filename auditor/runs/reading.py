@@ -171,6 +171,19 @@ class RunReader:
             found.setdefault((part.range_id, part.number), {})[part.kind] = part
         return [(number, found[range_id, number]) for range_id, number in sorted(found)]
 
+    def parts_below(self, prefix: str) -> list[dict[str, Part]]:
+        """Return the files of each part that may have keys with this prefix, by their kind, in order."""
+        seal = read_seal(self._store, self.path)
+        keys = {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
+        found = []
+        for _, files in self.by_part():
+            first, last = keys.get(files["objects"].path, (None, None)) if "objects" in files else (None, None)
+            before = last is not None and last < prefix
+            behind = first is not None and first > prefix and not first.startswith(prefix)
+            if not before and not behind:
+                found.append(files)
+        return found
+
     def part(self, kind: type[T], part: Part | None) -> Iterator[T]:
         """Yield the lines of one file as objects of the type `kind`, such as ObjectLine; none if `part` is None."""
         for value in part_lines(self._store, self.path, part) if part else ():
@@ -235,18 +248,27 @@ def open_run(
 
     Raises UsageError if `place` has another form, or if no run is there.
     """
-    whole = str(place)
-    if "://" not in whole:
-        with suppress(ValueError, RuntimeError):  # for a NUL, or an unknown home directory
-            whole = str(Path(whole).expanduser().resolve())
-    match = _RUN_FOLDER.fullmatch(whole.rstrip("/"))
-    if match is None or "\0" in whole:
+    match = _run_folder(place)
+    if match is None:
         raise UsageError(f"{str(place)[:200]!r} is not a run folder: give its path or URI, OUT/bucket=BUCKET/run=ID")
     with open_store(match["out"], endpoint_url=endpoint_url, profile=profile, region=region) as store:
         run = RunReader(store, match["bucket"], match["run"])
         if not run.exists:
             raise UsageError(f"there is no run at {run.uri}: check the path")
         yield run
+
+
+def is_run_folder(place: str | os.PathLike[str]) -> bool:
+    """True if the place has the form of a run folder: a path or s3:// URI that ends in bucket=BUCKET/run=ID."""
+    return _run_folder(place) is not None
+
+
+def _run_folder(place: str | os.PathLike[str]) -> re.Match[str] | None:
+    whole = str(place)
+    if "://" not in whole:
+        with suppress(ValueError, RuntimeError):  # for a NUL, or an unknown home directory
+            whole = str(Path(whole).expanduser().resolve())
+    return None if "\0" in whole else _RUN_FOLDER.fullmatch(whole.rstrip("/"))
 
 
 def read_seal(store: Store, folder: str) -> Seal | None:

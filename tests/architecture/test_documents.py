@@ -42,6 +42,6 @@ def test_the_readme_shows_lines_of_the_page_of_the_demo() -> None:
     page = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8").splitlines()
     blocks = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     explained = [block.splitlines() for block in blocks if block.startswith("s3://")]  # the demo's test has the longest
-    page += max(explained, key=len)
+    page = [*page, *max(explained, key=len)]
     lines = [line.removeprefix("2 Audit  ").strip() for block in blocks for line in block.splitlines()]
     assert [line for line in lines if line != ".." and not any(line in shown for shown in page)] == []

@@ -90,6 +90,7 @@ def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
     }
 
 
+ARN = "arn:aws:sns:eu-west-1:123456789012:alert"
 KEYS = tuple(f"arn:aws:kms:eu-west-1:123456789012:key/{number}" for number in (1, 2))
 
 
@@ -202,7 +203,9 @@ def test_the_exposure_role_is_told_where_its_reads_are_allowed(printed: Printed)
         (("--audited-keys", "alias/mine"), "not the ARN of a KMS key"),
         (("--audited-keys", "arn:aws:kms:*:*:key/*"), "not the ARN of a KMS key"),
         (("--reports-key", "1234"), "not the ARN of a KMS key"),
-        (("--role", "audit", "--topic", "alerts"), "not the ARN of an SNS topic"),
+        (("--topic", "alerts"), "--topic is 'alerts': give the ARN of an SNS topic"),
+        (("--topic", f"{ARN}s", "--chat-topic", f"{ARN}s"), "are the same topic"),
+        (("--event-bus", "a bus"), "give the name or the ARN of an event bus"),
         (("--role", "audit", "--stage", "*"), "is no stage"),
         (("--vpc",), "add --role audit"),
         (("--role", "audit"), "name it with --out s3://"),
@@ -287,3 +290,13 @@ def test_the_calls_in_the_code_are_the_calls_in_the_table() -> None:
         "list_objects_v2",
         "list_object_versions",
     }
+
+
+def test_topics_and_bus_are_allowed_where_they_are_named_alone(printed: Printed) -> None:
+    _, found, _ = printed()
+    assert {one["Sid"] for one in found["Statement"]}.isdisjoint({"Alerts", "Events"})
+    _, found, _ = printed("--topic", ARN, "--chat-topic", f"{ARN}s", "--event-bus", "ours")
+    assert [(one["Sid"], one["Action"], one["Resource"]) for one in found["Statement"][-2:]] == [
+        ("Alerts", ["sns:Publish"], [ARN, f"{ARN}s"]),
+        ("Events", ["events:PutEvents"], ["arn:aws:events:*:*:event-bus/ours"]),
+    ]

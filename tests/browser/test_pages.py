@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.conftest import AXE, Opener
 
-PAGES = ["rich", "hostile", "plain", "empty", "verify"]
+PAGES = ["rich", "hostile", "plain", "empty", "verify", "index", "hostile index"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -29,8 +29,8 @@ def test_page_complains_of_nothing_and_asks_for_nothing(opener: Opener, name: st
     [
         *((name, "desktop", "light") for name in PAGES),
         *((name, "phone", "dark") for name in PAGES),
-        ("rich", "desktop", "dark"),
-        ("rich", "phone", "light"),
+        *((name, "desktop", "dark") for name in ("rich", "index")),
+        *((name, "phone", "light") for name in ("rich", "index")),
     ],
 )
 def test_axe_finds_no_violation(opener: Opener, name: str, size: str, scheme: str) -> None:
@@ -139,6 +139,26 @@ def test_hostile_text_is_only_text(opener: Opener) -> None:
     assert page.evaluate("window.alerted === undefined")
     assert opened.complaints == []
     assert "{{ 7 * 7 }}" in page.locator("h1 ~ *, .kicker").first.inner_text()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_index_leads_to_the_pages_of_its_targets(opener: Opener, script: bool) -> None:
+    page = opener("index", script=script).page
+    rows = page.locator("table.targets tbody tr")
+    assert (rows.count(), rows.locator("a").count()) == (8, 7)
+    assert page.locator(".tools").is_visible() == script
+    link = page.locator("table.targets a").first.get_attribute("href")
+    assert link == "bucket=acme-data-prod/run=20261122T030004Z-5f20c1/report.html"
+
+
+@pytest.mark.parametrize("name", ["index", "hostile index"])
+def test_index_has_no_markup_but_its_own(opener: Opener, name: str) -> None:
+    page = opener(name).page
+    assert page.locator("script").count() == 1
+    assert page.locator("iframe, img, object, embed, base, link").count() == 0
+    assert page.evaluate(
+        "[...document.links].every(one => /^(bucket=[\\w.-]+\\/run=|#)/.test(one.getAttribute('href')))"
+    )
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -10,10 +10,12 @@ from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
 from auditor.model.outcome import VerifyOutcome
 from auditor.reports.page.build import PageSource
-from auditor.reports.page.render import audit_page
+from auditor.reports.page.index import index_page
+from auditor.reports.page.render import audit_page, print_index
 from auditor.verify.outcome import Verified
 from auditor.verify.page import Examples, verify_page
 from tests.reports.page.test_audit_page import HOSTILE
+from tests.support.samples.index_pages import hostile_entries, rich_entries
 from tests.support.samples.pages import rich_page
 from tests.support.samples.reports import denied, finding, judged, sample_summary, shown_of, tally_of, target
 from tests.verify.test_verify_page import summary as verification
@@ -29,6 +31,8 @@ def written_pages(folder: Path) -> dict[str, Path]:
         "empty": _empty(),
         "plain": _plain(),
         "verify": _verify(),
+        "index": print_index(index_page(rich_entries(), "s3://acme-reports/audits")),
+        "hostile index": print_index(index_page(hostile_entries(), HOSTILE_PREFIX)),
     }
     found = {}
     for name, text in pages.items():

@@ -30,7 +30,8 @@ async def test_wrong_folder_or_file_is_one_sentence(
 ) -> None:
     stub.put(BUCKET, "a", b"data")
     result = await audit(stub, tmp_path)
-    assert main(["report", str(tmp_path)]) == 2
+    (tmp_path / "none").mkdir()
+    assert main(["report", str(tmp_path / "none")]) == 2
     assert main(["report", str(result.folder), "--out", str(tmp_path / "no" / "page.html")]) == 1
     (result.folder / "summary.json").unlink()
     assert main(["report", str(result.folder)]) == 2

@@ -27,11 +27,14 @@ OBJECTS = 60
 
 @dataclass
 class Account:
-    """A function's context that records events, alerts and metrics. deadline: comes when the test says so."""
+    """A function's context that records invocations, alerts, events and metrics. deadline: comes when the test says
+    so.
+    """
 
     seconds: float = 900.0
     events: list[Mapping[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    finished: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
     deadline: Deadline = field(default_factory=Deadline)
 
@@ -44,11 +47,15 @@ class Account:
     async def publish(self, subject: str, message: str) -> None:
         self.messages.append(f"{subject}\n{message}")
 
+    async def put(self, source: str, kind: str, detail: Mapping[str, Any]) -> None:
+        self.finished.append((kind, json.loads(json.dumps(detail))))
+
     def around(self, *, hands_on: bool = True, request: str | None = None) -> FunctionContext:
         return FunctionContext(
             seconds_left=self.seconds,
             successor=self if hands_on else None,
             topic=self,
+            bus=self,
             emit=lambda line: self.lines.append(json.loads(line)),
             request=request,
             stopping=self.deadline,
@@ -101,6 +108,9 @@ async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
     assert account.metric("RunsHandedOn") == len(hops)
     assert account.metric("Objects") == OBJECTS
     assert account.messages == []
+    ((kind, detail),) = account.finished
+    assert (kind, detail["run"], detail["alert"], detail["exit_code"]) == ("S3 Audit Finished", first["run"], False, 0)
+    assert detail["coverage"]["listed"] == OBJECTS
 
 
 async def test_hops_count_the_changes_since_the_last_run_once(
@@ -153,6 +163,28 @@ async def test_a_target_that_was_not_reached_is_handed_on_too(
     assert (summary["complete"], summary["run"]) == (True, run)
 
 
+async def test_function_over_several_buckets_writes_their_index(
+    service: AuditFunction, stub: StubServer, tmp_path: Path
+) -> None:
+    stub.world.add("second")
+    service = AuditFunction({**service._environ, "AUDITOR_BUCKETS": "audited,s3://second/prefix/,gone"})
+    account, index = Account(), tmp_path / "index.html"
+    stub.faults = [account.deadline.at("020")]
+    await service.handle({}, account.around())
+    assert not index.exists(), "no run has ended yet"
+    events = list(account.events)
+    by_bucket = {event["bucket"]: event for event in events}
+    await service.handle(by_bucket["second"], Account().around())
+    assert "there is no run of it" in index.read_text()
+    with pytest.raises(RunError, match="no bucket named 'gone'"):
+        await service.handle(by_bucket["gone"], Account().around())
+    assert "no bucket named &#39;gone&#39;" in index.read_text()
+    await service.handle(by_bucket["audited"], Account().around())
+    page = index.read_text()
+    assert "Strangers can get at <em>1 object</em>" in page
+    assert page.count('href="bucket=') == 2
+
+
 async def test_a_run_that_its_own_budget_ends_is_not_handed_on(service: AuditFunction) -> None:
     account = Account(900.0)
     (summary,) = (await service.handle({"max_calls": 40}, account.around()))["runs"]
@@ -168,7 +200,7 @@ async def test_a_hole_is_told_with_counts_and_never_with_a_key(service: AuditFun
     await service.handle({}, account.around())
     (message,) = account.messages
     assert "1 object undecided" in message
-    assert "GetObjectAcl AccessDenied, 1 times" in message
+    assert "- 1 object: GetObjectAcl AccessDenied, at the top of the bucket\n" in message
     assert "secret-name" not in message
 
 

@@ -60,7 +60,7 @@ class Account:
     ) -> dict[str, Any]:
         """Send the event to a process of its own."""
         environ = {"AUDITOR_ENDPOINT_URL": self.url, "AUDITOR_OUT": self.out}
-        environ |= {"AUDITOR_MAX_RATE": rate, "AUDITOR_CONCURRENCY": "2"}
+        environ |= {"AUDITOR_MAX_RATE": rate, "AUDITOR_CONCURRENCY": "2", "AUDITOR_FAIL_ON": "never"}
         around = FunctionContext(
             seconds_left=seconds,
             successor=self,

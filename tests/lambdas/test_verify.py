@@ -75,6 +75,10 @@ async def test_hops_are_one_verification_with_one_alert(service: Service, stub: 
     assert "007" not in message.replace(summary["verify"], "")
     assert (account.metric("Mismatches"), account.metric("Missing"), account.metric("Verified")) == (1, 1, OBJECTS - 1)
     assert account.metric("VerificationsHandedOn") == hops
+    ((kind, detail),) = account.finished
+    assert (kind, detail["run"], detail["alert"]) == ("S3 Verification Finished", summary["verify"], True)
+    assert (detail["reasons"], detail["exit_code"]) == (["1 mismatch", "1 missing"], 3)
+    assert (detail["outcomes"]["mismatch"], detail["listed"]) == (1, OBJECTS - 1)
     assert {name for line in account.lines for name in line if name in UNITS} >= {"VerificationsComplete"}
 
 
@@ -83,6 +87,7 @@ async def test_clean_verification_tells_nobody(service: Service, stub: StubServe
     account = Account(60)
     await service().handle({"source": "aws.scheduler", "detail-type": "Scheduled Event"}, account.around())
     assert account.messages == []
+    assert [detail["alert"] for _, detail in account.finished] == [False]
     assert account.metric("VerificationsComplete") == 1
 
 

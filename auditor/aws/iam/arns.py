@@ -28,6 +28,10 @@ class Arns:
         """Return the ARN of a DynamoDB table, given by its name or by its ARN."""
         return name if name.startswith("arn:") else self.anywhere("dynamodb", f"table/{name}")
 
+    def event_bus(self, name: str) -> str:
+        """Return the ARN of an event bus, given by its name or by its ARN."""
+        return name if name.startswith("arn:") else self.anywhere("events", f"event-bus/{name}")
+
 
 def _literal(prefix: str) -> str:
     """Escape `*`, `?` and `$`, which are special in the ARNs of a policy (IAM User Guide, policy variables)."""

@@ -9,8 +9,10 @@ from typing import Any
 from auditor.aws.iam.actions import (
     ACCOUNT_CALLS,
     ACL_CALLS,
+    ALERT_CALLS,
     AUDITED_KEYS,
     BUCKET_CALLS,
+    EVENT_CALLS,
     KEY_POLICIES,
     LEDGER_READS,
     LEDGER_WRITES,
@@ -42,6 +44,10 @@ class Access:
     """The URL of the SQS queue for objects to hash; None for no queue."""
     ledger: str | None = None
     """The URI of the ledger, `sqlite:PATH` or `dynamodb:TABLE`; None for no ledger."""
+    topics: Sequence[str] = ()
+    """ARNs of the topics for alerts."""
+    event_bus: str | None = None
+    """Name or ARN of the event bus."""
     key_policies: bool = False
     """True if the audit reads the policies of the KMS keys that encrypt the objects."""
     audited_keys: Sequence[str] = ()
@@ -62,6 +68,7 @@ def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> d
         *key_statements("OutputKey", REPORTS_KEY, [access.reports_key] if access.out.startswith("s3://") else ()),
         *store_statements("Manifests", STORE_OBJECT_CALLS, access.manifests or "", arns),
         *_fixity_statements(access, arns),
+        *channel_statements(access.topics, access.event_bus, arns),
     )
 
 
@@ -103,6 +110,16 @@ def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> 
         statement(f"{sid}List", ["s3:ListBucket"], [arns.bucket(bucket)]),
         statement(sid, actions, [arns.objects(bucket, f"{prefix}/" if prefix else "")]),
     ]
+
+
+def channel_statements(topics: Sequence[str], event_bus: str | None, arns: Arns) -> list[dict[str, Any]]:
+    """Return the policy statements that allow to send alerts and events; [] without a topic and a bus.
+
+    topics: ARNs of topics. event_bus: the name or the ARN of a bus.
+    """
+    alerts = [statement("Alerts", ALERT_CALLS.values(), topics)] if topics else []
+    events = [statement("Events", EVENT_CALLS.values(), [arns.event_bus(event_bus)])] if event_bus else []
+    return alerts + events
 
 
 def table_of(ledger: str | None) -> str | None:

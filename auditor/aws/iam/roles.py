@@ -10,6 +10,7 @@ from auditor.aws.iam import actions
 from auditor.aws.iam.arns import Arns
 from auditor.aws.iam.policy import (
     bucket_arns,
+    channel_statements,
     document,
     key_statements,
     object_arns,
@@ -42,6 +43,10 @@ class Deployment:
     """The URI of the ledger, `dynamodb:TABLE`; None for no ledger."""
     topic: str | None = None
     """The ARN of the SNS topic for alerts; None for the stack's own topic."""
+    chat_topic: str | None = None
+    """The ARN of the SNS topic for chat applications; None if there is none."""
+    event_bus: str | None = None
+    """The ARN of the event bus; None if there is none."""
     audited_keys: Sequence[str] = ()
     """ARNs of the KMS keys of the audited objects."""
     key_policies: bool = False
@@ -134,13 +139,12 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
 
 
 def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements that let a function send alerts, invoke itself to go on, and queue events that failed."""
+    """Return the statements that let a function send alerts and events, invoke itself to go on, and queue events that
+    failed.
+    """
+    topics = [deployment.topic or arns.anywhere("sns", deployment.named("alerts")), deployment.chat_topic]
     return [
-        statement(
-            "Alerts",
-            actions.ALERT_CALLS.values(),
-            [deployment.topic or arns.anywhere("sns", deployment.named("alerts"))],
-        ),
+        *channel_statements([topic for topic in topics if topic], deployment.event_bus, arns),
         statement(
             "HandOver",
             actions.HAND_OVER_CALLS.values(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -11,30 +12,36 @@ from auditor.cli.options import settings_of
 from auditor.cli.output import first_word, say
 from auditor.config.exceptions import read_exceptions
 from auditor.errors import UsageError
+from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine
 from auditor.reports.accept import entry_for
+from auditor.reports.accept_group import entries_for_group
 from auditor.runs.reading import RunReader, open_run
 from auditor.text import visible
 
+_GROUP: Final = re.compile("[0-9a-f]{12}")
 DAYS: Final = 90
 """Number of days for which the printed entry holds if --until is not given."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print an entry of [[exceptions]] that covers the finding."""
+    """Print an entry of [[exceptions]] that covers the finding or the group."""
     settings = settings_of(options)
     until = options.until or (datetime.now(UTC).date() + timedelta(DAYS)).isoformat()
     _check(options, until)
     first_word(f"reading the run {visible(options.run_folder)}")
     connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
     with open_run(options.run_folder, **connection) as opened:
-        line = _finding(opened, options.fingerprint.lower())
-        bucket = opened.bucket_name
-    sys.stdout.write(entry_for(line, bucket, owner=options.owner, reason=options.reason, until=until))
+        name, words = options.accepted.lower(), {"owner": options.owner, "reason": options.reason, "until": until}
+        if _GROUP.fullmatch(name):
+            text, number = entries_for_group(opened, *_group(opened, name), **words)
+        else:
+            text, number = entry_for(_finding(opened, name), opened.bucket_name, **words), 1
+    sys.stdout.write(text)
     sys.stdout.flush()
     blank = [name for name in ("owner", "reason") if not getattr(options, name)]
     fill = f"fill in {' and '.join(blank)}, then " if blank else ""
-    say(f"{fill}append this to auditor.toml")
+    say(f"{fill}append this to auditor.toml" + (f": it covers {number:,} of this run" if number > 1 else ""))
     return 0
 
 
@@ -52,3 +59,14 @@ def _finding(opened: RunReader, fingerprint: str) -> FindingLine:
     raise UsageError(
         f"{opened.uri} has no finding with the fingerprint {visible(fingerprint[:100])}: its findings/ have them"
     )
+
+
+def _group(opened: RunReader, name: str) -> tuple[RollUps, Group]:
+    """Return the roll-ups of the run, and their group with this ID. Raises UsageError if there is none."""
+    rollups = opened.rollups()
+    if rollups is None:
+        raise UsageError(f"{opened.uri} has no rollups.json: an earlier release wrote it; give a finding's fingerprint")
+    found = next((group for group in rollups.groups if group.id == name), None)
+    if found is None:
+        raise UsageError(f"{opened.uri} has no group {name}: its rollups.json and its page have them")
+    return rollups, found

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from auditor.aio.stop import Stop
+from auditor.audit.index import entry_of, write_index
 from auditor.audit.run import Audit
 from auditor.cli import signals
 from auditor.cli.closing_table import TargetResult, closing_table
@@ -19,19 +20,23 @@ from auditor.cli.options import settings_of, targets_of
 from auditor.cli.output import print_json, remark, say
 from auditor.cli.progress import Show
 from auditor.cli.resume_hint import resume_command
+from auditor.cli.telling import Teller
 from auditor.cli.terminal import columns, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
-from auditor.errors import RunComplete, RunStopped, UsageError
+from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
 from auditor.model.json_text import plain
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import table
+from auditor.reports.alert import alert_of
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.highlights import Highlights
+from auditor.reports.run_event import event_of
 from auditor.reports.summary import exit_code
+from auditor.reports.summed import IndexEntry
 from auditor.rules import RULES
 from auditor.rules.selection import select
 from auditor.runs.reading import RunReader
@@ -51,17 +56,16 @@ def run(options: argparse.Namespace) -> int:
     if options.resume and len(targets) > 1:
         raise UsageError("--resume goes on with one run: give its one target")
     audits = _Audits(settings, options, targets)
-    code = signals.run(
-        each_target(
-            targets,
-            open_resources(settings, targets),
-            audits.one,
-            verb="audited",
-            kept="what was written is in place",
-            at_once=1 if settings.max_calls is not None else AT_ONCE,
-            failed=audits.failed,
-        )
+    work = each_target(
+        targets,
+        open_resources(settings, targets),
+        audits.one,
+        verb="audited",
+        kept="what was written is in place",
+        at_once=1 if settings.max_calls is not None else AT_ONCE,
+        failed=audits.failed,
     )
+    code = signals.run(audits.teller.around(audits.indexed(work)))
     audits.close()
     return code
 
@@ -77,6 +81,9 @@ class _Audits:
         self._calls_left = settings.max_calls
         self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
         self._results: dict[Target, TargetResult] = {}
+        self._index: str | None = None
+        self._entries: dict[Target, IndexEntry] = {}
+        self.teller = Teller(settings, "audit")
 
     async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
         """Audit one target, print the result, and return the exit code."""
@@ -92,18 +99,21 @@ class _Audits:
         settings, options = replace(self._settings, max_calls=self._calls_left), self._options
         announce = partial(_announce, target)
         audit = Audit(target, settings, resources, stop, began=announce, run_id=options.resume)
+        again = False
         try:
             async with show(audit.snapshot):
                 summary = await audit.run()
         except RunComplete:
             summary, shown, rollups = await asyncio.to_thread(_read_back, target, resources, options.resume)
             say(f"{visible(target.uri)}: run {options.resume} is complete, this is its summary")
+            again = True  # its end is told already
         else:
             shown, rollups = audit.shown, audit.rollups
         finally:
             self._calls_left = audit.calls_left
         code = exit_code(summary, settings.fail_on)
         self._results[target] = TargetResult(target, summary, code)
+        self._entries[target] = entry_of(target, summary, rollups)
         if options.format != "table":
             written = RunReader(resources.store, target.bucket, summary.run)
             _write(await asyncio.to_thread(list, FORMATS[options.format](summary, written)))
@@ -111,22 +121,42 @@ class _Audits:
             how = options_of(settings)
             _write([table.render(summary, how.fail_on, shown, how.columns, rollups=rollups, colour=how.colour)])
         _remark(summary, target, options)
+        if again:
+            return code
+        notes = [audit.unsent] if audit.unsent else []
+        alert = alert_of(summary, audit.rollups, settings.fail_on, notes)
+        await self.teller.tell(alert, event_of(summary, settings.fail_on, notes))
         return code
 
     def failed(self, target: Target, sentence: str, code: int) -> None:
         """Note that a target has no summary, and print that in the format of the summaries."""
+        self.teller.failed(sentence)
+        self._entries[target] = IndexEntry(target=target, failed=sentence)
         self._results[target] = TargetResult(target, None, code)
         if self._options.format == "json":
             print_json({"target": plain(target), "complete": False, "failed": sentence, "exit_code": code})
         elif self._options.format == "markdown":
             _write([failed_comment(target, sentence)])
 
+    async def indexed(self, work: Awaitable[int]) -> int:
+        """Audit all targets, write their index page, and return the exit code: 1 in place of 0 if it is not written."""
+        code = await work
+        if not self._several:
+            return code
+        entries = [self._entries[target] for target in self._targets if target in self._entries]
+        try:
+            async with open_stores(self._settings, self._targets, hashing=False) as stores:
+                self._index = await asyncio.to_thread(write_index, stores.store, entries)
+        except AuditorError as error:
+            say(f"the index page is not written: {error}")
+            return code or 1
+        return code
+
     def close(self) -> None:
         """Print the closing table of several targets."""
         if self._several and self._options.format == "table":
             results = [self._results[target] for target in self._targets if target in self._results]
-            out = self._settings.out.rstrip("/")
-            reports = f"reports: {visible(out)}/bucket=BUCKET/run=RUN/report.html\n"
+            reports = "" if self._index is None else f"reports: {visible(self._index)}\n"
             _write([closing_table(results, columns()), reports])
 
 

@@ -22,7 +22,6 @@ from auditor.rules import RULES
 from auditor.rules.selection import select
 
 _KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
-_TOPIC: Final = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+")
 _STAGE: Final = re.compile(r"[A-Za-z0-9-]+")
 _ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy, "verify": verify_role_policy}
 
@@ -62,6 +61,8 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
         manifests=settings.batch_manifest,
         queue=settings.queue,
         ledger=settings.ledger,
+        topics=tuple(topic for topic in (settings.topic, settings.chat_topic) if topic),
+        event_bus=settings.event_bus,
         audited_keys=deployment.audited_keys,
         reports_key=deployment.reports_key,
     )
@@ -71,14 +72,12 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
     """Read the flags that describe a deployment. Raises UsageError for a malformed ARN or name. Wildcards are
     malformed: with one, the policy would allow more than the user meant.
     """
-    if not options.role and (options.stage or options.topic or options.vpc):
-        raise UsageError("--stage, --topic and --vpc are a deployment's: add --role audit, hashing or verify")
+    if not options.role and (options.stage or options.vpc):
+        raise UsageError("--stage and --vpc are a deployment's: add --role audit, hashing or verify")
     keys = words(options.audited_keys or "", "--audited-keys")
     for key in [*keys, *([options.reports_key] if options.reports_key else [])]:
         if not _KEY.fullmatch(key):
             raise UsageError(f"{key[:100]!r} is not the ARN of a KMS key: IAM knows keys by their ARN, not by an alias")
-    if options.topic and not _TOPIC.fullmatch(options.topic):
-        raise UsageError(f"--topic {options.topic[:100]!r} is not the ARN of an SNS topic")
     stage = options.stage or STAGE
     if not _STAGE.fullmatch(stage):
         raise UsageError(f"--stage {stage[:100]!r} is no stage: letters, digits and hyphens")
@@ -87,7 +86,9 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
         level=settings.level,
         out=settings.out,
         ledger=settings.ledger,
-        topic=options.topic,
+        topic=settings.topic,
+        chat_topic=settings.chat_topic,
+        event_bus=settings.event_bus,
         audited_keys=keys,
         key_policies=settings.key_policies,
         reports_key=options.reports_key,

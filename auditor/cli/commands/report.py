@@ -6,27 +6,53 @@ import argparse
 import sys
 from pathlib import Path
 
+from auditor.audit.index import entries_in, index_text, write_index
 from auditor.audit.report import page_again
 from auditor.cli.options import settings_of
 from auditor.cli.output import first_word
-from auditor.errors import OutputError
-from auditor.runs.reading import open_run
+from auditor.config.settings import Settings
+from auditor.errors import OutputError, UsageError
+from auditor.runs.reading import is_run_folder, open_run
+from auditor.runs.stores import open_store
 from auditor.text import visible
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make the page of the run again, and write it to the file that the user names. Return 0."""
-    settings = settings_of(options)
+    """Make the page of a run, or the index page of a place of runs, again, and write it. Return 0."""
+    settings, place = settings_of(options), options.run_folder
+    first_word(f"reading the run {visible(place)}")
+    if not is_run_folder(place):
+        return _index(place, options.file, settings)
     connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    first_word(f"reading the run {visible(options.run_folder)}")
-    with open_run(options.run_folder, **connection) as opened:
+    with open_run(place, **connection) as opened:
         page = page_again(opened)
-    if options.file == "-":
+    return _written(page, options.file or "report.html")
+
+
+def _index(place: str, file: str | None, settings: Settings) -> int:
+    with open_store(
+        place, endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region
+    ) as store:
+        entries = entries_in(store)
+        if not entries:
+            raise UsageError(
+                f"there is no complete run at {place[:200]!r}: give a run folder, OUT/bucket=BUCKET/run=ID, or an OUT"
+                " that has some"
+            )
+        if file is not None:
+            return _written(index_text(entries, store.uri()), file)
+        sys.stdout.write(f"{visible(write_index(store, entries))}\n")
+    return 0
+
+
+def _written(page: str, file: str) -> int:
+    """Write a page to the file that the user names, or to stdout for "-"."""
+    if file == "-":
         sys.stdout.write(page)
         return 0
     try:
-        Path(options.file).write_text(page, encoding="utf-8")
+        Path(file).write_text(page, encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise OutputError(f"{options.file!r} cannot be written ({error}): give another --out") from error
-    sys.stdout.write(f"{visible(options.file)}\n")
+        raise OutputError(f"{file!r} cannot be written ({error}): give another --out") from error
+    sys.stdout.write(f"{visible(file)}\n")
     return 0

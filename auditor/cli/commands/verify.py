@@ -15,11 +15,13 @@ from auditor.cli import signals
 from auditor.cli.each_target import each_target
 from auditor.cli.options import check_needed, refuse_ledger, settings_of, targets_of
 from auditor.cli.progress import Show
+from auditor.cli.telling import Teller
 from auditor.config.resources import Resources, check_ledger, open_resources
 from auditor.config.settings import Settings
 from auditor.config.values import algorithms
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
+from auditor.verify.alert import verify_alert, verify_event
 from auditor.verify.run import Verification
 from auditor.verify.summary import WorstObjects, exit_code, printed
 
@@ -35,10 +37,16 @@ def run(options: argparse.Namespace) -> int:
     if not settings.record:
         check_ledger(settings)
     with _opened(options.combined) as combined:
-        one = partial(_verify_one, settings, compared, combined, options.format)
+        teller = Teller(settings, "verification")
+        one = partial(_verify_one, settings, compared, combined, options.format, teller)
         opening = open_resources(settings, targets, hashing=False)
         kept = "the ledger, if it can be written, has noted what was verified"
-        return signals.run(each_target(targets, opening, one, verb="verified", kept=kept))
+
+        def failed(target: Target, sentence: str, code: int) -> None:
+            teller.failed(sentence)
+
+        work = each_target(targets, opening, one, verb="verified", kept=kept, failed=failed)
+        return signals.run(teller.around(work))
 
 
 @contextmanager
@@ -84,6 +92,7 @@ async def _verify_one(
     compared: tuple[str, ...] | None,
     combined: TextIO | None,
     output: str,
+    teller: Teller,
     target: Target,
     resources: Resources,
     stop: Stop,
@@ -104,4 +113,6 @@ async def _verify_one(
     if output == "table" and combined is not sys.stdout:
         stream.writelines(named.table(summary))
     stream.flush()
-    return exit_code(summary, settings.fail_on_outcomes)
+    fail_on = settings.fail_on_outcomes
+    await teller.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
+    return exit_code(summary, fail_on)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Final
 
@@ -84,7 +84,12 @@ def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
 
 def nights_in(rollups: RollUps) -> tuple[Night, ...]:
     """Return the trend for the page's curves."""
-    return tuple(Night(date.fromisoformat(one.day), _counts(one)) for one in rollups.nights if _is_day(one.day))
+    return nights_of(rollups.nights)
+
+
+def nights_of(nights: Iterable[TrendNight]) -> tuple[Night, ...]:
+    """Return these nights for a page's curves."""
+    return tuple(Night(date.fromisoformat(one.day), _counts(one)) for one in nights if _is_day(one.day))
 
 
 def _is_day(text: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -13,6 +15,8 @@ from auditor.reports.page.data import GroupView, Tick
 from auditor.reports.page.group_facts import GroupFacts
 from auditor.reports.page.signs import BY_VERDICT
 from auditor.rules.base import Rule
+
+_GROUP_ID: Final = re.compile("[0-9a-f]{12}")
 
 
 def view_of(group: GroupFacts) -> GroupView:
@@ -92,6 +96,8 @@ def _rows(group: GroupFacts, rule: Rule | None) -> Iterable[tuple[str, str]]:
         yield "Since", words.short_date(group.since)
     if group.fingerprint:
         yield "Fingerprint", group.fingerprint
+    if _GROUP_ID.fullmatch(group.id) and (group.rule is not None or group.verdict is not Verdict.UNKNOWN):
+        yield "Accept it", f"auditor accept {group.id} --run RUN"
 
 
 def _more(group: GroupFacts) -> str:

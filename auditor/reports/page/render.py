@@ -19,6 +19,7 @@ from markupsafe import Markup
 from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.coverage import in_words
 from auditor.reports.page.data import PageData, VerifyPage
+from auditor.reports.page.index_data import IndexPage
 from auditor.text import harmless, visible
 
 _LONGEST: Final = 256
@@ -40,6 +41,10 @@ def print_page(page: PageData) -> str:
 
 def print_verification(page: VerifyPage) -> str:
     return render("verify.html", page=page)
+
+
+def print_index(page: IndexPage) -> str:
+    return render("index.html", page=page, coverage_words=in_words(page.coverage))
 
 
 def render(template: str, **values: Any) -> str:

@@ -17,8 +17,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from auditor.aws.topic import SnsTopic
 from auditor.errors import OutputError
-from auditor.lambdas.alerts import SnsTopic, alert
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.hashing import HashingFunction
@@ -187,7 +187,7 @@ async def test_the_audit_reads_everything_that_its_level_asks(enforced: Account,
 
 
 async def test_the_audit_can_tell_of_a_hole(enforced: Account) -> None:
-    await alert(SnsTopic(enforced.variables("AuditLambdaFunction")["AUDITOR_TOPIC"]), "a hole")
+    await SnsTopic(enforced.variables("AuditLambdaFunction")["AUDITOR_TOPIC"]).publish("S3 audit", "a hole")
 
 
 def test_the_audit_cannot_change_what_it_audits(enforced: Account) -> None:

@@ -10,14 +10,16 @@ from urllib.parse import parse_qs
 import boto3
 import pytest
 
+from auditor.config.channels import channels_of
+from auditor.config.settings import environment_layer, resolve
 from auditor.errors import RunError
-from auditor.lambdas.alerts import SnsTopic, alert
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.handover import OwnFunction
 from auditor.lambdas.hashing import HashingFunction
 from auditor.lambdas.verify import VerifyFunction
 from auditor.ledger.dynamodb.ledger import create_table
+from auditor.model.alert import RunEvent, failure_alert
 from deploy.resolving import Stack
 from tests.lambdas.test_hashing import as_record
 from tests.support.servers.forwarding import Forwarding
@@ -60,6 +62,13 @@ NOT_SEEN: Final = {
     ("sqs", "sqs:GetQueueAttributes"),
     ("sqs", "sqs:ReceiveMessage"),
 }
+
+
+CHANNELS: Final = (
+    "--param chatTopic=arn:aws:sns:us-east-1:123456789012:chat"
+    " --param eventBus=arn:aws:events:us-east-1:123456789012:event-bus/ours"
+)
+"""The channels of a deployment besides its topic."""
 
 
 class Recording(Forwarding):
@@ -139,7 +148,9 @@ async def account(
     with Recording(moto_url) as recording:
         monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
         made = Account(moto_url, stack, resources, recording)
-        made.client("sns").create_topic(Name=resources["AlertTopic"]["Properties"]["TopicName"])
+        for name in (resources["AlertTopic"]["Properties"]["TopicName"], "chat"):
+            made.client("sns").create_topic(Name=name)
+        made.client("events").create_event_bus(Name="ours")
         for bucket in (AUDITED, made.reports):
             s3.create_bucket(Bucket=bucket)
         s3.put_bucket_versioning(Bucket=AUDITED, VersioningConfiguration={"Status": "Enabled"})
@@ -158,13 +169,14 @@ def around(seconds: float = 600.0) -> FunctionContext:
 
 async def tell_and_hand_on(account: Account, function: str) -> None:
     """What a function does when it has found something, and when its time is over."""
-    await alert(SnsTopic(account.variables(function)["AUDITOR_TOPIC"]), "a hole")
+    channels = channels_of(resolve([environment_layer(account.variables(function))]))
+    await channels.tell(failure_alert("audit", "a hole"), RunEvent("Tested", {}))
     name = account.resources[function]["Properties"]["FunctionName"]
     with pytest.raises(RunError):  # there is none by that name here
         await OwnFunction(f"arn:aws:lambda:us-east-1:123456789012:function:{name}").invoke({})
 
 
-@pytest.mark.parametrize("account", LEVELS, indirect=True)
+@pytest.mark.parametrize("account", [*LEVELS, f"metadata {CHANNELS}"], indirect=True)
 async def test_the_audits_role_allows_what_the_audit_asks_for(account: Account) -> None:
     service = AuditFunction(account.variables("AuditLambdaFunction"))
     await service.handle({}, around())
@@ -220,6 +232,7 @@ async def test_the_hashing_role_allows_what_the_worker_asks_for(account: Account
     assert account.recording.asked_for == account.allowed("HashingRole") - NOT_SEEN
 
 
+@pytest.mark.parametrize("account", ["fixity", f"fixity {CHANNELS}"], indirect=True)
 async def test_the_verifying_role_allows_what_verifying_asks_for(account: Account) -> None:
     await AuditFunction(account.variables("AuditLambdaFunction")).handle(
         {"bucket": AUDITED, "versions": True}, around()

@@ -30,6 +30,8 @@ from tests.system.deploy.checks.sources import parameters
         (["buckets=photos", "visibilityTimeout=900"], "give six times hashingTimeout, 5400, or more"),
         (["buckets=photos", "architecture=riscv"], "give arm64 or x86_64"),
         (["buckets=photos", "logLevel=LOUD"], "give DEBUG or INFO or WARNING or ERROR"),
+        (["buckets=photos", "chatTopic=alerts"], "give the ARN of an SNS topic, and another one than topic"),
+        (["buckets=photos", "eventBus=default"], "give the ARN of an event bus"),
         (["buckets=photos", "ledger=dynamodb:digests"], "give the name or the ARN of a DynamoDB table"),
     ],
     ids=lambda value: "" if isinstance(value, str) else (value[-1].split("=")[0] if value else "none"),

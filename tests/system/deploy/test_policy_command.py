@@ -18,7 +18,9 @@ pytestmark = needs_osls
 REGION = "eu-west-1"
 TARGETS = ("s3://photos", "s3://archive/2024/")
 KEY, OTHER = (f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{number}" for number in (1, 2))
-TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:ours"
+TOPIC, CHAT = (f"arn:aws:sns:{REGION}:{ACCOUNT}:{name}" for name in ("ours", "chat"))
+BUS = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/ours"
+CHANNELS = ("--topic", TOPIC, "--chat-topic", CHAT, "--event-bus", BUS)
 
 PLAIN: tuple[dict[str, str], tuple[str, ...]] = ({}, ())
 WHOLE = (
@@ -26,10 +28,12 @@ WHOLE = (
         "KmsKeyArn": KEY,
         "AuditedKeyArns": f"{KEY},{OTHER}",
         "TopicArn": TOPIC,
+        "ChatTopicArn": CHAT,
+        "EventBusArn": BUS,
         "SubnetIds": "subnet-1",
         "SecurityGroupIds": "sg-1",
     },
-    ("--reports-key", KEY, "--audited-keys", f"{KEY},{OTHER}", "--topic", TOPIC, "--vpc"),
+    ("--reports-key", KEY, "--audited-keys", f"{KEY},{OTHER}", "--vpc", *CHANNELS),
 )
 """What the stack is given, and how the command is told of it: nothing, and all that roles follow from."""
 
@@ -53,7 +57,7 @@ def anywhere(role: dict[str, Any]) -> list[dict[str, Any]]:
     """The one policy's statements; ARNs that were given are the same on both sides."""
     (policy,) = role["Properties"]["Policies"]
     text = json.dumps(policy["PolicyDocument"]["Statement"])
-    for given in (KEY, OTHER, TOPIC):
+    for given in (KEY, OTHER, TOPIC, CHAT, BUS):
         text = text.replace(given, given.replace(f"{REGION}:{ACCOUNT}", "<given>"))
     text = text.replace(f":{REGION}:{ACCOUNT}:", ":*:*:").replace("<given>", f"{REGION}:{ACCOUNT}")
     found: list[dict[str, Any]] = json.loads(text)

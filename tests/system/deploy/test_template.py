@@ -17,6 +17,8 @@ PARTITIONS = {"aws": "eu-west-1", "aws-cn": "cn-north-1", "aws-us-gov": "us-gov-
 GIVEN = {
     "ReportsBucketName": "reports-of-ours",
     "TopicArn": "arn:aws:sns:eu-west-1:123456789012:ours",
+    "ChatTopicArn": "arn:aws:sns:eu-west-1:123456789012:chat",
+    "EventBusArn": "arn:aws:events:eu-west-1:123456789012:event-bus/ours",
     "KmsKeyArn": "arn:aws:kms:eu-west-1:123456789012:key/1",
     "PermissionsBoundaryArn": "arn:aws:iam::123456789012:policy/boundary",
     "RolePath": "/auditors/",
@@ -63,7 +65,7 @@ def test_the_functions_settings_are_ones_that_they_take(level: str) -> None:
     for name, function in of_type(Stack(of_level(level)).resources(), "AWS::Lambda::Function").items():
         variables = function["Environment"]["Variables"]
         layer = environment_layer(variables)
-        others = {"AUDITOR_SERVICE", "AUDITOR_HANDS_ON", "AUDITOR_TOPIC", "AUDITOR_LOG_LEVEL"}
+        others = {"AUDITOR_SERVICE", "AUDITOR_HANDS_ON", "AUDITOR_LOG_LEVEL"}
         known = {f"AUDITOR_{setting.upper()}" for setting in layer.values} | others
         assert {key for key, value in variables.items() if value} <= known, name
         settings = resolve([layer])
@@ -209,6 +211,10 @@ def test_what_exists_already_is_used_instead_of_made() -> None:
     variables = resources["AuditLambdaFunction"]["Properties"]["Environment"]["Variables"]
     assert variables["AUDITOR_OUT"] == "s3://reports-of-ours/audits"
     assert variables["AUDITOR_TOPIC"] == GIVEN["TopicArn"]
+    assert (variables["AUDITOR_CHAT_TOPIC"], variables["AUDITOR_EVENT_BUS"]) == (
+        GIVEN["ChatTopicArn"],
+        GIVEN["EventBusArn"],
+    )
     for function in of_type(resources, "AWS::Lambda::Function").values():
         assert function["VpcConfig"] == {"SubnetIds": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]}
     for role in of_type(resources, "AWS::IAM::Role").values():

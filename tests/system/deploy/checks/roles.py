@@ -23,6 +23,7 @@ def allowed(function: str, level: str = "fixity") -> set[str]:
         key_policies=level != "exposure",
         reports_key=_KEY,
         in_vpc=True,
+        event_bus="arn:aws:events:eu-west-1:123456789012:event-bus/ours",
     )
     policy = _ROLES[function]([Target("photos")], deployment, "aws")
     return {action for one in policy["Statement"] if one["Effect"] == "Allow" for action in one["Action"]}

@@ -1,0 +1,106 @@
+"""Write the index page of several targets beside their run folders, from the runs of this start or from the folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from auditor.errors import OutputError, UsageError
+from auditor.model.json_text import JsonError, parse_object
+from auditor.model.rollup import RollUps
+from auditor.model.summary import Summary
+from auditor.model.target import BUCKET_NAME, Target
+from auditor.reports.page.from_rollups import nights_in, nights_of
+from auditor.reports.summed import IndexEntry
+from auditor.reports.trend import nights_of as trend_of
+from auditor.runs.paths import bucket_path, run_path, target_name
+from auditor.runs.reading import RunReader, last_run
+from auditor.runs.stores.base import Store
+
+NAME: Final = "index.html"
+_LATEST: Final = "latest.json"
+
+
+def entry_of(target: Target, summary: Summary, rollups: RollUps | None) -> IndexEntry:
+    """Return the entry of a run that has just ended. rollups: None if it has none."""
+    nights = () if rollups is None else nights_in(rollups)
+    return IndexEntry(target=target, summary=summary, link=_link(summary), nights=nights)
+
+
+def latest_entry(store: Store, target: Target) -> IndexEntry:
+    """Return the entry of a target from its last complete run in the store; one without numbers if there is none, or if
+    it cannot be read. Blocks.
+    """
+    try:
+        run = last_run(store, target.bucket, target_name(target))
+        found = None if run is None else _of_run(run)
+    except OutputError as error:
+        return IndexEntry(target=target, failed=str(error))
+    return found or IndexEntry(target=target)
+
+
+def entries_in(store: Store) -> list[IndexEntry]:
+    """Return the entries of all targets that have a complete run in the store, of all buckets. Blocks.
+
+    In a bucket it lists the names of all files. A run that cannot be read is named by its bucket, and has no numbers.
+    """
+    return [entry for bucket in _buckets(store) for entry in _entries_of(store, bucket)]
+
+
+def write_index(store: Store, entries: Iterable[IndexEntry]) -> str:
+    """Write the page into the store, and return its URI. Raises OutputError. Blocks."""
+    store.put(NAME, index_text(entries, store.uri()).encode())
+    return store.uri(NAME)
+
+
+def index_text(entries: Iterable[IndexEntry], place: str) -> str:
+    """Return the page as HTML. place: the URI of the store."""
+    from auditor.reports.page.index import index_page  # imports that every start would pay for
+    from auditor.reports.page.render import print_index
+
+    return print_index(index_page(entries, place))
+
+
+def _buckets(store: Store) -> list[str]:
+    """Return the buckets that have a latest.json in the store, sorted."""
+    if store.bucket is None:  # a directory, which may have much else below it
+        paths = [path.relative_to(store.uri()).as_posix() for path in Path(store.uri()).glob(f"bucket=*/{_LATEST}")]
+    else:
+        paths = [path for path in store.list("bucket=") if path.count("/") == 1 and path.endswith(f"/{_LATEST}")]
+    names = (path.partition("/")[0].removeprefix("bucket=") for path in paths)
+    return sorted(name for name in names if BUCKET_NAME.fullmatch(name))
+
+
+def _entries_of(store: Store, bucket: str) -> Iterator[IndexEntry]:
+    """Yield an entry for each run that the latest.json of a bucket names."""
+    try:
+        runs = parse_object(store.get(f"{bucket_path(bucket)}/{_LATEST}") or b"")["runs"]
+        names = [str(run) for run in runs.values()] if isinstance(runs, Mapping) else []
+    except (JsonError, KeyError):
+        yield IndexEntry(target=Target(bucket), failed="its latest.json is damaged")
+        return
+    for run_id in names:
+        try:
+            found = _of_run(RunReader(store, bucket, run_id))
+            failed = f"its run {run_id} is not there any more"
+        except (OutputError, UsageError) as error:
+            found, failed = None, str(error)
+        yield found or IndexEntry(target=Target(bucket), failed=failed)
+
+
+def _of_run(run: RunReader) -> IndexEntry | None:
+    """Return the entry of a run; None if its folder has no summary."""
+    summary = run.summary
+    if summary is None:
+        return None
+    return IndexEntry(target=summary.target, summary=summary, link=_link(summary), nights=nights_of(trend_of(run)))
+
+
+def _link(summary: Summary) -> str | None:
+    """Return the address of the run's page, relative to the index; None if it has no safe one."""
+    with suppress(UsageError):
+        return f"{quote(run_path(summary.target.bucket, summary.run), safe='/=')}/report.html"
+    return None

@@ -1,0 +1,157 @@
+"""Make the alert on an audit out of its summary and its roll-ups: counts and prefixes, never keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from auditor.model.access import Verdict
+from auditor.model.alert import LONGEST, Alert, AlertSection, Phrase, Quoted
+from auditor.model.exception import ExceptionUse
+from auditor.model.finding import FailOn, Severity
+from auditor.model.rollup import Group, GroupKind, RollUps
+from auditor.model.summary import Summary
+from auditor.reports.alert_reasons import AlertReasons, reasons_of
+from auditor.reports.words import audience
+from auditor.rules import RULES
+from auditor.text import counted, harmless
+
+GROUPS: Final = 15
+"""Largest number of groups in an alert."""
+_UNREAD: Final = 10
+_RULES: Final = 20
+_EXPIRED: Final = 10
+_CAUSES: Final = 5
+_TITLES: Final = {rule.id: rule.title for rule in RULES}
+
+
+def alert_of(
+    summary: Summary, groups: RollUps | None, fail_on: Severity | FailOn | None, notes: Sequence[str] = ()
+) -> Alert | None:
+    """Return the alert on a finished audit; None if it is quiet: nothing new, nothing worse, no hole.
+
+    groups: the run's roll-ups; None if it has none. fail_on: the severity from which findings count; None if findings
+    and verdicts are no reason for an alert. notes: further sentences that are each a reason.
+    """
+    reasons = reasons_of(summary, fail_on)
+    if not reasons.words and not notes:
+        return None
+    target = summary.target
+    words = "; ".join(reasons.words) or counted(len(notes), "remark")
+    name = Quoted(f"s3://{target.bucket}/{target.prefix}")
+    sections = [
+        AlertSection(("The audit of ", name, f": {words}.")),
+        *_sections(summary, groups, reasons, fail_on),
+        *(AlertSection((Quoted(note, LONGEST),)) for note in notes),
+        AlertSection(("Report: ", Quoted(f"{summary.out}/report.html", 400))),
+    ]
+    title = ("S3 audit of ", Quoted(target.bucket), f": {words}")
+    return Alert(title=title, sections=tuple(sections), bucket=target.bucket, run=summary.run)
+
+
+def _sections(
+    summary: Summary, groups: RollUps | None, reasons: AlertReasons, fail_on: Severity | FailOn | None
+) -> Iterator[AlertSection]:
+    if reasons.empty:
+        yield AlertSection(("The prefix lists nothing: is it right?",))
+    found = [] if groups is None else [group for group in groups.groups if _is_told(group, reasons, fail_on)]
+    if found:
+        heading = ("New or worsened, the worst first:" if reasons.compared else "Found, the worst first:",)
+        items = tuple(_group(group, reasons.compared) for group in found[:GROUPS])
+        yield AlertSection(heading, items, len(found) - len(items))
+    yield from _holes(summary, groups)
+    if reasons.expired:
+        items = tuple(_exception(one) for one in reasons.expired[:_EXPIRED])
+        heading = ("Exceptions that expired, so that what they covered counts again:",)
+        yield AlertSection(heading, items, len(reasons.expired) - len(items), "exception")
+    yield from _changes(summary)
+    coverage = summary.coverage
+    yield AlertSection(
+        (
+            f"Listed {coverage.listed:,}, audited {coverage.audited:,}, vanished {coverage.vanished:,},"
+            f" undecided {coverage.undecided:,};"
+            f" {', '.join(f'{verdict} {summary.verdicts[verdict]:,}' for verdict in Verdict)}.",
+        )
+    )
+
+
+def _is_told(group: Group, reasons: AlertReasons, fail_on: Severity | FailOn | None) -> bool:
+    """True if the alert names the group: it has something new that is a reason."""
+    if fail_on is None or group.count <= group.excepted or (reasons.compared and not group.new):
+        return False
+    if group.kind is GroupKind.FINDING:
+        return group.severity is not None and group.severity.value in reasons.findings
+    if group.kind is GroupKind.UNDECIDED or group.verdict is None:
+        return False
+    return bool(reasons.exposed) if group.verdict is Verdict.EXPOSED else group.verdict.value in reasons.worsened
+
+
+def _group(group: Group, compared: bool) -> Phrase:
+    """Return the line of a group: its numbers, its rule or verdict, its audience and its prefix."""
+    number = group.count - group.excepted
+    if compared and group.new is not None:
+        number = group.new
+    of = f" of {group.count:,}" if number != group.count else ""
+    aside = f" ({group.excepted:,} of them excepted)" if group.excepted else ""
+    return (f"{number:,}{of}{' new' if compared else ''}{aside}: ", *_subject(group), *_below(group))
+
+
+def _subject(group: Group) -> Phrase:
+    """Return the words on the rule or the verdict of a group, and its audience."""
+    others = audience(group.audience)
+    if group.rule is None:
+        verdict = group.verdict.value if group.verdict else ""
+        return (f"{verdict} objects", *((", open to ", Quoted(others)) if others else ()))
+    severity = group.severity.value if group.severity else ""
+    title = _TITLES.get(group.rule, "a rule of another release")
+    open_to: Phrase = (", open to ", Quoted(others)) if others and others not in title else ()
+    return (f"{group.rule} ({severity}) {title}", *open_to)
+
+
+def _below(group: Group) -> Phrase:
+    if group.prefix is None:
+        return (" (the bucket itself)",)
+    others = " (beside groups below it)" if group.rest else ""
+    return (", below ", Quoted(group.prefix), others) if group.prefix else (f", at the top of the bucket{others}",)
+
+
+def _holes(summary: Summary, groups: RollUps | None) -> Iterator[AlertSection]:
+    undecided, known = summary.coverage.undecided, summary.accepted
+    if undecided > known.undecided:
+        found = [] if groups is None else [one for one in groups.groups if one.kind is GroupKind.UNDECIDED]
+        items: tuple[Phrase, ...] = tuple(
+            (f"{counted(one.count, 'object')}: ", Quoted(one.audience or ""), *_below(one)) for one in found[:_UNREAD]
+        ) or tuple(
+            (f"{counted(one.count, 'object')}: ", Quoted(f"{one.action} {one.code}"))
+            for one in summary.unread[:_UNREAD]
+        )
+        some = f" ({known.undecided:,} of them accepted)" if known.undecided else ""
+        more = max(0, (len(found) or len(summary.unread)) - len(items))
+        yield AlertSection((f"{counted(undecided, 'undecided object')}{some}:",), items, more)
+    if len(summary.rules_undecided) > known.rules:
+        items = tuple((f"{one.rule}: ", Quoted(f"{one.action} {one.code}")) for one in summary.rules_undecided[:_RULES])
+        some = f" ({known.rules:,} of them accepted)" if known.rules else ""
+        number = len(summary.rules_undecided)
+        yield AlertSection((f"{counted(number, 'undecided rule')}{some}:",), items, number - len(items), "rule")
+    if summary.resume is not None and summary.resume.reason:
+        yield AlertSection(("The listing did not reach its end: ", Quoted(summary.resume.reason, 400)))
+
+
+def _exception(one: ExceptionUse) -> Phrase:
+    owner: Phrase = (" of ", Quoted(one.owner)) if one.owner else ()
+    return (Quoted(one.id), *owner, f", until {one.until}: it would cover {one.matched:,}")
+
+
+def _changes(summary: Summary) -> Iterator[AlertSection]:
+    changes = summary.changes
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in changes.classes.items() if number)
+    if changes.against is not None:
+        items: tuple[Phrase, ...] = tuple(
+            (f"{harmless(cause.change)}: moved {counted(cause.objects, 'object')}",)
+            for cause in changes.causes[:_CAUSES]
+        )
+        rest = len(changes.causes) - len(items)
+        told = f"{counts} (verdicts and findings)" if counts else "no change"
+        yield AlertSection((f"Since the last run, {changes.against}: {told}.",), items, rest, "cause")
+    if changes.why_not:
+        yield AlertSection(("Not compared in full: ", Quoted(changes.why_not, 400)))

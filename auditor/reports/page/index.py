@@ -1,0 +1,236 @@
+"""Make the content of the index page: a line for each target, sums that add up, and one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
+from auditor.model.target import Target
+from auditor.model.version import VERSION
+from auditor.reports import words
+from auditor.reports.page import signs
+from auditor.reports.page.coverage import counts, coverage_bar
+from auditor.reports.page.curve import Night, spark
+from auditor.reports.page.data import Chip, Headline, NumberCard, Sign
+from auditor.reports.page.index_data import IndexPage, TargetRow
+from auditor.reports.summary import accepted, alarming, counting, holes
+from auditor.reports.summed import IndexEntry, sum_of, summed
+from auditor.reports.verdict_sentence import new_objects, sentence_parts
+from auditor.text import counted, visible
+
+OLD: Final = timedelta(hours=36)
+"""A target whose run is so much older than the newest one was left out of a night: its numbers are a hole."""
+COLUMNS: Final = ("exposed", "new", "undecided", "critical, high", "listed")
+_FAILED: Final = Sign("rest", "not audited", "✕", "no result")
+_HOLE: Final = Sign("unknown", "hole", "?", "something could not be read")
+_CLOSED: Final = Sign("intended", "closed", "✓", "nothing is open to others")
+_GRAVE: Final = (Severity.CRITICAL, Severity.HIGH)
+_OVERLAPS: Final = 5
+_NAMED: Final = 200
+"""Largest number of holes that the page names."""
+
+
+def index_page(entries: Iterable[IndexEntry], place: str) -> IndexPage:
+    """Return the content of the page. place: the URI or the path below which the runs are."""
+    found = list(entries)
+    newest = max((moment for one in found if (moment := _moment(one)) is not None), default=None)
+    rows = sorted((_row(one, newest) for one in found), key=_order)
+    whole = sum_of(found)
+    intended = dict(whole.excepted.verdicts)
+    totals = tuple(_total(row.numbers[at] for row in rows) for at in range(len(COLUMNS)))
+    numbers = counts(whole, intended)
+    bad = [(row.target, row.aside) for row in rows if row.bad]
+    return IndexPage(
+        title=f"{numbers[signs.EXPOSED]:,} exposed in {counted(len(found), 'target')}",
+        headline=_headline(found, rows, place, newest, totals[1]),
+        cards=tuple(_cards(found, rows)),
+        coverage=coverage_bar(whole, intended),
+        columns=COLUMNS,
+        rows=tuple(rows),
+        totals=totals,
+        holes=tuple(bad[:_NAMED]),
+        footer=f"auditor {VERSION} · the sums are those of the {counted(len(summed(found)), 'run')} named above",
+    )
+
+
+def _moment(entry: IndexEntry) -> datetime | None:
+    return words.began(entry.summary.run) if entry.summary is not None else None
+
+
+def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
+    target, summary, moment = entry.target.uri, entry.summary, _moment(entry)
+    if summary is None:
+        missing = entry.failed or "there is no run of it"
+        return TargetRow(_FAILED, target, None, "", (None,) * len(COLUMNS), True, missing)
+    intended = summary.excepted.verdicts
+    numbers = counts(summary, intended)
+    exposed = numbers[signs.EXPOSED]
+    known = new_objects(summary.changes)
+    new = None if known is None else known[Verdict.EXPOSED]
+    aside = list(holes(summary))
+    if newest is not None and moment is not None and newest - moment > OLD:
+        aside.append(f"no complete run since {words.short_date(moment.isoformat())}")
+    if entry.failed:
+        aside.append(entry.failed)
+    before, emphasis, after = sentence_parts(summary, intended.get(Verdict.EXPOSED, 0), new)
+    return TargetRow(
+        sign=_sign(numbers, bool(aside)),
+        target=target,
+        link=entry.link,
+        sentence=f"{before}{emphasis}{after}",
+        numbers=(
+            exposed,
+            new,
+            summary.coverage.undecided,
+            sum(counting(summary, one) for one in _GRAVE),
+            summary.coverage.listed,
+        ),
+        bad=bool(aside),
+        aside="; ".join(aside),
+        day=f"{moment.day} {moment:%b %H:%M}" if moment else "",
+        spark=spark(entry.nights, signs.EXPOSED.name),
+    )
+
+
+def _sign(numbers: dict[Sign, int], hole: bool) -> Sign:
+    if numbers[signs.EXPOSED]:
+        return signs.EXPOSED
+    if hole:
+        return _HOLE
+    return next((sign for sign in (signs.UNKNOWN, signs.SHARED) if numbers[sign]), _CLOSED)
+
+
+_PLACES: Final = {
+    sign: place for place, sign in enumerate((_FAILED, signs.EXPOSED, _HOLE, signs.UNKNOWN, signs.SHARED, _CLOSED))
+}
+
+
+def _order(row: TargetRow) -> tuple[int, int, str]:
+    """Return the place of a row: failures first, then the worst ones, the largest numbers first."""
+    return _PLACES[row.sign], -(row.numbers[0] or 0), row.target
+
+
+def _total(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _headline(
+    entries: Sequence[IndexEntry],
+    rows: Sequence[TargetRow],
+    place: str,
+    newest: datetime | None,
+    new: int | None,
+) -> Headline:
+    whole, bad = sum_of(entries), [row for row in rows if row.bad]
+    before, emphasis, after = sentence_parts(whole, whole.excepted.verdicts.get(Verdict.EXPOSED, 0), new)
+    if not summed(entries):
+        before, emphasis, after = "No target was audited.", "", ""
+    exposed = sum(row.sign is signs.EXPOSED for row in rows)
+    bold = f"{exposed:,} of {counted(len(rows), 'target')} {'has' if exposed == 1 else 'have'} exposed objects."
+    missing = sum(row.sign is _FAILED for row in rows)
+    lead = f"{counted(whole.coverage.listed, 'listed object')} of {counted(len(rows) - missing, 'target')}"
+    return Headline(
+        kicker="Audits in",
+        target=place,
+        when=words.long_date(newest) if newest else "",
+        title=(before, after),
+        emphasis=emphasis,
+        bad=bool(bad) or alarming(whole),
+        bold=bold if exposed else "",
+        lead=f"{lead} are accounted for." if summed(entries) else "",
+        chips=tuple(_chips(entries, rows)),
+        notes=tuple(_notes(entries, newest)),
+    )
+
+
+def _chips(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable[Chip]:
+    bad, missing = sum(row.bad for row in rows), sum(row.sign is _FAILED for row in rows)
+    yield (
+        Chip(f"✓ {counted(len(rows), 'target')}, each complete", "ok")
+        if not bad
+        else Chip(f"{counted(len(rows), 'target')}")
+    )
+    if missing:
+        yield Chip(f"{missing:,} not audited", "warn")
+    if bad > missing:
+        yield Chip(f"{counted(bad - missing, 'target')} with holes", "warn")
+    elif not bad:
+        known = any(accepted(one) for one in summed(entries))
+        yield Chip("no hole but accepted ones" if known else "no hole", "ok")
+
+
+def _notes(entries: Sequence[IndexEntry], newest: datetime | None) -> Iterable[str]:
+    moments = [moment for one in entries if (moment := _moment(one)) is not None]
+    if newest is not None and (oldest := min(moments)).date() != newest.date():
+        yield f"The runs are of several days: the oldest began on {words.long_date(oldest)}."
+    for inner, outer in _overlaps(entries):
+        yield f"{visible(inner)} lies in {visible(outer)}: its objects count twice in the sums."
+    fewer = sum(one.summary is not None and one.summary.changes.against is None for one in entries)
+    if fewer and fewer < len(moments):
+        verb = "is" if fewer == 1 else "are"
+        first = f"{counted(fewer, 'target')} had no earlier run to compare with"
+        yield f"{first}, and {verb} not in the sum of new objects."
+
+
+def _overlaps(entries: Sequence[IndexEntry]) -> Iterable[tuple[str, str]]:
+    """Yield pairs of targets of which the first lies in the second, some at most."""
+    by_bucket: dict[str, list[Target]] = {}
+    for one in entries:
+        if one.summary is not None:
+            by_bucket.setdefault(one.target.bucket, []).append(one.target)
+    found = (
+        (inner.uri, outer.uri)
+        for several in by_bucket.values()
+        for inner in several
+        for outer in several
+        if inner is not outer and inner.prefix.startswith(outer.prefix)
+    )
+    return islice(found, _OVERLAPS)
+
+
+def _cards(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable[NumberCard]:
+    whole, nights = sum_of(entries), summed_nights(entries)
+    numbers = counts(whole, whole.excepted.verdicts)
+    of = f"in {{}} of {counted(len(rows), 'target')}"
+    known = [(one, counts(one, one.excepted.verdicts)) for one in summed(entries)]
+
+    def part(sign: Sign) -> str:
+        return of.format(f"{sum(bool(found[sign]) for _, found in known):,}")
+
+    for sign in (signs.EXPOSED, signs.SHARED):
+        yield NumberCard(sign, numbers[sign], part(sign), spark(nights, sign.name))
+    undecided = sum(bool(one.coverage.undecided or one.rules_undecided) for one in summed(entries))
+    yield NumberCard(signs.UNDECIDED, whole.coverage.undecided, of.format(f"{undecided:,}"), spark(nights, "undecided"))
+    sign = signs.INTENDED if numbers[signs.INTENDED] else signs.MASKED
+    yield NumberCard(sign, numbers[sign], part(sign), spark(nights, sign.name))
+    grave = sum(counting(whole, one) for one in _GRAVE)
+    found = sum(any(counting(one, severity) for severity in _GRAVE) for one in summed(entries))
+    yield NumberCard(signs.LOUD, grave, of.format(f"{found:,}"))
+
+
+def summed_nights(entries: Sequence[IndexEntry]) -> tuple[Night, ...]:
+    """Return the trend of all targets together. A day on which a target has no complete run has no sum."""
+    if not all(one.nights for one in entries):
+        return ()
+    by_day = [{night.day: night.counts for night in one.nights} for one in entries]
+    days = sorted({day for found in by_day for day in found})
+    first = max(min(found) for found in by_day) if by_day else None
+    nights = []
+    for day in days:
+        each = [found.get(day) for found in by_day]
+        if first is None or day < first:
+            continue
+        total: dict[str, int] | None = {}
+        for numbers in each:
+            if numbers is None or total is None:
+                total = None
+                continue
+            for name, number in numbers.items():
+                total[name] = total.get(name, 0) + number
+        nights.append(Night(day, total))
+    return tuple(nights)

@@ -1,0 +1,43 @@
+"""The content of the index page of several targets: what its template prints, with every count and sentence ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.model.record import record
+from auditor.reports.page.data import CoverageBar, Headline, NumberCard, Sign, Spark
+
+
+@record()
+class TargetRow:
+    """One target. sign: its worst objects, or its failure. link: relative address of its report; None if it has none.
+    sentence: its verdict in words. numbers: in the order of the columns; None for one that is not known. bad: True for
+    a hole. aside: the hole in words, or "". day: when its run began, in words.
+    """
+
+    sign: Sign
+    target: str
+    link: str | None
+    sentence: str
+    numbers: tuple[int | None, ...]
+    bad: bool = False
+    aside: str = ""
+    day: str = ""
+    spark: Spark | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPage:
+    """The whole content of the index page. columns: the names of the numbers. totals: their sums over all rows; None
+    for one that no row knows. holes: each target with its hole, in words.
+    """
+
+    title: str
+    headline: Headline
+    cards: tuple[NumberCard, ...]
+    coverage: CoverageBar
+    columns: tuple[str, ...]
+    rows: tuple[TargetRow, ...]
+    totals: tuple[int | None, ...]
+    holes: tuple[tuple[str, str], ...]
+    footer: str

@@ -1,0 +1,75 @@
+"""Add up the summaries of several targets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
+from auditor.model.summary import AcceptedHoles, CallCounts, Coverage, ExceptedCounts, Summary
+from auditor.model.target import Target
+from auditor.reports.page.curve import Night
+
+_NOWHERE: Final = Target("several")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexEntry:
+    """One target of the index page.
+
+    summary: of its run; None if it has none. link: address of the run's page, relative to the index. nights: its trend.
+    failed: a sentence, if its last start has failed or was not begun.
+    """
+
+    target: Target
+    summary: Summary | None = None
+    link: str | None = None
+    nights: tuple[Night, ...] = ()
+    failed: str | None = None
+
+
+def summed(entries: Iterable[IndexEntry]) -> list[Summary]:
+    """Return the summaries that the sums are made of."""
+    return [one.summary for one in entries if one.summary is not None]
+
+
+def sum_of(entries: Iterable[IndexEntry]) -> Summary:
+    """Return the sums as a summary of no target. It is complete if each target has a complete run."""
+    found = list(entries)
+    runs = summed(found)
+    return Summary(
+        run="",
+        out="",
+        target=_NOWHERE,
+        engine="",
+        complete=all(one.summary is not None and one.summary.complete for one in found),
+        coverage=Coverage(**_each((_fields(run.coverage) for run in runs), Coverage.__slots__)),
+        verdicts=_each((run.verdicts for run in runs), [verdict.value for verdict in Verdict]),
+        findings=_each((run.findings for run in runs), [severity.value for severity in Severity]),
+        rules_undecided=tuple(one for run in runs for one in run.rules_undecided),
+        accepted=AcceptedHoles(sum(run.accepted.undecided for run in runs), sum(run.accepted.rules for run in runs)),
+        excepted=ExceptedCounts(
+            _each((run.excepted.verdicts for run in runs), []),
+            _each((run.excepted.findings for run in runs), []),
+            sum(run.excepted.undecided for run in runs),
+        ),
+        hashing=None,
+        calls=CallCounts(**_each((_fields(run.calls) for run in runs), CallCounts.__slots__)),
+        not_looked_at=(),
+        seconds=sum(run.seconds for run in runs),
+        resume=None,
+    )
+
+
+def _fields(value: Coverage | CallCounts) -> Mapping[str, int]:
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
+def _each(counts: Iterable[Mapping[str, int]], names: Iterable[str]) -> dict[str, int]:
+    total = Counter(dict.fromkeys(names, 0))
+    for one in counts:
+        total.update(one)
+    return dict(total)

@@ -1,0 +1,102 @@
+"""The channels of a run: which of them get what, one that refuses, and topics on moto's server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+
+from auditor.aws.topic import SnsTopic
+from auditor.config.channels import Channels, channels_of
+from auditor.config.settings import Layer, Settings, resolve
+from auditor.errors import RunError, UsageError
+from auditor.model.alert import RunEvent, failure_alert
+
+ALERT = failure_alert("audit", "there is no bucket named 'x'")
+EVENT = RunEvent("Tested", {"n": 1})
+
+
+class Kept:
+    """A topic and a bus in one, which keep or refuse all that they get."""
+
+    def __init__(self, refusal: str | None = None) -> None:
+        self.got: list[Any] = []
+        self._refusal = refusal
+
+    def _keep(self, *parts: Any) -> None:
+        if self._refusal:
+            raise RunError(self._refusal)
+        self.got.append(parts)
+
+    async def publish(self, subject: str, message: str) -> None:
+        self._keep(subject, message)
+
+    async def put(self, source: str, kind: str, detail: Mapping[str, Any]) -> None:
+        self._keep(source, kind, detail)
+
+
+async def test_each_channel_gets_its_own_form() -> None:
+    topic, chat, bus = Kept(), Kept(), Kept()
+    await Channels(topic=topic, chat=chat, bus=bus).tell(ALERT, EVENT)
+    assert topic.got == [("S3 audit failed", "The audit failed: there is no bucket named 'x'")]
+    ((subject, message),) = chat.got
+    assert (subject, json.loads(message)["source"]) == ("S3 audit failed", "custom")
+    assert bus.got == [("s3-auditor", "Tested", {"n": 1})]
+
+
+async def test_quiet_night_is_an_event_and_no_alert() -> None:
+    topic, bus = Kept(), Kept()
+    await Channels(topic=topic, chat=topic, bus=bus).tell(None, EVENT)
+    assert (topic.got, len(bus.got)) == ([], 1)
+
+
+async def test_channel_that_refuses_keeps_no_other_from_being_used() -> None:
+    topic, chat, bus = Kept("the topic refuses"), Kept(), Kept("the bus refuses")
+    with pytest.raises(RunError, match="the topic refuses; the bus refuses"):
+        await Channels(topic=topic, chat=chat, bus=bus).tell(ALERT, EVENT)
+    assert len(chat.got) == 1
+
+
+def test_without_settings_there_is_no_channel() -> None:
+    assert channels_of(Settings()) == Channels()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"topic": "alerts"}, "--topic is 'alerts': give the ARN of an SNS topic that is not FIFO"),
+        ({"chat_topic": "arn:aws:sns:eu-west-1:123456789012:a.fifo"}, "--chat_topic is 'arn"),
+        ({"event_bus": "two words"}, "--event_bus is 'two words': give the name or the ARN of an event bus"),
+        (dict.fromkeys(("topic", "chat_topic"), "arn:aws:sns:eu-west-1:123456789012:a"), "are the same topic"),
+    ],
+)
+def test_wrong_names_are_refused_in_a_sentence(given: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve([Layer(given, lambda name: f"--{name}")])
+    assert words in str(caught.value)
+
+
+async def test_topic_passes_the_message_on_as_it_is(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
+    name, sns, sqs = f"topic-{uuid4().hex}", boto3.client("sns"), boto3.client("sqs")
+    arn = sns.create_topic(Name=name)["TopicArn"]
+    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
+    endpoint = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=endpoint)
+    await Channels(topic=SnsTopic(arn)).tell(ALERT)
+    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+    body = json.loads(message["Body"])
+    assert (body["Subject"], body["Message"]) == ("S3 audit failed", "The audit failed: there is no bucket named 'x'")
+
+
+async def test_topic_that_is_not_there_is_an_error_that_names_the_setting(
+    moto_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
+    arn = "arn:aws:sns:us-east-1:123456789012:not-there"
+    with pytest.raises(RunError, match=f"the alert topic {arn} .*check --topic"):
+        await SnsTopic(arn, "--topic").publish("s", "m")

@@ -1,0 +1,122 @@
+"""The index page of several targets: its sums add up, the worst come first, and nothing is called clean for want of a
+result.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from auditor.model.target import Target
+from auditor.reports.page.index import COLUMNS, index_page, summed_nights
+from auditor.reports.page.render import print_index
+from auditor.reports.summed import IndexEntry, sum_of
+from tests.support.samples.index_pages import GONE, entry, hostile_entries, nights, rich_entries, run_of
+
+PLACE = "s3://acme-reports/audits"
+CLEAN = entry(run_of("clean", private=5))
+
+
+def words(*entries: IndexEntry) -> str:
+    head = index_page(entries, PLACE).headline
+    return f"{head.title[0]}{head.emphasis}{head.title[1]}"
+
+
+def test_sums_are_those_of_the_lines_and_of_every_object() -> None:
+    page = index_page(rich_entries(), PLACE)
+    for at, _ in enumerate(COLUMNS):
+        numbers = [row.numbers[at] for row in page.rows]
+        assert page.totals[at] == sum(number for number in numbers if number is not None)
+    parts = {part.sign.name: part.number for part in page.coverage.parts}
+    assert sum(parts.values()) == page.coverage.listed == page.totals[COLUMNS.index("listed")]
+    assert parts["exposed"] == page.totals[0] == 1_300
+    cards = {card.sign.name: card.number for card in page.cards}
+    assert (cards["exposed"], cards["intended"], cards["shared"]) == (1_300, 20_712, 9_480)
+    text = print_index(page)
+    assert "1,300 exposed + 9,480 shared + 312 unknown + 22,140 masked + 20,712 public by intent" in text
+    assert "= 3,012,017 listed" in text
+
+
+def test_worst_come_first_and_each_hole_is_named() -> None:
+    page = index_page(rich_entries(), PLACE)
+    assert [row.target.removeprefix("s3://acme-") for row in page.rows] == [
+        "archive", "data-prod", "backups", "contracts", "logs", "partners/exports/2026/", "media", "site",
+    ]  # fmt: skip
+    assert dict(page.holes) == {
+        "s3://acme-archive": GONE,
+        "s3://acme-backups": "no complete run since 19 November 2026",
+        "s3://acme-contracts": "312 objects undecided; 1 rule undecided",
+        "s3://acme-logs": "the listing did not reach its end",
+    }
+    head = page.headline
+    assert head.bad
+    assert [chip.text for chip in head.chips] == ["8 targets", "1 not audited", "3 targets with holes"]
+    assert "The runs are of several days: the oldest began on Thursday 19 November 2026, 03:00 UTC." in head.notes
+    assert (page.rows[0].link, page.rows[0].numbers) == (None, (None,) * len(COLUMNS))
+    assert page.rows[1].link == "bucket=acme-data-prod/run=20261122T030004Z-5f20c1/report.html"
+
+
+@pytest.mark.parametrize(
+    ("entries", "said", "bad"),
+    [
+        ([CLEAN, CLEAN], "No object is open to strangers or to other accounts.", False),
+        ([CLEAN, entry(run_of("a", exposed=2, new=2))], "Strangers can get at 2 objects. 2 of them are new.", True),
+        ([CLEAN, entry(run_of("a", intended=3))],
+         "No object is open to strangers or to other accounts but 3 objects by intent.", False),
+        ([CLEAN, IndexEntry(target=Target("a"), failed="x")],
+         "Not complete. No object that was looked at is open to strangers or to other accounts.", True),
+        ([CLEAN, IndexEntry(target=Target("a"))],
+         "Not complete. No object that was looked at is open to strangers or to other accounts.", True),
+        ([IndexEntry(target=Target("a"), failed="x")] * 2, "No target was audited.", True),
+        ([CLEAN, replace(CLEAN, failed="it failed")], "No object is open to strangers or to other accounts.", True),
+        ([], "No target was audited.", False),
+    ],
+)  # fmt: skip
+def test_verdict_on_all_targets(entries: list[IndexEntry], said: str, bad: bool) -> None:
+    page = index_page(entries, PLACE)
+    assert (words(*entries), page.headline.bad) == (said, bad)
+    assert "<h1" in print_index(page)
+
+
+def test_run_of_another_night_is_a_hole() -> None:
+    old = entry(run_of("old", private=5, run="20261120T030004Z-5f20c1"))
+    page = index_page([CLEAN, old], PLACE)
+    assert [target for target, _ in page.holes] == ["s3://old"]
+    assert page.headline.bad
+
+
+def test_targets_that_lie_in_one_another_are_named() -> None:
+    inner = entry(run_of("clean", private=2, prefix="in/"))
+    notes = index_page([CLEAN, inner], PLACE).headline.notes
+    assert notes == ("s3://clean/in/ lies in s3://clean: its objects count twice in the sums.",)
+
+
+def test_new_objects_of_a_first_run_are_not_known() -> None:
+    first = entry(run_of("first", exposed=4, new=None))
+    page = index_page([first, entry(run_of("b", exposed=1, new=1))], PLACE)
+    assert [row.numbers[1] for row in page.rows] == [None, 1]
+    assert page.totals[1] == 1
+    assert "1 target had no earlier run to compare with, and is not in the sum of new objects." in page.headline.notes
+
+
+def test_trend_of_all_has_the_nights_of_all() -> None:
+    several = [replace(CLEAN, nights=nights(1, 2, None, 4)), replace(CLEAN, nights=nights(10, 10, 10))]
+    found = summed_nights(several)
+    assert [night.counts and night.counts["exposed"] for night in found] == [12, None, 14]
+    assert summed_nights([CLEAN]) == ()
+
+
+def test_sum_of_nothing_is_complete_and_zero() -> None:
+    total = sum_of([])
+    assert (total.complete, total.coverage.listed, total.verdicts["exposed"]) == (True, 0, 0)
+
+
+def test_hostile_text_is_only_text() -> None:
+    text = print_index(index_page(hostile_entries(), '"><script>alert(1)</script>'))
+    assert len(re.findall("<script", text)) == 1
+    assert "<img" not in text
+    assert "\x1b" not in text
+    assert all(re.fullmatch(r'href="(#[a-z]+|bucket=[a-z0-9-]+/run=[0-9TZa-f-]+/report\.html)"', one)
+               for one in re.findall(r'href="[^"]*"', text))  # fmt: skip

@@ -1,0 +1,311 @@
+"""Which nights are an alert, its words, its size, and hostile names in it, as plain text and for a chat."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from auditor.aws.event_bus import MOST_BYTES as MOST_EVENT
+from auditor.model.access import Verdict
+from auditor.model.alert import Alert, failure_alert
+from auditor.model.changes import Cause, Changes
+from auditor.model.exception import ExceptionState, ExceptionUse
+from auditor.model.finding import FailOn, RuleUndecided, Severity
+from auditor.model.rollup import Group, GroupKind, RollUps
+from auditor.model.summary import AcceptedHoles, ExceptedCounts, Resume, Summary, UnreadCount
+from auditor.reports.alert import GROUPS, alert_of
+from auditor.reports.alert_text import MOST_BYTES, subject_of, text_of
+from auditor.reports.chat import MOST_DESCRIPTION, MOST_TITLE, chat_message
+from auditor.reports.rollup import totals_of
+from auditor.reports.run_event import event_of
+from tests.support.samples.reports import RUN, denied, finding, judged, sample_summary, tally_of, target
+
+LAST: Final = "20260101T030405Z-0a1b2c"
+HIGH: Final = Severity.HIGH
+
+
+def night(*objects: Any, changes: Changes | None = None, **more: Any) -> Summary:
+    """The summary of a night that was compared with the last one: by default nothing has changed."""
+    found = sample_summary(tally_of(*objects), **{name: more.pop(name) for name in [*more] if name != "accepted"})
+    return replace(found, changes=changes or Changes(against=LAST), **more)
+
+
+def changed(**kinds: Any) -> Changes:
+    return Changes(against=LAST, **kinds)
+
+
+def expired(until: str | None) -> dict[str, Any]:
+    return {"exceptions": [ExceptionUse("e1", "O02", None, None, "web", "r", until, ExceptionState.EXPIRED, 4)]}
+
+
+LOST: Final = RuleUndecided("B01", "GetBucketAcl", "AccessDenied")
+OPEN: Final = judged("a", finding("a"), verdict=Verdict.EXPOSED)
+SHUT: Final = denied("b")
+CASES: Final[dict[str, tuple[Summary, Any, str | None]]] = {
+    "quiet": (night(), HIGH, None),
+    "known findings": (night(OPEN), HIGH, None),
+    "known findings, new ones asked for": (night(OPEN), FailOn(HIGH, new=True), None),
+    "a first run": (sample_summary(tally_of(OPEN)), HIGH, "1 object exposed; 1 finding (1 high)"),
+    "a first run that found nothing": (sample_summary(tally_of(judged("a"))), HIGH, None),
+    "a first run, all of it excepted": (
+        replace(sample_summary(tally_of(OPEN)), excepted=ExceptedCounts({"exposed": 1}, {"high": 1})), HIGH, None,
+    ),
+    "a new finding": (night(OPEN, changes=changed(findings={"high": {"new": 1}})), HIGH, "1 new finding (1 high)"),
+    "a new finding, too small": (night(changes=changed(findings={"medium": {"new": 1}})), HIGH, None),
+    "a new finding that is asked for": (
+        night(changes=changed(findings={"medium": {"new": 2}})),
+        FailOn(Severity.LOW, new=True),
+        "2 new findings (2 medium)",
+    ),
+    "a finding of which the last run could not tell": (
+        night(changes=changed(findings={"critical": {"decided": 1}})), HIGH, "1 new finding (1 critical)",
+    ),
+    "a finding that no exception covers any more": (
+        night(changes=changed(findings={"high": {"uncovered": 1}})), HIGH, "1 new finding (1 high)",
+    ),
+    "findings that are resolved, gone or excepted": (
+        night(changes=changed(findings={"high": {"resolved": 1, "gone": 1, "excepted": 1}})), HIGH, None,
+    ),
+    "newly exposed": (
+        night(OPEN, changes=changed(verdicts={"exposed": {"new": 1, "worsened": 2}})), HIGH, "3 objects newly exposed",
+    ),
+    "newly shared": (night(changes=changed(verdicts={"shared": {"new": 1}})), HIGH, None),
+    "worsened": (night(changes=changed(verdicts={"shared": {"worsened": 1}})), HIGH, "1 object worsened"),
+    "improved": (night(changes=changed(verdicts={"shared": {"improved": 1, "resolved": 9}})), HIGH, None),
+    "findings are never a reason": (
+        night(OPEN, changes=changed(verdicts={"exposed": {"new": 1}}, findings={"high": {"new": 1}})), None, None,
+    ),
+    "a hole": (night(SHUT), None, "1 object undecided"),
+    "a hole that is accepted": (night(SHUT, accepted=AcceptedHoles(1)), HIGH, None),
+    "a rule's hole": (night(rules_undecided=[LOST]), HIGH, "1 rule undecided"),
+    "cut off": (night(complete=False, resume=Resume(RUN, "a", "a signal")), HIGH, "the listing did not reach its end"),
+    "an exception that expired last night": (night(**expired("2026-01-01")), HIGH, "1 exception expired"),
+    "an exception that expired long ago": (night(**expired("2025-12-31")), HIGH, None),
+    "a prefix that lists nothing": (night(target=target(prefix="typo/")), HIGH, "nothing is listed"),
+    "a range that lists nothing": (night(target=target(prefix="typo/", start_after="typo/x")), HIGH, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nights_that_are_an_alert_and_those_that_are_not(name: str) -> None:
+    summary, fail_on, words = CASES[name]
+    alert = alert_of(summary, None, fail_on)
+    assert (None if alert is None else subject_of(alert)) == (
+        None if words is None else f"S3 audit of audited: {words}"
+    )
+    detail = event_of(summary, fail_on).detail
+    assert (detail["alert"], "; ".join(detail["reasons"])) == (words is not None, words or "")
+
+
+def test_a_sentence_of_the_run_is_a_reason() -> None:
+    alert = alert_of(night(), None, HIGH, ["the queue did not answer"])
+    assert alert is not None
+    assert "the queue did not answer" in text_of(alert)
+    assert subject_of(alert) == "S3 audit of audited: 1 remark"
+
+
+def group(prefix: str | None, **changes: Any) -> Group:
+    values: dict[str, Any] = {
+        "id": "0" * 12, "kind": GroupKind.FINDING, "rule": "O02", "verdict": None, "severity": Severity.HIGH,
+        "audience": "anyone", "prefix": prefix, "rest": False, "count": 3, "bytes": 9, "new": 2, "excepted": 0,
+        "since": None,
+    }  # fmt: skip
+    return Group(**(values | changes))
+
+
+def rollups(*groups: Group) -> RollUps:
+    return RollUps(run=RUN, target=target(), complete=True, totals=totals_of(groups), groups=groups)
+
+
+OPENED: Final = group("", kind=GroupKind.VERDICT, rule=None, severity=None, verdict=Verdict.EXPOSED)
+WORSE: Final = night(
+    OPEN,
+    SHUT,
+    changes=Changes(
+        against=LAST,
+        classes={"new": 4, "worsened": 1, "resolved": 2},
+        findings={"high": {"new": 2}},
+        verdicts={"exposed": {"new": 2}, "shared": {"worsened": 1}},
+        causes=(Cause("the bucket policy changed", 3),),
+    ),
+    rules_undecided=[LOST],
+    **expired("2026-01-01"),
+)
+MADE: Final = rollups(
+    group("in/"),
+    group("old/", new=0),
+    group("low/", severity=Severity.LOW),
+    group("meant/", excepted=3),
+    group(None, rule="B01", audience=None, count=1, new=1),
+    replace(OPENED, prefix="", count=2, rest=True),
+    replace(OPENED, prefix="s/", verdict=Verdict.SHARED, audience="account 444455556666"),
+    replace(OPENED, prefix="m/", verdict=Verdict.MASKED),
+    group("b/", kind=GroupKind.UNDECIDED, rule=None, severity=None, audience="GetObjectAcl AccessDenied", count=1),
+)  # fmt: skip
+
+
+def test_alert_as_plain_text() -> None:
+    alert = alert_of(WORSE, MADE, HIGH)
+    assert alert is not None
+    assert (
+        text_of(alert)
+        == f"""\
+The audit of s3://audited/: 2 objects newly exposed; 1 object worsened; 2 new findings (2 high); 1 exception expired; \
+1 object undecided; 1 rule undecided.
+
+New or worsened, the worst first:
+- 2 of 3 new: O02 (high) anyone on the internet can read the object, below in/
+- 1 new: B01 (high) ACLs are not disabled on the bucket (the bucket itself)
+- 2 new: exposed objects, open to anyone on the internet, at the top of the bucket (beside groups below it)
+- 2 of 3 new: shared objects, open to account 444455556666, below s/
+
+1 undecided object:
+- 1 object: GetObjectAcl AccessDenied, below b/
+
+1 undecided rule:
+- B01: GetBucketAcl AccessDenied
+
+Exceptions that expired, so that what they covered counts again:
+- e1 of web, until 2026-01-01: it would cover 4
+
+Since the last run, {LAST}: 4 new, 1 worsened, 2 resolved (verdicts and findings).
+- the bucket policy changed: moved 3 objects
+Listed 2, audited 1, vanished 0, undecided 1; exposed 1, unknown 1, shared 0, masked 0, private 0.
+Report: runs/bucket=audited/run={RUN}/report.html"""
+    )
+
+
+def test_alert_for_a_chat() -> None:
+    alert = alert_of(WORSE, MADE, HIGH)
+    assert alert is not None
+    told = json.loads(chat_message(alert))
+    described = told["content"].pop("description").split("\n")
+    assert told == {
+        "version": "1.0",
+        "source": "custom",
+        "content": {
+            "textType": "client-markdown",
+            "title": "S3 audit of audited: 2 objects newly exposed; 1 object worsened; 2 new findings (2 high);"
+            " 1 exception expired; 1 object undecided; 1 rule undecided",
+        },
+        "metadata": {
+            "eventType": "s3-audit",
+            "enableCustomActions": False,
+            "additionalContext": {"bucket": "audited", "run": RUN},
+        },
+    }
+    assert described[0].startswith("The audit of `s3://audited/`: 2 objects newly exposed;")
+    assert "• B01: `GetBucketAcl AccessDenied`" in described
+    assert "• 1 object: `GetObjectAcl AccessDenied`, below `b/`" in described
+    assert described[-1] == f"Report: `runs/bucket=audited/run={RUN}/report.html`"
+
+
+HOSTILE: Final = (
+    "<!channel>/", "<!here|x>/", "@here/", "*bold*/", "`code`/", "~gone~/", "[a](http://evil.example)/",
+    "<http://evil.example|s3>/", "HTTPS://evil.example/", "a\n- 9 new: private\n/", "&lt;b&gt;/", "<at>all</at>/",
+    "\x1b[2J/", "\u202e\u2066/", "![x](http://evil.example/x.png)/", "a|b/", "#1/", "\\`/", "100%2F/",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("prefix", HOSTILE)
+def test_hostile_prefix_means_nothing_in_a_mail_or_a_chat(prefix: str) -> None:
+    summary = night(SHUT, target=target(prefix=prefix), changes=changed(findings={"high": {"new": 1}}))
+    alert = alert_of(summary, rollups(group(prefix)), HIGH)
+    assert alert is not None
+    text = text_of(alert)
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert not any(line.startswith("- 9") for line in text.split("\n"))
+    description = json.loads(chat_message(alert))["content"]["description"]
+    assert not any(line.startswith("- 9") for line in description.split("\n"))
+    spans = re.findall("`[^`]*`", description)
+    ours = re.sub("`[^`]*`", "", description)
+    assert "`" not in ours
+    assert not re.search(r"[<>&@*~\[\]\\|#]", description)
+    assert not any(re.search("https?://", span.lower()) for span in spans)
+    assert all(line.isprintable() for line in description.split("\n"))
+
+
+def test_usual_prefix_is_readable_in_a_chat() -> None:
+    alert = alert_of(night(SHUT, target=target(prefix="raw_data/2024-01=x/ünï 漢字/")), None, HIGH)
+    assert alert is not None
+    assert "`s3://audited/raw_data/2024-01=x/ünï 漢字/`" in json.loads(chat_message(alert))["content"]["description"]
+
+
+def largest() -> Alert:
+    """The alert on a run in which all that is not ours is long and odd."""
+    odd = "\U0001f4a3\u202e`<&" * 300
+    groups = [group(f"{odd}{number}/", audience=f"account {odd}") for number in range(400)]
+    undecided = [
+        group(odd, kind=GroupKind.UNDECIDED, rule=None, severity=None, audience=f"GetObjectAcl {odd}")
+        for _ in range(99)
+    ]
+    rules = [RuleUndecided(f"R{number}", odd, odd) for number in range(99)]
+    uses = [ExceptionUse(odd, "O02", None, None, odd, odd, "2026-01-01", ExceptionState.EXPIRED, 4)] * 99
+    summary = night(
+        SHUT,
+        target=target(prefix=odd[:128]),
+        complete=False,
+        resume=Resume(RUN, odd, odd),
+        out=odd,
+        rules_undecided=rules,
+        exceptions=uses,
+        changes=changed(findings={"high": {"new": 1}}, why_not=odd, causes=tuple(Cause(odd, 1) for _ in range(99))),
+    )
+    summary = replace(summary, unread=tuple(UnreadCount(odd, odd, 1) for _ in range(99)))
+    assert len(json.dumps(event_of(summary, HIGH).detail)) < MOST_EVENT / 2
+    found = alert_of(summary, rollups(*groups, *undecided), HIGH, [odd])
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "alert", [largest(), failure_alert("audit", "\u202e\U0001f4a3`é" * 9_999)], ids=["run", "failure"]
+)
+def test_sizes_are_bounded_whatever_the_texts_are(alert: Alert) -> None:
+    assert len(text_of(alert).encode()) <= MOST_BYTES
+    message = chat_message(alert)
+    content = json.loads(message)["content"]
+    assert len(message.encode()) <= MOST_BYTES
+    assert (len(content["description"]) <= MOST_DESCRIPTION, len(content["title"]) <= MOST_TITLE) == (True, True)
+    subject = subject_of(alert)
+    assert len(subject) < 100
+    assert subject.isascii()
+    assert subject.isprintable()
+
+
+def listed(text: str) -> Sequence[str]:
+    return [line for line in text.split("\n") if ": O02 (high)" in line]
+
+
+def test_alert_names_some_groups_and_counts_the_others() -> None:
+    summary = night(changes=changed(findings={"high": {"new": 40}}))
+    alert = alert_of(summary, rollups(*(group(f"{number:02}/") for number in range(40))), HIGH)
+    assert alert is not None
+    text = text_of(alert)
+    assert len(listed(text)) == GROUPS
+    assert f"- and {40 - GROUPS} more groups\n" in text
+    assert "below 14/" in text
+    assert "below 15/" not in text
+
+
+def test_alert_without_roll_ups_names_the_causes_of_holes() -> None:
+    alert = alert_of(night(SHUT), None, HIGH)
+    assert alert is not None
+    assert "1 undecided object:\n- 1 object: GetObjectAcl AccessDenied\n" in text_of(alert)
+
+
+def test_event_has_the_numbers_and_no_key() -> None:
+    summary = replace(WORSE, target=target(prefix="p/", start_after="p/secret-a", stop_at="p/secret-b"))
+    summary = replace(summary, complete=False, resume=Resume(RUN, "p/secret-c", "a signal"))
+    detail = event_of(summary, HIGH).detail
+    assert detail["target"] == {"bucket": "audited", "prefix": "p/", "versions": False, "whole": False}
+    assert (detail["exit_code"], detail["complete"], detail["coverage"]["listed"]) == (4, False, 2)
+    assert detail["verdicts"]["exposed"] == 1
+    assert detail["changes"]["findings"] == {"high": {"new": 2}}
+    assert detail["report"] == f"runs/bucket=audited/run={RUN}/report.html"
+    assert "secret" not in json.dumps(detail)

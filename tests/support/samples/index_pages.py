@@ -1,0 +1,87 @@
+"""Entries of an index page, of runs that are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Final
+
+from auditor.model.changes import Changes
+from auditor.model.exception import ExceptionState, ExceptionUse
+from auditor.model.finding import RuleUndecided
+from auditor.model.summary import Coverage, ExceptedCounts, Resume, Summary
+from auditor.model.target import Target
+from auditor.reports.page.curve import Night
+from auditor.reports.summed import IndexEntry
+from tests.support.samples.reports import sample_summary
+
+RUN: Final = "20261122T030004Z-5f20c1"
+LAST: Final = "20261121T030004Z-5f20c1"
+GONE: Final = "there is no bucket named 'acme-archive' (NoSuchBucket): check the name and the endpoint"
+USED: Final = ExceptionUse("WEB-1", None, None, "site/", "web", "r", "2999-01-01", ExceptionState.ACTIVE, 1)
+
+
+def run_of(name: str, *, new: int | None = 0, run: str = RUN, prefix: str = "", **verdicts: int) -> Summary:
+    """A summary with these numbers of objects by verdict. intended: exposed objects that an exception covers."""
+    intended = verdicts.pop("intended", 0)
+    undecided = verdicts.get("unknown", 0)
+    numbers = {"exposed": intended, "unknown": 0, "shared": 0, "masked": 0, "private": 0}
+    for verdict, number in verdicts.items():
+        numbers[verdict] += number
+    listed = sum(numbers.values())
+    made = sample_summary(target=Target(name, prefix))
+    return replace(
+        made,
+        run=run,
+        coverage=Coverage(listed=listed, audited=listed - undecided, vanished=0, undecided=undecided, delete_markers=0),
+        verdicts=numbers,
+        findings={**made.findings, "high": numbers["exposed"]},
+        excepted=ExceptedCounts({"exposed": intended}, {"high": intended}),
+        exceptions=(USED,) if intended else (),
+        changes=Changes() if new is None else Changes(against=LAST, verdicts={"exposed": {"new": new}}),
+    )
+
+
+def nights(*numbers: int | None) -> tuple[Night, ...]:
+    """A trend up to the day of RUN: numbers of exposed objects; None for a night without a run."""
+    first = date(2026, 11, 22) - timedelta(len(numbers) - 1)
+    return tuple(
+        Night(first + timedelta(at), None if number is None else {"exposed": number, "shared": at, "undecided": 1})
+        for at, number in enumerate(numbers)
+    )
+
+
+def entry(summary: Summary, *trend: int | None, failed: str | None = None) -> IndexEntry:
+    link = f"bucket={summary.target.bucket}/run={summary.run}/report.html"
+    return IndexEntry(target=summary.target, summary=summary, link=link, nights=nights(*trend), failed=failed)
+
+
+def rich_entries() -> Sequence[IndexEntry]:
+    holes = replace(
+        run_of("acme-contracts", unknown=312, private=84_210),
+        rules_undecided=(RuleUndecided("B02", "GetPublicAccessBlock", "AccessDenied"),),
+    )
+    cut = replace(run_of("acme-logs", private=1_200_000), complete=False, resume=Resume(RUN, "k", "a signal"))
+    return (
+        entry(run_of("acme-media", private=612_004), *([0] * 14)),
+        entry(run_of("acme-data-prod", exposed=1_204, shared=4_870, masked=22_140, private=1_000_722, intended=18_402,
+                     new=37), *(1_260 - 11 * at for at in range(9)), None, 1_160, 1_167, 1_167, 1_204),
+        entry(run_of("acme-partners", shared=4_610, private=20_118, prefix="exports/2026/"), *([0] * 14)),
+        entry(holes, *([0] * 14)),
+        IndexEntry(target=Target("acme-archive"), failed=GONE),
+        entry(cut),
+        entry(run_of("acme-site", intended=2_310, private=12), *([0] * 14)),
+        entry(run_of("acme-backups", exposed=96, private=41_007, new=None, run="20261119T030004Z-5f20c1")),
+    )  # fmt: skip
+
+
+def hostile_entries() -> Sequence[IndexEntry]:
+    """Targets whose prefixes and failures are markup."""
+    prefixes = ('"><script>alert(1)</script>', "{{ 7 * 7 }}/", "javascript:alert(1)", "\u202e\x1b[2J\n", "a" * 900)
+    found = [entry(run_of(f"bucket-{at}", exposed=at, prefix=prefix)) for at, prefix in enumerate(prefixes)]
+    failed = [
+        IndexEntry(target=Target("gone", prefix), failed=f"<img src=x onerror=alert(1)> {prefix}")
+        for prefix in prefixes
+    ]
+    return (*found, *failed)
