@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
+from auditor.model.flat_members import FactState, first_prefix, has_public_grant, is_public, state_of
 from auditor.model.json_text import JsonError, as_object, items, typed
 from auditor.model.object import NO_LEDGER, Acl, Evidence, Head, ObjectRef, Outcome, Skipped, Unread
 from auditor.model.record import record
@@ -44,7 +45,11 @@ def _missing(value: Any) -> Unread | Skipped | None:
 
 @record()
 class ObjectLine:
-    """One JSON line of the `objects` files in a run folder: the facts and results of one listed object version."""
+    """One JSON line of the `objects` files in a run folder: the facts and results of one listed object version.
+
+    A line also has the members of flat_members.NAMES, which repeat others for SQL. They are not read back: the
+    properties of the same names are made from the members that they repeat.
+    """
 
     key: str
     version_id: str | None
@@ -81,6 +86,29 @@ class ObjectLine:
     that say so. None if the object is private. Lines of earlier releases lack this member and the next one."""
     exception: str | None = None
     """ID of the exception that covers the verdict."""
+
+    @property
+    def prefix1(self) -> str:
+        """The key up to its first slash, with the slash; "" if it has none."""
+        return first_prefix(self.key)
+
+    @property
+    def acl_state(self) -> FactState:
+        return state_of(self.acl)
+
+    @property
+    def public_grant(self) -> bool | None:
+        """True if the ACL has a grant to everyone or to any account; None if the ACL was not read."""
+        return has_public_grant(self.acl)
+
+    @property
+    def head_state(self) -> FactState:
+        return state_of(self.head)
+
+    @property
+    def public(self) -> bool | None:
+        """True if anyone, or any account, can reach the object; None if that is unknown, or if the object is gone."""
+        return is_public(self.verdict)
 
     @property
     def evidence(self) -> Evidence:

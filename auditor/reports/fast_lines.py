@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
+from auditor.model.flat_members import FactState, is_public, state_of
 from auditor.model.json_text import plain
 from auditor.model.object import Acl, Head, Outcome, Skipped, Unread
 from auditor.model.standing import Standing
 from auditor.reports.lines import (
     HEAD_NAMES,
     access_members,
-    acl_fact,
+    acl_members,
     encode_line,
     finding_line,
     missing_fact,
@@ -53,6 +54,7 @@ KEPT: Final = 256
 cache drops the least recently used text.
 """
 
+_QUOTE: Final = '"'
 _SPLIT: Final = HEAD_NAMES.index("metadata")
 _BEFORE: Final = attrgetter(*(name for name in HEAD_NAMES[:_SPLIT] if name in OWN))
 _AFTER: Final = attrgetter(*(name for name in HEAD_NAMES[_SPLIT + 1 :] if name in OWN))
@@ -73,11 +75,12 @@ def encode_object(
     ref, head, owner = evidence.ref, evidence.head, evidence.owner
     access = None if evidence.vanished else judgement.access
     rules = tuple(sorted({finding.rule for finding in judgement.findings})) if judgement.findings else ()
+    key = _quote(ref.key)
     text = (
-        f'{{"key":{_quote(ref.key)},"version_id":{_text(ref.version_id)},"etag":{_quote(ref.etag)},"size":{ref.size},'
-        f'"last_modified":{_quote(ref.last_modified)},'
+        f'{{"key":{key},"prefix1":{key[: key.find("/") + 1] or _QUOTE}","version_id":{_text(ref.version_id)},'
+        f'"etag":{_quote(ref.etag)},"size":{ref.size},"last_modified":{_quote(ref.last_modified)},'
         f"{_access(ref.storage_class, owner if isinstance(owner, str) else None, evidence.acl)},"
-        f'"head":{_head(head, keep_metadata) if isinstance(head, Head) else _missing(head)},'
+        f"{_head(head, keep_metadata) if isinstance(head, Head) else _missing(head)},"
         f"{_ending(evidence.outcome, evidence.changed, ref.is_latest, access, rules, hashed, standing)}\n"
     )
     try:
@@ -112,12 +115,12 @@ def _texts(values: Iterable[str | int | None]) -> tuple[str | int, ...]:
 
 @lru_cache(KEPT)
 def _access(storage_class: str, owner: str | None, acl: Acl | Unread | Skipped) -> str:
-    return _json({"storage_class": storage_class, "owner": owner, "acl": acl_fact(acl)})[1:-1]
+    return _json({"storage_class": storage_class, "owner": owner, **acl_members(acl)})[1:-1]
 
 
 @lru_cache(KEPT)
 def _missing(fact: Unread | Skipped) -> str:
-    return _json(missing_fact(fact))
+    return _json({"head_state": state_of(fact).value, "head": missing_fact(fact)})[1:-1]
 
 
 @lru_cache(KEPT)
@@ -130,7 +133,8 @@ def _ending(
     hashed: bool | None,
     standing: Standing | None,
 ) -> str:
-    first = {"outcome": outcome, "changed": changed, "latest": latest}
+    public = is_public(access.verdict if access else None)
+    first = {"outcome": outcome, "changed": changed, "latest": latest, "public": public}
     return _json({**first, **access_members(access), "rules": rules, "hashed": hashed, **standing_members(standing)})[
         1:
     ]
@@ -142,6 +146,7 @@ def _standing(standing: Standing | None) -> str:
 
 
 def _head(head: Head, keep_metadata: bool) -> str:
+    """Return the members on a HEAD that was read: head_state and head."""
     before, after = _forms(_SHARED(head))
     metadata = _json(dict(head.metadata)) if keep_metadata else _names(tuple(head.metadata))
     return f'{before % _texts(_BEFORE(head))},"metadata":{metadata},{after % _texts(_AFTER(head))}'
@@ -154,8 +159,9 @@ def _names(names: tuple[str, ...]) -> str:
 
 @lru_cache(KEPT)
 def _forms(shared: tuple[Any, ...]) -> tuple[str, str]:
-    """Return two %-templates of a HEAD's JSON: one of the members before `metadata`, one of those after. Each value of
-    a member in OWN is `%s`. shared: the values of all other members, which are written into the templates.
+    """Return two %-templates of the members on a HEAD: one of head_state and the HEAD's members before `metadata`, one
+    of those after. Each value of a member in OWN is `%s`. shared: the values of all other members, which are written
+    into the templates.
     """
     values = dict(zip(_SHARED_NAMES, shared, strict=True))
 
@@ -164,4 +170,4 @@ def _forms(shared: tuple[Any, ...]) -> tuple[str, str]:
         return f'"{name}":{value}'
 
     before, after = map(member, HEAD_NAMES[:_SPLIT]), map(member, HEAD_NAMES[_SPLIT + 1 :])
-    return f"{{{','.join(before)}", f"{','.join(after)}}}"
+    return f'"head_state":"{FactState.READ}","head":{{{",".join(before)}', f"{','.join(after)}}}"

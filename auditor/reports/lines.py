@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
+from auditor.model.flat_members import first_prefix, has_public_grant, is_public, state_of
 from auditor.model.object import Acl, Head, ObjectRef, Outcome, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.standing import Standing
@@ -31,7 +32,7 @@ def object_line(
     judgement: Judgement, hashed: bool | None, keep_metadata: bool = False, standing: Standing | None = None
 ) -> dict[str, Any]:
     """Return the line of one S3 object for the `objects` files of a run folder, as a dict with the fields of
-    ObjectLine.
+    ObjectLine, and the flat members.
 
     hashed: True if the ledger has the object's digests; None if there is no ledger. keep_metadata: True to write the
     values of user metadata too, not only the names. standing: the history of the verdict, unless it is private.
@@ -41,17 +42,20 @@ def object_line(
     access = None if evidence.vanished else judgement.access
     return {
         "key": ref.key,
+        "prefix1": first_prefix(ref.key),
         "version_id": ref.version_id,
         "etag": ref.etag,
         "size": ref.size,
         "last_modified": ref.last_modified,
         "storage_class": ref.storage_class,
         "owner": evidence.owner if isinstance(evidence.owner, str) else None,
-        "acl": acl_fact(evidence.acl),
+        **acl_members(evidence.acl),
+        "head_state": state_of(evidence.head).value,
         "head": _head(evidence.head, keep_metadata),
         "outcome": evidence.outcome.value,
         "changed": evidence.changed,
         "latest": ref.is_latest,
+        "public": is_public(access.verdict if access else None),
         **access_members(access),
         "rules": sorted({finding.rule for finding in judgement.findings}),
         "hashed": hashed,
@@ -114,6 +118,11 @@ def routed_line(ref: ObjectRef) -> bytes:
     Operations.
     """
     return encode_line({"key": ref.key, "version_id": ref.version_id, "etag": ref.etag, "size": ref.size})
+
+
+def acl_members(fact: Acl | Unread | Skipped) -> dict[str, Any]:
+    """Return the members of an object's line on its ACL: acl_state, public_grant and acl."""
+    return {"acl_state": state_of(fact).value, "public_grant": has_public_grant(fact), "acl": acl_fact(fact)}
 
 
 def acl_fact(fact: Acl | Unread | Skipped) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from typing import Any, Final
 from auditor.hashing.queue.message import MAX_OBJECTS, VERSION, HashMessage
 from auditor.hashing.run import HashRunSummary
 from auditor.ledger.manifests import csv_table, history
+from auditor.model.access import Verdict
 from auditor.model.digest import ALGORITHMS
+from auditor.model.flat_members import FactState, is_public
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import FORM as ROLLUPS_FORM
 from auditor.model.rollup import RollUps
@@ -87,7 +89,41 @@ def _object_line(maker: SchemaMaker) -> Schema:
         {"if": {"properties": {"outcome": {"const": outcome}}, "required": ["outcome"]}, "then": then}
         for outcome, then in by_outcome.items()
     ]
-    return {**maker.members(ObjectLine), "allOf": rules}
+    flat = {
+        "prefix1": {"description": 'The key up to its first slash, with the slash; "" if it has none.', **TEXT},
+        "acl_state": {"description": "The form of `acl`.", **maker.of(FactState)},
+        "public_grant": {
+            "description": "True if the ACL has a grant to everyone or to any account; null if it was not read.",
+            "type": ["boolean", "null"],
+        },
+        "head_state": {"description": "The form of `head`.", **maker.of(FactState)},
+        "public": {
+            "description": "True if anyone or any account can reach the object; null if that is unknown, or if the "
+            "object is gone.",
+            "type": ["boolean", "null"],
+        },
+    }
+    return {**maker.members(ObjectLine, extra=flat), "allOf": [*rules, *_flat_rules()]}
+
+
+def _flat_rules() -> list[Schema]:
+    """Say of the flat members of an object's line that they agree with those that they repeat."""
+    states: dict[FactState, Schema] = {
+        FactState.UNREAD: {"required": ["unread"]},
+        FactState.SKIPPED: {"required": ["skipped"]},
+    }
+    states[FactState.READ] = {"not": {"anyOf": list(states.values())}}
+    grants = {state: {"type": "boolean" if state is FactState.READ else "null"} for state in FactState}
+    return [
+        *(_when(f"{fact}_state", state, {fact: form}) for fact in ("acl", "head") for state, form in states.items()),
+        *(_when("acl_state", state, {"public_grant": form}) for state, form in grants.items()),
+        *(_when("verdict", verdict, {"public": {"const": is_public(verdict)}}) for verdict in (*Verdict, None)),
+    ]
+
+
+def _when(member: str, value: str | None, then: Schema) -> Schema:
+    condition = {"properties": {member: {"const": value}}, "required": [member]}
+    return {"if": condition, "then": {"properties": then}}
 
 
 def _verify_summary(maker: SchemaMaker) -> Schema:

@@ -170,6 +170,12 @@ class TestUnreadFacts:
     async def test_it_has_no_other_acl(self, unread: dict[str, Any], acl: Any) -> None:
         assert faults("object-line", {**unread, "acl": acl}) != []
 
+    @pytest.mark.parametrize(
+        "flat", [{"acl_state": "read"}, {"acl_state": "skipped"}, {"public_grant": False}, {"public": False}]
+    )
+    async def test_its_flat_members_do_not_call_it_clean(self, unread: dict[str, Any], flat: dict[str, Any]) -> None:
+        assert faults("object-line", {**unread, **flat}) != []
+
     async def test_its_acl_is_not_of_the_form_of_a_read_one(self, unread: dict[str, Any]) -> None:
         schema = load("object-line")
         read, *missing = schema["properties"]["acl"]["oneOf"]

@@ -9,6 +9,7 @@ import pytest
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.finding import Finding, Judgement, Severity, fingerprint
+from auditor.model.flat_members import NAMES
 from auditor.model.json_text import plain, typed
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, Skipped, Unread
 from auditor.model.run_lines import FindingLine, ObjectLine
@@ -17,8 +18,9 @@ from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import OWNER, denied, finding, gone, judged
 
 MEMBERS = [
-    "key", "version_id", "etag", "size", "last_modified", "storage_class", "owner", "acl", "head", "outcome", "changed",
-    "latest", "verdict", "audience", "reasons", "rules", "hashed", "since", "exception",
+    "key", "prefix1", "version_id", "etag", "size", "last_modified", "storage_class", "owner", "acl_state",
+    "public_grant", "acl", "head_state", "head", "outcome", "changed", "latest", "public", "verdict", "audience",
+    "reasons", "rules", "hashed", "since", "exception",
 ]  # fmt: skip
 
 
@@ -32,6 +34,27 @@ def test_audited_object() -> None:
     assert line["verdict"] == "private"
     assert line["rules"] == ["O02", "O05"]
     assert line["hashed"] is True
+
+
+@pytest.mark.parametrize(
+    ("judgement", "flat"),
+    [
+        (judged("a/b/c"), ("a/", "read", False, "read", False)),
+        (judged("/a", verdict=Verdict.EXPOSED), ("/", "read", False, "read", True)),
+        (
+            judged("a", verdict=Verdict.MASKED, acl=Acl(OWNER, (Grant(ALL_USERS, "WRITE"),))),
+            ("", "read", True, "read", False),
+        ),
+        (judged("a", verdict=Verdict.SHARED, acl=Skipped("off")), ("", "skipped", None, "read", False)),
+        (denied("é/"), ("é/", "unread", None, "skipped", None)),
+        (gone("a"), ("", "unread", None, "read", None)),
+    ],
+)
+def test_flat_members_say_nothing_of_a_fact_that_was_not_read(judgement: Judgement, flat: tuple[object, ...]) -> None:
+    line = object_line(judgement, None)
+    assert tuple(line[name] for name in NAMES) == flat
+    read = typed(ObjectLine, json.loads(encode_line(line)))
+    assert tuple(getattr(read, name) for name in NAMES) == flat
 
 
 def test_access_in_texts_and_back() -> None:
