@@ -38,6 +38,11 @@ def quick_collections() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Let the end of the process collect the frozen objects: DuckDB complains of those that it finds alive then."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def fake_aws(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No test can reach a real account, whatever the environment it is started from."""

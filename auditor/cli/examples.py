@@ -7,7 +7,7 @@ from typing import Final
 COMMAND_GROUPS: Final = {
     "look at buckets": ("audit", "explain", "plan", "policy", "demo"),
     "ask a run again, without a request to its bucket": (
-        *("report", "diff", "what-if", "export", "judge", "check"),
+        *("report", "diff", "what-if", "export", "sql", "judge", "check"),
         *("accept", "who"),
     ),
     "digests of the bytes": ("hash", "work", "verify", "digests", "ledger"),
@@ -98,6 +98,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         f"auditor export {_RUN} --format csv --out findings.csv",
         f"auditor export {_RUN} --format markdown",
         f"auditor export {_RUN} --format ocsf --out findings.json",
+    ),
+    "sql": (
+        f"auditor sql {_RUN} 'FROM objects SELECT prefix1, count(*) WHERE public GROUP BY ALL'",
+        f"auditor sql {_RUN} 'FROM objects SELECT key WHERE public_grant = false' --format csv",
+        f"auditor sql s3://reports/{_RUN} --schema athena > tables.sql",
     ),
     "rules": ("auditor rules", "auditor rules O02 B01", "auditor rules --format json"),
     "policy": (

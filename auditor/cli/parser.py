@@ -27,6 +27,7 @@ from auditor.cli.run_parser import (
     export_command,
     judge_command,
     report_command,
+    sql_command,
     what_if_command,
     who_command,
 )
@@ -63,6 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     who_command(commands.add_parser)
     report_command(commands.add_parser)
     export_command(commands.add_parser)
+    sql_command(commands.add_parser)
     _rules(commands.add_parser)
     _audit(commands.add_parser, "policy", "print the least IAM policy for such an audit")
     _demo(commands.add_parser)

@@ -1,4 +1,4 @@
-"""Declare the commands that read a run folder: explain, what-if, diff, judge, check, report and export."""
+"""Declare the commands that read a run folder: explain, what-if, diff, judge, check, report, export and sql."""
 
 from __future__ import annotations
 
@@ -158,6 +158,26 @@ def export_command(add: Add) -> None:
     )
     settings_flags(parser, "endpoint_url", "profile")
     settings_flags(parser, region="region of the findings (the bucket's), and of the bucket that has the run folder")
+    config_flag(parser)
+
+
+def sql_command(add: Add) -> None:
+    parser = command(add, "sql", "answer a query on a run in SQL, or list its tables, without a request to its bucket")
+    _run_folder(parser)
+    parser.add_argument("query", nargs="?", metavar="QUERY", help="one SELECT in DuckDB's SQL (the tables and columns)")
+    results = group(parser, RESULTS)
+    results.add_argument(
+        "--format",
+        choices=("table", "csv", "jsonl"),
+        default="table",
+        help="how the answer is printed: table has the first 1,000 rows, csv and jsonl have all",
+    )
+    results.add_argument(
+        "--schema",
+        choices=("athena", "duckdb"),
+        help="print the statements with which this program reads such runs, no answer",
+    )
+    _store(parser)
     config_flag(parser)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from auditor.cli.parser import make_parser
+from auditor.cli.sql.athena import PLACE, athena_file
+from auditor.cli.sql.duckdb_views import duckdb_file
 from auditor.config.settings import SETTINGS
 from auditor.reports.formats import FORMATS
 from auditor.rules import RULES
@@ -64,13 +66,15 @@ def outputs_page() -> str:
     return f"{before}{FORMATS_TABLE}{chr(10).join(table)}\n\n{after}"
 
 
-PAGES = {
+PAGES: dict[str, Callable[[], str]] = {
     "docs/rules.md": lambda: as_markdown(RULES),
     "docs/cli.md": cli_page,
     "docs/configuration.md": configuration_page,
     "docs/outputs.md": outputs_page,
     "docs/verdict.md": verdict_page,
     **schema_pages(),
+    "docs/sql/duckdb.sql": lambda: duckdb_file("RUN"),
+    "docs/sql/athena.sql": lambda: athena_file(PLACE),
 }
 
 

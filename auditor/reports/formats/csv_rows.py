@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from auditor.model.summary import Summary
@@ -18,9 +18,9 @@ that marks such a cell."""
 
 def write(summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
     """Yield the header, and a row for each entry of the run."""
-    yield _row(COLUMNS)
+    yield csv_row(COLUMNS)
     for entry in entries(summary, lines):
-        yield _row(tuple(neutral(getattr(entry, name) or "") for name in COLUMNS))
+        yield csv_row(tuple(neutral(getattr(entry, name) or "") for name in COLUMNS))
 
 
 def neutral(text: str) -> str:
@@ -41,6 +41,7 @@ class _Echo:
 _writer = csv.writer(_Echo(), lineterminator="\r\n")
 
 
-def _row(cells: tuple[str, ...]) -> str:
+def csv_row(cells: Sequence[str]) -> str:
+    """Return a row with its line end. The cells are those of neutral(), or numbers."""
     row: str = _writer.writerow(cells)
     return row

@@ -1,0 +1,339 @@
+"""`auditor sql` over the run folder of a real audit: no answer calls an object clean that was not read."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+import pytest
+
+from auditor.cli.main import main
+from auditor.cli.sql.printing import ROWS
+from auditor.cli.sql.tables import TABLES
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.paths import ROOT
+from tests.support.servers.clients import client
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import canned
+
+Run = Callable[..., tuple[int, str, str]]
+
+PAGE = re.findall(
+    r"^```sql\n(.*?)^```", (ROOT / "docs" / "sql.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+)
+"""The queries that docs/sql.md shows."""
+NO_PUBLIC_GRANT = (
+    *PAGE[:3],
+    "SELECT key FROM objects WHERE acl_state = 'read' AND NOT coalesce(public_grant, false)",
+    "SELECT key FROM objects WHERE acl_state = 'read' AND NOT EXISTS"
+    " (SELECT 1 FROM (SELECT unnest(acl.grants) AS g) WHERE g.grantee LIKE '%/AllUsers')",
+)
+"""Queries for the objects without a public grant."""
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    private = tmp_path / "tmp"
+    private.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(private))
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capfd.readouterr()
+        assert list(private.iterdir()) == []  # of the copies nothing stays
+        return code, captured.out, captured.err
+
+    return call
+
+
+def audited(run: Run, stub: StubServer, *flags: str) -> str:
+    arguments = ("s3://audited", "--format", "json", "--endpoint-url", stub.url, *flags)
+    folder = json.loads(run("audit", *arguments)[1])["out"]
+    stub.forget()
+    return str(folder)
+
+
+def rows(run: Run, folder: str, query: str) -> list[dict[str, Any]]:
+    code, out, err = run("sql", folder, query, "--format", "jsonl")
+    assert code == 0, err
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def keys(run: Run, folder: str, query: str) -> set[str]:
+    return {row["key"] for row in rows(run, folder, query)}
+
+
+@pytest.fixture(params=["a", "c/2", "z"], ids=["first", "between", "last"])
+def placed(request: pytest.FixtureRequest, run: Run, stub: StubServer) -> str:
+    """A run with two objects, of which the ACL, or the HEAD, could not be read, at this place of the lines."""
+    return with_unread(run, stub, request.param)
+
+
+@pytest.fixture
+def folder(run: Run, stub: StubServer) -> str:
+    return with_unread(run, stub, "c/2")
+
+
+def with_unread(run: Run, stub: StubServer, place: str) -> str:
+    for key in ("b", "c/1", "d"):
+        stub.put("audited", key)
+    stub.put("audited", "open/1", grants=canned("public-read", "a0" * 32))
+    stub.put("audited", f"{place}/acl", deny={"acl"})
+    stub.put("audited", f"{place}/head", deny={"head"})
+    return audited(run, stub)
+
+
+@pytest.mark.parametrize("query", NO_PUBLIC_GRANT)
+def test_no_unread_object_is_among_those_without_a_public_grant(run: Run, placed: str, query: str) -> None:
+    found = keys(run, placed, query)
+    unread = keys(run, placed, "SELECT key FROM objects WHERE acl_state = 'unread'")
+    assert len(unread) == 1
+    assert {"b", "c/1", "d"} <= found
+    assert not found & (unread | {"open/1"})
+
+
+def test_the_queries_of_the_page(run: Run, folder: str) -> None:
+    assert len(PAGE) == 11
+    for query in PAGE:
+        found = rows(run, folder, query)
+        assert found or "json_contains" not in query, query
+        for fact in ("acl", "head"):
+            assert f"{fact}_state =" not in query or f"c/2/{fact}" not in {row["key"] for row in found}
+
+
+def test_states_and_the_nested_members_agree(run: Run, placed: str) -> None:
+    found = rows(run, placed, "SELECT key, acl_state, head_state, acl, head, public, verdict FROM objects")
+    for row in found:
+        for fact in ("acl", "head"):
+            assert (row[f"{fact}_state"] == "unread") == row["key"].endswith(f"/{fact}")
+            assert (row[fact]["unread"] is not None) == (row[f"{fact}_state"] == "unread")
+        assert row["public"] == {"exposed": True, "unknown": None}.get(row["verdict"], False)
+    assert {row["verdict"] for row in found} == {"exposed", "unknown", "private"}
+
+
+def test_the_undecided_are_told_with_each_answer(run: Run, folder: str) -> None:
+    _, out, err = run("sql", folder, "SELECT 1 AS one")
+    assert out == "one\n---\n  1\n"
+    assert "is complete: 6 objects listed = 4 audited + 0 vanished + 2 that could not be looked at" in err
+
+
+def test_a_skipped_fact_is_no_fact(run: Run, stub: StubServer) -> None:
+    stub.put("audited", "a")
+    folder = audited(run, stub, "--only", "O02")
+    (row,) = rows(run, folder, "SELECT head_state, head.skipped, head.etag, acl_state FROM objects")
+    assert row == {
+        "head_state": "skipped",
+        "skipped": "no selected rule needs it",
+        "etag": None,
+        "acl_state": "read",
+    }
+    assert rows(run, folder, "SELECT key FROM objects WHERE head_state = 'read'") == []
+
+
+def test_lines_of_an_earlier_release_have_the_flat_columns_too(run: Run, folder: str) -> None:
+    query = "SELECT * EXCLUDE (since) FROM objects ORDER BY key"
+    now = rows(run, folder, query)
+    rewrite(Path(folder), without=("prefix1", "acl_state", "public_grant", "head_state", "public", "latest"))
+    assert rows(run, folder, query) == now
+
+
+def test_a_run_without_findings_and_holes(run: Run, stub: StubServer) -> None:
+    folder = audited(run, stub, "--only", "O02")
+    assert [rows(run, folder, f"SELECT * FROM {table.name}") for table in TABLES] == [[], [], []]
+    code, out, err = run("sql", folder, "SELECT 1 AS one", "-q")
+    assert (code, out, err) == (0, "one\n---\n  1\n", "")
+
+
+def test_odd_keys_come_back_unchanged_and_are_printed_escaped(run: Run, stub: StubServer) -> None:
+    for key in ODD_KEYS.values():
+        stub.put("audited", key)
+    folder = audited(run, stub)
+    assert keys(run, folder, "SELECT key FROM objects") == set(ODD_KEYS.values())
+    prefixes = rows(run, folder, "SELECT key, prefix1, key[:instr(key, '/')] AS wanted FROM objects")
+    assert [row for row in prefixes if row["prefix1"] != row["wanted"]] == []
+    _, table, _ = run("sql", folder, "SELECT key FROM objects")
+    assert all(line.isprintable() for line in table.splitlines())
+    assert len(table.split("\n")) == len(ODD_KEYS) + 3
+    _, sheet, _ = run("sql", folder, "SELECT key, -1 AS number FROM objects", "--format", "csv")
+    cells = list(csv.reader(sheet.splitlines()))
+    assert cells[0] == ["key", "number"]
+    assert len(cells) == len(ODD_KEYS) + 1
+    assert {cell[1] for cell in cells[1:]} == {"-1"}
+    assert [cell for cell, _ in cells if cell.startswith(("=", "+", "-", "@"))] == []
+    assert stub.requests == []
+
+
+def test_without_a_query_the_tables_are_listed(run: Run, folder: str) -> None:
+    code, out, _ = run("sql", folder, "--format", "jsonl")
+    listed = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [(row["table"], row["column"]) for row in listed] == [
+        (table.name, column.name) for table in TABLES for column in table.all_columns
+    ]
+    described = rows(run, folder, "DESCRIBE objects")
+    types = {row["column"]: row["type"].replace('"', "") for row in listed if row["table"] == "objects"}
+    assert {row["column_name"]: row["column_type"].replace('"', "") for row in described} == types
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT nothing FROM objects", 'Referenced column "nothing" not found'),
+        ("SELEC", "syntax error"),
+        ("", "these are 0"),
+        ("SELECT 1; SELECT 2", "these are 2"),
+        ("COPY (SELECT 1) TO 'x'", "a query is one SELECT, not COPY"),
+        ("SELECT now()", "cast it to TIMESTAMP"),
+        ("SELECT CAST(key AS INT) FROM objects", "Could not convert string"),
+        ("SELECT * FROM read_text('/etc/hostname')", "disabled by configuration"),
+    ],
+)
+def test_a_query_that_is_refused(run: Run, folder: str, query: str, words: str) -> None:
+    code, out, err = run("sql", folder, query, "-q")
+    assert (code, out) == (2, "")
+    assert words in err.splitlines()[-1]
+    assert len(err.splitlines()) == 2  # the coverage, and the error
+    assert "bug" not in err
+
+
+def test_an_incomplete_run(run: Run, folder: str) -> None:
+    Path(folder, "summary.json").unlink()
+    code, out, err = run("sql", folder, "SELECT count(*) AS n FROM objects")
+    assert (code, out) == (0, "n\n-\n6\n")
+    assert "is NOT COMPLETE: the answer is about the 6 objects listed so far, of which 2 could not be looked at" in err
+
+
+@pytest.mark.parametrize("fault", ["altered", "cut", "gone", "added"])
+def test_a_run_that_is_not_as_it_was_written(run: Run, folder: str, fault: str) -> None:
+    part = Path(folder, "objects/part-00000-00000.jsonl.gz")
+    if fault == "gone":
+        Path(folder, "undecided/part-00000-00000.jsonl.gz").unlink()
+    elif fault == "added":
+        part.with_name("part-00000-00001.jsonl.gz").write_bytes(part.read_bytes())
+    else:
+        part.write_bytes(part.read_bytes()[:-5] if fault == "cut" else part.read_bytes().replace(b"\x1f", b"\x1e"))
+    code, out, err = run("sql", folder, "SELECT count(*) FROM objects")
+    assert (code, out) == (1, "")
+    assert {"gone": "is gone", "added": "was added"}.get(fault, "was altered") in err
+
+
+def test_a_part_of_a_run_without_a_seal_that_is_gone(run: Run, folder: str) -> None:
+    Path(folder, "parts.json").unlink()
+    Path(folder, "undecided/part-00000-00000.jsonl.gz").unlink()
+    code, out, err = run("sql", folder, "SELECT count(*) FROM objects")
+    assert (code, out) == (1, "")
+    assert "has lines other than its summary counts" in err
+
+
+def test_a_long_answer(run: Run, folder: str) -> None:
+    query = f"SELECT range AS n, [range, NULL] AS list, 1.5 AS d, 'nan'::DOUBLE AS x, true AS t FROM range({ROWS + 1})"
+    _, out, _ = run("sql", folder, query)
+    assert out.splitlines()[:3] == [
+        "  n  list           d    x  t",
+        "---  -----------  ---  ---  ----",
+        "  0  [0, null]    1.5  nan  true",
+    ]
+    assert out.splitlines()[-1] == "and more rows: these are the first 1,000; --format csv or jsonl has all"
+    found = rows(run, folder, query)
+    assert len(found) == ROWS + 1
+    assert found[-1] == {"n": ROWS, "list": [ROWS, None], "d": 1.5, "x": "nan", "t": True}
+
+
+def test_columns_of_one_name(run: Run, folder: str) -> None:
+    assert rows(run, folder, "SELECT 1 AS a, 2 AS a, 3 AS a_2") == [{"a": 1, "a_2": 2, "a_2_2": 3}]
+
+
+def test_without_duckdb(run: Run, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    code, out, err = run("sql", folder, "SELECT 1", "-q")
+    assert (code, out) == (2, "")
+    assert err == "auditor: auditor sql needs the package duckdb: pip install 's3-auditor[sql]'\n"
+    assert run("sql", folder)[0] == 0
+
+
+def test_statements_for_another_program(run: Run, folder: str) -> None:
+    code, out, _ = run("sql", folder, "--schema", "duckdb")
+    assert code == 0
+    assert f"SET VARIABLE run = '{Path(folder).resolve()}'" in out
+    assert run("sql", folder, "--schema", "athena")[0] == 2
+    assert run("sql", folder, "SELECT 1", "--schema", "duckdb")[0] == 2
+
+
+def rewrite(folder: Path, without: tuple[str, ...]) -> None:
+    """Make the lines of objects those of an earlier release, which had no seal either."""
+    for part in folder.glob("objects/*.gz"):
+        lines = [json.loads(line) for line in gzip.decompress(part.read_bytes()).splitlines()]
+        kept = [{name: value for name, value in line.items() if name not in without} for line in lines]
+        part.write_bytes(gzip.compress("".join(f"{json.dumps(line)}\n" for line in kept).encode()))
+    (folder / "parts.json").unlink()
+
+
+def test_plain_duckdb_with_the_shipped_views_sees_the_same(run: Run, placed: str) -> None:
+    statements = run("sql", placed, "--schema", "duckdb")[1]
+    with duckdb.connect() as plain:
+        plain.execute(statements)
+        for table in TABLES:
+            plain.execute(f"SELECT * FROM {table.name}")
+            names = [name for name, *_ in plain.description or []]
+            found = [dict(zip(names, row, strict=True)) for row in plain.fetchall()]
+            assert found == rows(run, placed, f"SELECT * FROM {table.name}")
+        assert plain.execute("SELECT count(*) FROM objects WHERE acl_state = 'unread'").fetchall() == [(1,)]
+
+
+def test_a_run_in_a_bucket(run: Run, stub: StubServer, moto_url: str) -> None:
+    bucket = f"results-{uuid4().hex[:12]}"
+    s3 = client("s3", moto_url)
+    s3.create_bucket(Bucket=bucket)
+    local = with_unread(run, stub, "c/2")
+    for path in Path("auditor-runs").rglob("*"):
+        if path.is_file():
+            s3.put_object(Bucket=bucket, Key=f"deep/{path.relative_to('auditor-runs')}", Body=path.read_bytes())
+    s3.close()
+    place = f"s3://{bucket}/deep/bucket=audited/{Path(local).name}"
+    code, out, _ = run("sql", place, "SELECT key FROM objects WHERE NOT public_grant", "--endpoint-url", moto_url)
+    assert (code, out.split()[2:]) == (0, ["b", "c/1", "c/2/head", "d"])
+    _, statements, _ = run("sql", place, "--schema", "athena", "--endpoint-url", moto_url)
+    assert f"'s3://{bucket}/deep/bucket=${{bucket}}/run=${{run}}/undecided/'" in statements
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_long_query(run: Run, folder: str, tmp_path: Path, number: signal.Signals) -> None:
+    endless = "SELECT count(*) FROM range(10000000) a, range(1000000) b WHERE a.range * b.range % 7 = 3"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "auditor", "sql", folder, endless],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stderr is not None
+        assert "is complete" in child.stderr.readline()
+        child.send_signal(number)
+        out, err = child.communicate()
+    assert (child.returncode, out) == (4, "")
+    assert err == "auditor: the query was stopped: it has no answer\n"
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_no_other_command_imports_duckdb(run: Run, folder: str) -> None:
+    code = "import sys; from auditor.cli.main import main; main(sys.argv[1:]); sys.exit('duckdb' in sys.modules)"
+    for arguments in (["export", folder, "--format", "csv"], ["sql", folder]):
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        child = subprocess.run(
+            [sys.executable, "-c", code, *arguments], env=environment, capture_output=True, check=False
+        )
+        assert child.returncode == 0, child.stderr
