@@ -10,21 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import repeat
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of
 from auditor.audit.report import page_of
 from auditor.audit.standing import StoredStandings
+from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, file_of, stored_counts
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.changes import Changes
 from auditor.model.dates import iso_date
-from auditor.model.finding import Finding, Judgement, RuleUndecided
+from auditor.model.finding import Judgement, RuleUndecided
 from auditor.model.json_text import plain
-from auditor.model.object import ObjectRef, ObjectVersion, Skipped
-from auditor.model.run_lines import FindingLine, ObjectLine
+from auditor.model.object import Skipped
+from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Resume, Summary
 from auditor.model.version import VERSION
 from auditor.progress import Snapshot
@@ -41,7 +42,6 @@ from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile, ReadFacts
-from auditor.runs.checkpoint import damaged
 from auditor.runs.folder import RunFolder
 from auditor.runs.parts import Part
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, new_run_id
@@ -50,8 +50,6 @@ from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.text import counted, visible
 from auditor.verdict.trust import Trust
-
-T = TypeVar("T")
 
 NOT_STORED: Final = "NotStored"
 """The error code of a rule that is undecided because the run folder does not have a value that it needs."""
@@ -81,7 +79,7 @@ class JudgeAgain:
         self._keeps_values = self._file.configuration.get("keep_metadata") is True
         self._now = _time(self._file, run)
         self._standings = StoredStandings(self._file.now)
-        self._order = {rule.id: number for number, rule in enumerate(by.rules)}
+        self._stored = StoredFindings(by.rules, by.gone)
         self._tally = Tally()
         self._exceptions = RunExceptions(by.settings, run.bucket_name, self._file.now, self._tally)
         self._rollups = RollUpBuilder()
@@ -104,7 +102,7 @@ class JudgeAgain:
         parts = self._run.by_part()
         if parts and replace(self._file, read=read).at(parts[0][0]) is None:
             raise UsageError(f"{self._run.uri} was begun by an earlier version, without {BUCKET_FILE}: audit again")
-        self._tally = self._begin_tally()
+        self._tally = stored_counts(self._run)
         self._exceptions = RunExceptions(self._by.settings, self._target.bucket, self._file.now, self._tally)
         plans = self._plans(read)
         link = link_to(self._run.store, self._run.bucket_name, self._run.run_id)
@@ -158,29 +156,6 @@ class JudgeAgain:
         semantics = self._by.settings.semantics
         return one.facts if semantics is None else replace(one.facts, semantics=semantics)
 
-    def _begin_tally(self) -> Tally:
-        """Return the counts of the run that no line has: of digests, and of delete markers.
-
-        They are in the checkpoint; in the summary, too, for a run folder that has lost its checkpoint.
-        """
-        tally, state, last = Tally(), self._run.checkpoint, self._run.summary
-        if state is not None:
-            try:
-                saved = Tally.from_dict(state.tally)
-            except ValueError as error:
-                raise damaged(f"{self._run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
-            tally.coverage["delete_markers"] = saved.coverage["delete_markers"]
-            tally.hashing, tally.routed = saved.hashing, saved.routed
-            tally.left_objects, tally.left_bytes = saved.left_objects, saved.left_bytes
-        elif last is not None:
-            tally.coverage["delete_markers"] = last.coverage.delete_markers
-            if (hashing := last.hashing) is not None:
-                tally.hashing = hashing.counts
-                tally.routed = {"objects": hashing.routed.objects, "bytes": hashing.routed.bytes}
-                tally.left_objects = {name: left.objects for name, left in hashing.left_for_cost.items()}
-                tally.left_bytes = {name: left.bytes for name, left in hashing.left_for_cost.items()}
-        return tally
-
     def _plans(self, read: tuple[ReadFacts, ...]) -> list[Plan]:
         """Return a plan for each process of the run, without the rules whose facts the process did not ask for."""
         plans: list[Plan] = []
@@ -219,16 +194,13 @@ class JudgeAgain:
         for index, (number, files) in enumerate(parts):
             folder.begin_part(number)
             judge = judges[max(first for first in judges if first <= number)]
-            findings = _Ahead(self._run.part(FindingLine, files.get("findings")))
+            part = StoredPart(self._run, number, files)
             if not index:
-                self._write_bucket(folder, judge, findings.take(lambda line: line.key is None))
-            routed = _Ahead(self._run.part(ObjectVersion, files.get("routed")))
-            for count, line in enumerate(self._run.part(ObjectLine, files.get("objects"))):
+                self._write_bucket(folder, judge, part.bucket_findings())
+            for count, stored in enumerate(part.objects()):
                 if not count % _AT_ONCE and self._stopped():
                     raise RunStopped("the judging was stopped: its run folder is incomplete, begin anew")
-                self._write(folder, judge, line, findings.of(line), routed.of(line))
-            if not (findings.ended and routed.ended):
-                raise OutputError(f"{self._run.uri} has lines of no object in its part {number}: audit again")
+                self._write(folder, judge, stored)
 
     def _judge(self, one: ReadFacts, plan: Plan) -> Judge:
         settings = self._by.settings
@@ -242,8 +214,7 @@ class JudgeAgain:
         )
 
     def _write_bucket(self, folder: RunFolder, judge: Judge, stored: list[FindingLine]) -> None:
-        gone = [_finding(line) for line in stored if line.rule in self._by.gone]
-        findings = [*judge.bucket(), *gone]
+        findings = [*judge.bucket(), *self._stored.of_bucket(stored)]
         self._tally.trust(judge.trust.used)
         self._tally.add_findings(findings)
         standings = self._exceptions.bucket(findings, self._standings.findings(findings, stored))
@@ -252,17 +223,15 @@ class JudgeAgain:
         folder.write_findings(map(encode_finding, findings, nobody, standings))
         self.shown.add_findings(map(finding_line, findings, nobody, standings))
 
-    def _write(
-        self, folder: RunFolder, judge: Judge, line: ObjectLine, stored: list[FindingLine], routed: list[ObjectVersion]
-    ) -> None:
-        evidence = line.evidence
-        judgement = self._with_stored(judge.object(evidence), stored)
+    def _write(self, folder: RunFolder, judge: Judge, stored: StoredObject) -> None:
+        line, evidence = stored.line, stored.line.evidence
+        judgement = self._with_stored(judge.object(evidence), stored.findings)
         tally, ref, verdict, findings = self._tally, evidence.ref, judgement.verdict, judgement.findings
         if (noted := (judge, judge.trust.number_used)) != self._noted:
             self._noted = noted
             tally.trust(judge.trust.used)
         tally.add(judgement)
-        recorded = self._exceptions.object(self._standings.object(judgement, line, stored))
+        recorded = self._exceptions.object(self._standings.object(judgement, line, stored.findings))
         self._rollups.add(recorded)
         undecided = undecided_line(judgement)
         if findings or undecided is not None or verdict is Verdict.EXPOSED:
@@ -273,24 +242,19 @@ class JudgeAgain:
             encode_object(judgement, line.hashed, self._keeps_values, recorded.standing),
             list(map(encode_finding, findings, repeat(verdict), recorded.findings)),
             None if undecided is None else encode_line(plain(undecided)),
-            routed_line(_listed(routed[0])) if routed else None,
+            routed_line(stored.routed) if stored.routed else None,
         )
         if full:
             folder.flush()
 
     def _with_stored(self, judgement: Judgement, stored: list[FindingLine]) -> Judgement:
         """Return the judgement with the stored findings of the rules that could not judge the object again."""
-        kept = self._by.gone.union(judgement.unstored)
         for rule in judgement.unstored:
             self._unstored[rule] += 1
             if rule not in self._lacking and not self._judged_before(rule):
                 self._lacking[rule] = RuleUndecided(rule, "HeadObject", NOT_STORED)
         self._note_owners(judgement)
-        if not kept:
-            return judgement
-        findings = [*judgement.findings, *(_finding(line) for line in stored if line.rule in kept)]
-        findings.sort(key=lambda finding: self._order.get(finding.rule, len(self._order)))
-        return replace(judgement, findings=tuple(findings))
+        return self._stored.added(judgement, stored)
 
     def _note_owners(self, judgement: Judgement) -> None:
         """Note the rules that the run did not judge by, and that lack the owner of this object."""
@@ -365,65 +329,8 @@ class JudgeAgain:
             yield f"one state of the bucket: {', '.join(changed)} changed while the run was interrupted"
 
 
-class _Ahead(Iterator[T]):
-    """Lines of a part that are taken with the objects to which they belong."""
-
-    def __init__(self, lines: Iterator[T]) -> None:
-        self._lines = lines
-        self._next = next(lines, None)
-
-    def __next__(self) -> T:
-        found, self._next = self._next, next(self._lines, None)
-        if found is None:
-            raise StopIteration
-        return found
-
-    @property
-    def ended(self) -> bool:
-        return self._next is None
-
-    def take(self, belongs: Callable[[T], bool]) -> list[T]:
-        """Return the next lines that belong together."""
-        found: list[T] = []
-        while self._next is not None and belongs(self._next):
-            found.append(next(self))
-        return found
-
-    def of(self, line: ObjectLine) -> list[T]:
-        """Return the next lines that are on the object of this line."""
-        name = (line.key, line.version_id)
-        return self.take(lambda one: (getattr(one, "key"), getattr(one, "version_id")) == name)  # noqa: B009
-
-
-def file_of(run: RunReader) -> BucketFile:
-    """Return the bucket.json of a run. Raises UsageError if it has none: an earlier version wrote the run."""
-    if run.bucket is None:
-        raise UsageError(
-            f"{run.uri} has no {BUCKET_FILE}, because an earlier version wrote it: without the facts of its bucket it"
-            " cannot be judged again, audit again"
-        )
-    return run.bucket
-
-
 def _time(file: BucketFile, run: RunReader) -> datetime:
     try:
         return iso_date(file.now)
     except ValueError as error:
         raise OutputError(f"{run.uri}/{BUCKET_FILE} is damaged (the time in it): audit again") from error
-
-
-def _finding(line: FindingLine) -> Finding:
-    return Finding(
-        line.fingerprint,
-        line.rule,
-        line.severity,
-        line.key,
-        line.version_id,
-        line.grantee,
-        line.permission,
-        line.message,
-    )
-
-
-def _listed(version: ObjectVersion) -> ObjectRef:
-    return ObjectRef(version.key, version.etag, version.size, "", version.version_id)

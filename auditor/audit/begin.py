@@ -15,7 +15,6 @@ from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped
 from auditor.model.policy import parse
 from auditor.model.target import Target
-from auditor.rules.plan import Plan
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.paths import target_name
@@ -118,9 +117,10 @@ def with_own_reading(facts: BucketFacts) -> BucketFacts:
     return replace(facts, policy_is_public=public)
 
 
-def check_budget(caller: Caller, settings: Settings, plan: Plan) -> None:
-    """Raise UsageError if --max-calls leaves too few calls for one object: each resumed run would stop there again."""
-    least = 1 + plan.ask.calls
+def check_budget(caller: Caller, settings: Settings, least: int) -> None:
+    """Raise UsageError if --max-calls leaves too few calls for one object: each resumed run would stop there again.
+    least: number of calls for one object and its listing.
+    """
     if caller.short_of(least):
         given, asked = settings.max_calls, caller.counts["bucket"]
         raise UsageError(

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any, Final
 
-from auditor.audit.again import JudgeAgain, file_of
+from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
+from auditor.audit.stored import file_of
 from auditor.audit.what_if import WhatIf, WhatIfQuestion, checked_policy, lines_to
 from auditor.config import values
 from auditor.config.keywords import check_flags, check_texts, plain_value

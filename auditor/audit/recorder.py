@@ -13,7 +13,7 @@ from auditor.audit.standing import Standings
 from auditor.config.settings import Settings
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionUse
-from auditor.model.finding import RuleUndecided
+from auditor.model.finding import Finding, Judgement, RuleUndecided
 from auditor.model.json_text import plain
 from auditor.model.object import Evidence, ObjectRef
 from auditor.reports.fast_lines import encode_finding, encode_object
@@ -73,7 +73,7 @@ class Recorder:
 
     def record_bucket(self) -> None:
         """Record the findings on the bucket itself. Call this before the first object."""
-        findings = self._judge.bucket()
+        findings = self._bucket_findings()
         self.tally.add_findings(findings)
         self._note_trusted()
         standings = self._exceptions.bucket(findings, self.standings.bucket(findings))
@@ -83,6 +83,9 @@ class Recorder:
         nobody = repeat(None)
         self._folder.write_findings(map(encode_finding, findings, nobody, standings))
         self.shown.add_findings(map(finding_line, findings, nobody, standings))
+
+    def _bucket_findings(self) -> list[Finding]:
+        return self._judge.bucket()
 
     async def record(self, batch: list[Gathered]) -> None:
         """Look up, judge, count and write a batch of objects that were read.
@@ -115,7 +118,13 @@ class Recorder:
             hashed = looked.state in _HASHED
             evidence = replace(evidence, digests=looked.digests)
             self._count(evidence.ref, looked)
-        judgement = self._judge.object(evidence)
+        routed = routed_line(evidence.ref) if looked is not None and looked.routed else None
+        return self._put(self._judge.object(evidence), hashed, routed)
+
+    def _put(self, judgement: Judgement, hashed: bool | None, routed: bytes | None) -> bool:
+        """Count a judged object and write its lines. Return True if the folder must be flushed next. hashed: None
+        without a ledger. routed: the line of an object that is left to S3 Batch Operations.
+        """
         self.tally.add(judgement)
         recorded = self._exceptions.object(self.standings.object(judgement))
         if recorded.findings:
@@ -125,7 +134,7 @@ class Recorder:
         if self._judge.trust.number_used > self._trusted:
             self._note_trusted()
         undecided = undecided_line(judgement)
-        ref, verdict, findings = evidence.ref, judgement.verdict, judgement.findings
+        ref, verdict, findings = judgement.evidence.ref, judgement.verdict, judgement.findings
         if findings or undecided is not None or verdict is Verdict.EXPOSED:
             self.shown.add(judgement, list(map(finding_line, findings, repeat(verdict), recorded.findings)), undecided)
         return self._folder.write(
@@ -134,7 +143,7 @@ class Recorder:
             encode_object(judgement, hashed, self._settings.keep_metadata, recorded.standing),
             list(map(encode_finding, findings, repeat(verdict), recorded.findings)) if findings else (),
             None if undecided is None else encode_line(plain(undecided)),
-            routed_line(ref) if looked is not None and looked.routed else None,
+            routed,
         )
 
     def _note_trusted(self) -> None:

@@ -56,6 +56,9 @@ def checkpoint(
         target = replace(target, start_after=state.target.start_after)
     if state.target != target:
         raise RunChanged(f"run {run_id} is of another target, prefix or key range: start a new run")
+    if (filled := state.selection.get("filled")) != selection.get("filled"):
+        way = "fills no run: leave --fill away" if filled is None else f"fills run {filled}: go on with --fill and it"
+        raise RunChanged(f"run {run_id} {way}")
     if state.selection != selection:
         raise RunChanged(
             f"run {run_id} was begun with other rules, options, exceptions or trusted IDs, with or without a ledger,"

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from contextvars import copy_context
@@ -30,6 +30,7 @@ from auditor.errors import RunStopped
 from auditor.hashing.limits import STREAMS
 from auditor.model.bucket import BucketFacts
 from auditor.model.changes import Changes
+from auditor.model.dates import iso_date
 from auditor.model.object import Acl, Skipped
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Resume, Summary
@@ -48,13 +49,13 @@ from auditor.rules.selection import select
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import PART_LINES, RunFolder
-from auditor.runs.paths import began_at, new_run_id, parse_run_id
+from auditor.runs.paths import began_at, new_run_id
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
-from auditor.s3.gather import gather
-from auditor.s3.listing import pages
+from auditor.s3.gather import EvidenceReader, gather
+from auditor.s3.listing import Listed, pages
 from auditor.s3.object_reader import NO_OBJECT_ACLS, ObjectReader, stand_in
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
@@ -130,6 +131,10 @@ class Audit:
         self._against: str | None = None
         self._earlier: RunReader | None = None
         self._began_at: str | None = None
+        self._now = began_at(self.run_id)
+        """The time at which conditions with a date are judged, in ISO 8601."""
+        self._is_latest = True
+        """True if the run becomes the target's latest one when it is complete."""
         self.unsent: str | None = None
         """A sentence on the objects that the queue did not take before the end; None if it took all."""
 
@@ -144,7 +149,7 @@ class Audit:
                 async with self._outer_stop.flight() as limit, task_group() as group:
                     run_id = self.run_id if self._resumed else None
                     store = self._places.store
-                    loading = group.create_task(self._io(load_run, store, run_id, self._target, self._selection))
+                    loading = group.create_task(self._io(self._load, run_id))
                     if run_id is not None:  # a run that cannot be resumed makes no call
                         await asyncio.wait([loading])
                     asking = group.create_task(
@@ -154,9 +159,10 @@ class Audit:
                     raise self._stopped(store.uri() if loading.cancelled() else f"s3://{self._target.bucket}")
                 before: RunSoFar = loading.result()
                 state, self._target, self._before = before.state, before.target, before.latest
-                self._connection, facts = asking.result()
+                self._connection, asked = asking.result()
+                facts = self._facts(asked, before)
                 plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
-                check_budget(self._caller, self._settings, plan)
+                check_budget(self._caller, self._settings, 1 + self._calls_per_object(plan))
                 return await self._audit(facts, plan, before)
         finally:
             self._thread.shutdown(wait=False)  # a store that does not answer would block for minutes
@@ -173,6 +179,14 @@ class Audit:
             return None
         return Resume(self.run_id, self._folder.saved_key, self._stop.reason)
 
+    def _load(self, run_id: str | None) -> RunSoFar:
+        """Load the run `run_id` to resume it, None for a new run, and the target's last run. Blocks."""
+        return load_run(self._places.store, run_id, self._target, self._selection)
+
+    def _facts(self, asked: BucketFacts, before: RunSoFar) -> BucketFacts:
+        """Return the facts of the bucket by which to judge. asked: those that were read just now."""
+        return asked
+
     def _stopped(self, silent: str) -> RunStopped:
         return RunStopped(f"{silent} did not answer before the end ({self._outer_stop.reason})")
 
@@ -184,7 +198,7 @@ class Audit:
             if self._settings.key_policies and plan.ask.head is None:
                 from auditor.s3.key_policies import open_key_policies
 
-                known = before.bucket.facts.key_policies if before.bucket else {}
+                known = before.bucket.facts.key_policies if before.bucket else facts.key_policies
                 known = {} if isinstance(known, Skipped) else known
                 opening = open_key_policies(self._connection, self._caller, known)
                 self._keys = await stack.enter_async_context(opening)
@@ -194,9 +208,9 @@ class Audit:
     async def _audit_objects(self, facts: BucketFacts, plan: Plan, before: RunSoFar) -> Summary:
         settings, target, state = self._settings, self._target, before.state
         self._stand_in = stand_in(facts)
-        tally = self._tally = Tally.from_dict(state.tally) if state else Tally()
+        tally = self._tally = Tally.from_dict(state.tally) if state else self._first_tally()
         rollups = self._rollups = begun_rollups(state)
-        now = parse_run_id(self.run_id)
+        now = iso_date(self._now)
         judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=target.versions, now=now)
         if rollups is not None:
             rollups.count_kinds(JudgedFor(facts, settings.trusted, target.versions, now))
@@ -231,8 +245,8 @@ class Audit:
             dispatcher = self._dispatcher()
             fixity = self._fixity(engine, stack)
             standings = await self._io(self._open_standings, before, facts, plan, tally)
-            exceptions = RunExceptions(settings, target.bucket, began_at(self.run_id), tally)
-            recorder = Recorder(
+            exceptions = RunExceptions(settings, target.bucket, self._now, tally)
+            recorder = self._recorder(
                 judge,
                 standings,
                 exceptions,
@@ -252,7 +266,7 @@ class Audit:
                 recorder.record_bucket()
             try:
                 async with self._outer_stop.flight() as limit:
-                    ended = await self._gather(engine, plan, recorder, state, folder)
+                    ended = await self._gather(engine, plan, judge, recorder, state, folder)
                 async with self._outer_stop.sending() as sending:
                     await recorder.send_rest()
                 if sending.expired():
@@ -272,7 +286,7 @@ class Audit:
                 async with self._outer_stop.saving():
                     await self._io(lambda: folder.save(whole_key=False))
                 raise
-            return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
+            return await self._finish(facts, plan, folder, recorder, ended)
 
     def _describe(self, before: RunSoFar, facts: BucketFacts, plan: Plan, first_part: int) -> bytes:
         """Return the bytes of bucket.json for a process that read these facts and writes the part first_part first."""
@@ -320,26 +334,43 @@ class Audit:
             await self._io(folder.close)
 
     async def _gather(
-        self, engine: Engine, plan: Plan, recorder: Recorder, state: Checkpoint | None, folder: RunFolder
+        self,
+        engine: Engine,
+        plan: Plan,
+        judge: Judge,
+        recorder: Recorder,
+        state: Checkpoint | None,
+        folder: RunFolder,
     ) -> bool:
         target = self._target
         if state is not None and state.start_after is not None:
             target = replace(target, start_after=state.start_after)
+        reader = ObjectReader(engine, self._caller, plan.ask, self._settings.algorithms, self._stand_in, self._keys)
         async with task_group() as group:
             ticker = group.create_task(self._tick(folder))
-            reader = ObjectReader(engine, self._caller, plan.ask, self._settings.algorithms, self._stand_in, self._keys)
+            steps, source = self._source(engine, target, reader, judge, plan)
             ended = await gather(
-                pages(engine, self._caller, target),
-                reader,
+                steps,
+                source,
                 self._caller,
                 self._stop,
                 recorder.record,
-                calls_per_object=plan.ask.calls + (self._keys is not None),
+                calls_per_object=self._calls_per_object(plan) + (self._keys is not None),
                 whole_keys=target.versions,
             )
             ticker.cancel()
         self._lacks_acls = reader.lacks_acls
         return ended
+
+    def _calls_per_object(self, plan: Plan) -> int:
+        """Return the largest number of calls for one object, without the policy of its KMS key."""
+        return plan.ask.calls
+
+    def _source(
+        self, engine: Engine, target: Target, reader: ObjectReader, judge: Judge, plan: Plan
+    ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
+        """Return the pages of the objects to audit, and the reader of their facts."""
+        return pages(engine, self._caller, target), reader
 
     async def _tick(self, folder: RunFolder) -> None:
         while True:
@@ -363,13 +394,15 @@ class Audit:
         )
 
     async def _finish(
-        self, facts: BucketFacts, plan: Plan, folder: RunFolder, recorder: Recorder, ended: bool, hashing: bool
+        self, facts: BucketFacts, plan: Plan, folder: RunFolder, recorder: Recorder, ended: bool
     ) -> Summary:
         settings = self._settings
         recorder.count_calls()
         undecided = recorder.tally.rules_undecided(plan.undecided)
         accepted, exceptions = recorder.summed_exceptions(undecided)
         handed_on = bool(self._hands_on and self._outer_stop and not ended)
+        acl = Skipped(NO_OBJECT_ACLS) if self._lacks_acls else plan.ask.acl
+        unseen = not_looked_at(facts, self._target, acl, plan.ask.head)
         changes = Changes() if handed_on else await self._save(folder, partial(recorder.standings.changes, ended))
         result = summarize(
             run=self.run_id,
@@ -379,10 +412,8 @@ class Audit:
             complete=ended,
             tally=recorder.tally,
             rules_undecided=undecided,
-            algorithms=settings.algorithms if hashing else None,
-            not_looked_at=not_looked_at(
-                facts, self._target, Skipped(NO_OBJECT_ACLS) if self._lacks_acls else plan.ask.acl, plan.ask.head
-            ),
+            algorithms=self._algorithms,
+            not_looked_at=[*unseen, *self._more_unseen()],
             seconds=time.monotonic() - self._started,
             resume=None if ended else self._resume(folder),
             accepted_rules=accepted,
@@ -393,14 +424,8 @@ class Audit:
         if handed_on:
             await self._save(folder, folder.hand_on)
             return result
-        if recorder.tally.routed["objects"]:
-            await self._save(folder, folder.save)
-            from auditor.audit.hashing import write_routed
-
-            account = facts.account if isinstance(facts.account, str) else None
-            target, region = self._target, self._connection.region
-            write = partial(write_routed, self._places, settings, target, self.run_id, region, account)
-            await self._save(folder, write)
+        if recorder.tally.routed["objects"] and self._places.ledger is not None:
+            await self._write_routed(facts, folder)
         self.shown = recorder.shown
         if self._resumed:  # only the run folder has the lines of earlier processes
             await self._save(folder, folder.save)
@@ -410,9 +435,38 @@ class Audit:
         page = await self._save(folder, lambda: page_of(result, self.shown, folder.described, groups))
         await self._save(
             folder,
-            lambda: folder.finish(result, page, None if groups is None else groups.to_json(), update_latest=True),
+            lambda: folder.finish(
+                result, page, None if groups is None else groups.to_json(), update_latest=self._is_latest
+            ),
         )
         return result
+
+    async def _write_routed(self, facts: BucketFacts, folder: RunFolder) -> None:
+        """Write the manifests and jobs for the objects that are left to S3 Batch Operations."""
+        await self._save(folder, folder.save)
+        from auditor.audit.hashing import write_routed
+
+        account = facts.account if isinstance(facts.account, str) else None
+        target, region = self._target, self._connection.region
+        await self._save(
+            folder, partial(write_routed, self._places, self._settings, target, self.run_id, region, account)
+        )
+
+    @property
+    def _algorithms(self) -> Sequence[str] | None:
+        """The wanted digests that the summary counts; None without a ledger."""
+        return None if self._places.ledger is None else self._settings.algorithms
+
+    def _first_tally(self) -> Tally:
+        """Return the counts with which a new run begins."""
+        return Tally()
+
+    def _recorder(self, *arguments: Any) -> Recorder:
+        return Recorder(*arguments)
+
+    def _more_unseen(self) -> Iterable[str]:
+        """Return phrases on further things that the run did not look at, for the summary."""
+        return ()
 
     def _finished_rollups(self, result: Summary) -> RollUps | None:
         """Return the roll-ups, with the trend that the last complete run carries on. Blocks."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.audit.again import file_of
+from auditor.audit.stored import file_of
 from auditor.config import values
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.dates import iso_date

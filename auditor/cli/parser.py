@@ -72,9 +72,9 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _targets(parser: Group) -> None:
+def _targets(parser: Group, number: str = "+") -> None:
     parser.add_argument(
-        "targets", nargs="+", metavar="s3://BUCKET[/PREFIX]", help="a bucket, or the keys with a prefix"
+        "targets", nargs=number, metavar="s3://BUCKET[/PREFIX]", help="a bucket, or the keys with a prefix"
     )
     settings_flags(parser, "versions")
     objects = group(parser, OBJECTS)
@@ -88,7 +88,7 @@ def _pace(parser: Group) -> None:
 
 def _audit(add: Add, name: str, summary: str) -> None:
     parser = command(add, name, summary)
-    _targets(parser)
+    _targets(parser, "*" if name == "audit" else "+")
     settings_flags(parser, "level", "only", "ignore", "fail_on", "semantics", "key_policies", "out")
     _pace(parser)
     settings_flags(parser, "ledger", "algorithms", "streams")
@@ -104,6 +104,9 @@ def _audit(add: Add, name: str, summary: str) -> None:
     if name == "audit":
         group(parser, RESULTS).add_argument(
             "--resume", metavar="RUN", help="go on with this interrupted run, in its folder"
+        )
+        group(parser, OBJECTS).add_argument(
+            "--fill", metavar="RUN", help="ask again what this complete run could not read: its folder, path or URI"
         )
         format_flag(parser, PRINTED)
     else:

@@ -21,7 +21,7 @@ def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> 
     """Return the shell command that resumes the run of this target, with the user's other flags. Unprintable characters
     in the command are escaped; a second line then says so.
     """
-    words = ["audit", target.uri]
+    words = ["audit", *([] if vars(options).get("fill") else [target.uri])]
     for name, value in vars(options).items():
         if name in _NO_FLAGS or value in (None, False) or (name, value) == ("format", "table"):
             continue

@@ -27,6 +27,8 @@ class SuggestingParser(argparse.ArgumentParser):
         flags = [one for one in rest if one.startswith("-")]
         if flags and not list(self._subcommands()):  # a command's own parser: it knows the flags that fit
             self.error(f"{_UNKNOWN}{' '.join(rest)}")
+        if getattr(found, "fill", "") is None and not found.targets:  # of the run that --fill names, or given
+            self.error("the following arguments are required: s3://BUCKET[/PREFIX], or --fill RUN")
         return found, rest
 
     def error(self, message: str) -> NoReturn:

@@ -191,6 +191,16 @@ class DigestSources:
     """Digests of the bytes that this run read. Empty if this run read no bytes, or if all digests agree."""
 
 
+@record()
+class ReadAt:
+    """When a later run read facts of an object again that the run with its listing could not read: the start of that
+    later run, in ISO 8601 in UTC; None for a fact that was read along with the listing.
+    """
+
+    acl: str | None = None
+    head: str | None = None
+
+
 NO_LEDGER: Final = Skipped("no ledger was given")
 
 
@@ -205,6 +215,8 @@ class Evidence:
     changed: bool = False
     """True if HEAD's ETag differs from the listing's; `ref` then has the values of the HEAD."""
     digests: DigestSources | Skipped = NO_LEDGER
+    read_at: ReadAt | None = None
+    """None if all facts were read along with the listing."""
 
     @property
     def owner(self) -> str | Unread | Skipped:

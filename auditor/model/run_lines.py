@@ -9,7 +9,7 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.flat_members import FactState, first_prefix, has_public_grant, is_public, state_of
 from auditor.model.json_text import JsonError, as_object, items, typed
-from auditor.model.object import NO_LEDGER, Acl, Evidence, Head, ObjectRef, Outcome, Skipped, Unread
+from auditor.model.object import NO_LEDGER, Acl, Evidence, Head, ObjectRef, Outcome, ReadAt, Skipped, Unread
 from auditor.model.record import record
 from auditor.model.unstored import UNSTORED_DIGESTS, NamesOnly
 
@@ -86,6 +86,8 @@ class ObjectLine:
     that say so. None if the object is private. Lines of earlier releases lack this member and the next one."""
     exception: str | None = None
     """ID of the exception that covers the verdict."""
+    read_at: ReadAt | None = None
+    """When a later run read the ACL or the HEAD, which the run with the listing could not read; most lines lack it."""
 
     @property
     def prefix1(self) -> str:
@@ -124,7 +126,8 @@ class ObjectLine:
             self.latest,
         )
         digests = NO_LEDGER if self.hashed is None else UNSTORED_DIGESTS
-        return Evidence(ref, self.acl, self.head, self.outcome is Outcome.VANISHED, self.changed, digests)
+        vanished = self.outcome is Outcome.VANISHED
+        return Evidence(ref, self.acl, self.head, vanished, self.changed, digests, self.read_at)
 
 
 @record()

@@ -17,7 +17,7 @@ from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import FactState, is_public, state_of
 from auditor.model.json_text import plain
-from auditor.model.object import Acl, Head, Outcome, Skipped, Unread
+from auditor.model.object import Acl, Head, Outcome, ReadAt, Skipped, Unread
 from auditor.model.standing import Standing
 from auditor.reports.lines import (
     HEAD_NAMES,
@@ -27,6 +27,7 @@ from auditor.reports.lines import (
     finding_line,
     missing_fact,
     object_line,
+    read_at_member,
     standing_members,
 )
 
@@ -74,6 +75,7 @@ def encode_object(
     evidence = judgement.evidence
     ref, head, owner = evidence.ref, evidence.head, evidence.owner
     access = None if evidence.vanished else judgement.access
+    outcome, changed, read_at = evidence.outcome, evidence.changed, evidence.read_at
     rules = tuple(sorted({finding.rule for finding in judgement.findings})) if judgement.findings else ()
     key = _quote(ref.key)
     text = (
@@ -81,7 +83,7 @@ def encode_object(
         f'"etag":{_quote(ref.etag)},"size":{ref.size},"last_modified":{_quote(ref.last_modified)},'
         f"{_access(ref.storage_class, owner if isinstance(owner, str) else None, evidence.acl)},"
         f"{_head(head, keep_metadata) if isinstance(head, Head) else _missing(head)},"
-        f"{_ending(evidence.outcome, evidence.changed, ref.is_latest, access, rules, hashed, standing)}\n"
+        f"{_ending(outcome, changed, ref.is_latest, access, rules, hashed, standing, read_at)}\n"
     )
     try:
         return text.encode()
@@ -132,12 +134,12 @@ def _ending(
     rules: tuple[str, ...],
     hashed: bool | None,
     standing: Standing | None,
+    read_at: ReadAt | None,
 ) -> str:
     public = is_public(access.verdict if access else None)
     first = {"outcome": outcome, "changed": changed, "latest": latest, "public": public}
-    return _json({**first, **access_members(access), "rules": rules, "hashed": hashed, **standing_members(standing)})[
-        1:
-    ]
+    last = {"rules": rules, "hashed": hashed, **standing_members(standing), **read_at_member(read_at)}
+    return _json({**first, **access_members(access), **last})[1:]
 
 
 @lru_cache(KEPT)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import first_prefix, has_public_grant, is_public, state_of
-from auditor.model.object import Acl, Head, ObjectRef, Outcome, Skipped, Unread
+from auditor.model.object import Acl, AnyVersion, Head, ObjectRef, Outcome, ReadAt, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.standing import Standing
 
@@ -60,7 +60,13 @@ def object_line(
         "rules": sorted({finding.rule for finding in judgement.findings}),
         "hashed": hashed,
         **standing_members(standing),
+        **read_at_member(evidence.read_at),
     }
+
+
+def read_at_member(read_at: ReadAt | None) -> dict[str, Any]:
+    """Return the member `read_at` of an object's line; no member if all facts were read along with the listing."""
+    return {} if read_at is None else {"read_at": {"acl": read_at.acl, "head": read_at.head}}
 
 
 def access_members(access: ObjectAccess | None) -> dict[str, Any]:
@@ -113,7 +119,7 @@ def undecided_line(judgement: Judgement) -> UndecidedLine | None:
     return UndecidedLine(ref.key, ref.version_id, evidence.unread, tuple(sorted(set(judgement.undecided))))
 
 
-def routed_line(ref: ObjectRef) -> bytes:
+def routed_line(ref: AnyVersion) -> bytes:
     """Return the line, as JSON bytes, that a run folder's `routed` files have for an object left to S3 Batch
     Operations.
     """

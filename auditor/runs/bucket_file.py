@@ -62,6 +62,10 @@ class BucketFile:
     """The version of the auditor that judged."""
     judged_from: Link | None = None
     """The run whose facts these are; None if this run read them itself."""
+    filled: Link | None = None
+    """The run that this one fills: its lines are this run's, but for the facts that it could not read; None if this run
+    listed the objects itself.
+    """
     against: str | None = None
     """ID of the last complete run of the target, with which this run compares; None if there is none."""
 

@@ -199,14 +199,21 @@ class Tally(Counters):
             setattr(self, name, getattr(kept, name))
         self.move("pending", "queued", min(queued, self.hashing["pending"]))  # the queue takes objects in key order
 
-    def leave(self, storage_class: str, size: int) -> None:
+    def leave(self, storage_class: str, size: int, number: int = 1) -> None:
         """Count a pending object that is left unread because S3 charges for reads in its storage class. size: bytes."""
-        self.left_objects[storage_class] = self.left_objects.get(storage_class, 0) + 1
+        self.left_objects[storage_class] = self.left_objects.get(storage_class, 0) + number
         self.left_bytes[storage_class] = self.left_bytes.get(storage_class, 0) + size
 
-    def route(self, size: int) -> None:
-        """Count an object that the auditor cannot hash, and leaves to S3 Batch Operations. size: bytes."""
-        self.routed["objects"] += 1
+    def leave_no_more(self, storage_class: str, size: int) -> None:
+        """Uncount a pending object that leave() may have counted. size: bytes."""
+        if self.left_objects.get(storage_class, 0):
+            self.leave(storage_class, -size, -1)
+
+    def route(self, size: int, number: int = 1) -> None:
+        """Count an object that the auditor cannot hash, and leaves to S3 Batch Operations. size: bytes. number: -1 to
+        uncount it, with a negative size.
+        """
+        self.routed["objects"] += number
         self.routed["bytes"] += size
 
     def audience_summary(self) -> dict[str, dict[str, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from auditor.aio.ordered import in_order, one_ahead
 from auditor.aio.stop import Stop
@@ -12,7 +12,6 @@ from auditor.model.object import Evidence, ObjectRef
 from auditor.model.record import record
 from auditor.s3.calls import Caller
 from auditor.s3.listing import Listed, within_limit
-from auditor.s3.object_reader import ObjectReader
 
 WINDOW: Final = 2000
 """Largest number of objects that are started and not yet delivered. A slow object delays at most this many objects."""
@@ -31,12 +30,18 @@ class Gathered:
     evidence: Evidence | None
 
 
+class EvidenceReader(Protocol):
+    """Reads the facts of an object; a failed call on one object gives the value Unread."""
+
+    async def read(self, ref: ObjectRef) -> Evidence: ...
+
+
 Sink = Callable[[list[Gathered]], Awaitable[None]]
 
 
 async def gather(
     pages: AsyncGenerator[list[Listed], None],
-    reader: ObjectReader,
+    reader: EvidenceReader,
     caller: Caller,
     stop: Stop,
     sink: Sink,
@@ -64,10 +69,10 @@ class _Starter:
     """Starts to read the object of each step of the listing; in_order() calls it with the steps.
 
     It waits for a permit, and returns a task that reads the object; None if no further object may be started. A step
-    without an object needs no task: its result is returned.
+    without an object, or with known facts, needs no task: its result is returned.
     """
 
-    def __init__(self, reader: ObjectReader, caller: Caller, stop: Stop) -> None:
+    def __init__(self, reader: EvidenceReader, caller: Caller, stop: Stop) -> None:
         self._reader = reader
         self._caller = caller
         self._permits = caller.permits
@@ -76,8 +81,8 @@ class _Starter:
     async def __call__(
         self, group: asyncio.TaskGroup, step: Listed, same_key: bool
     ) -> asyncio.Task[Gathered] | Gathered | None:
-        if step.ref is None:
-            return Gathered(step, None)
+        if step.ref is None or step.known is not None:
+            return Gathered(step, step.known)
         await self._permits.acquire()
         if self._must_stop() and not same_key:
             self._permits.release()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -67,9 +67,45 @@ class ObjectReader:
             if isinstance(head, Head) and head.etag != ref.etag:
                 return await self._changed(ref, head)
         except _VanishedError:
-            gone = Skipped("the object was gone")
-            return Evidence(ref, gone, gone, vanished=True)
+            return _gone(ref)
         return Evidence(ref, acl, head)
+
+    def lacks(self, known: Evidence) -> bool:
+        """True if read_again() would read a fact of an object with these facts."""
+        return not known.vanished and (self._lacks_acl(known) or self._lacks_head(known))
+
+    async def read_again(self, known: Evidence, unchanged: Callable[[], Awaitable[bool]]) -> Evidence:
+        """Read the facts of an object that an earlier run could not read or did not ask for, and keep the others.
+
+        A known fact is kept only if it is of the object that is there now: an object that was written again since has
+        other facts, and all of them are read. A HEAD shows this by its ETag and time. An ACL shows nothing.
+
+        known: the facts of the earlier run. unchanged: returns True if the listing has the object as it was. Raises
+        RunError if every further call would fail too.
+        """
+        ref, wants_acl, wants_head = known.ref, self._lacks_acl(known), self._lacks_head(known)
+        combines = wants_acl and not wants_head and isinstance(known.head, Head) and self._asks_acl(ref)
+        if combines and not _is_fixed(ref) and not await unchanged():
+            return _renewed(await self.read(ref))
+        try:
+            acl = await self._acl(ref) if wants_acl else known.acl
+            head = await self._head(ref, acl) if wants_head else known.head
+            if self._keys is not None and isinstance(head, Head):
+                await self._keys.read(head)
+            if wants_head and isinstance(head, Head):
+                if head.etag != ref.etag:
+                    return await self._changed(ref, head)
+                if not wants_acl and head.last_modified not in (ref.last_modified, None):
+                    acl = await self._acl(ref)  # the same bytes were written again, perhaps with another ACL
+        except _VanishedError:
+            return _gone(ref)
+        return _renewed(Evidence(ref, acl, head, changed=known.changed))
+
+    def _lacks_acl(self, known: Evidence) -> bool:
+        return isinstance(known.acl, Unread) or (isinstance(known.acl, Skipped) and self._asks_acl(known.ref))
+
+    def _lacks_head(self, known: Evidence) -> bool:
+        return isinstance(known.head, Unread) or (isinstance(known.head, Skipped) and self._ask.head is None)
 
     async def _changed(self, ref: ObjectRef, head: Head) -> Evidence:
         """Return the present facts of an object that was overwritten after it was listed.
@@ -80,8 +116,11 @@ class ObjectReader:
         acl = await self._acl(replace(now, owner=None))
         return Evidence(replace(now, owner=acl.owner) if isinstance(acl, Acl) else now, acl, head, changed=True)
 
+    def _asks_acl(self, ref: ObjectRef) -> bool:
+        return self._ask.acl is None or (self._ask.acl_for_owner and ref.owner is None)
+
     async def _acl(self, ref: ObjectRef) -> Acl | Unread | Skipped:
-        if self._ask.acl is not None and not (self._ask.acl_for_owner and ref.owner is None):
+        if self._ask.acl is not None and not self._asks_acl(ref):
             return self._ask.acl
         if self.lacks_acls and self._stand_in is not None:
             return self._stand_in
@@ -175,6 +214,24 @@ def _interned(acl: Acl) -> Acl:
 
 class _VanishedError(Exception):
     """The object was deleted after it was listed."""
+
+
+def _gone(ref: ObjectRef) -> Evidence:
+    gone = Skipped("the object was gone")
+    return Evidence(ref, gone, gone, vanished=True)
+
+
+def _renewed(evidence: Evidence) -> Evidence:
+    """Return the evidence with the values of the HEAD in place of the listed ones if the object was written since."""
+    ref, head = evidence.ref, evidence.head
+    if evidence.vanished or not isinstance(head, Head) or head.last_modified in (ref.last_modified, None):
+        return evidence
+    return replace(evidence, ref=_as_read(ref, head))
+
+
+def _is_fixed(ref: ObjectRef) -> bool:
+    """True if the object version is never written again. The null version may be."""
+    return ref.version_id not in (None, "null")
 
 
 def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:

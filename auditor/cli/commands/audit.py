@@ -14,12 +14,12 @@ from auditor.aio.stop import Stop
 from auditor.audit.index import entry_of, write_index
 from auditor.audit.run import Audit
 from auditor.cli import signals
+from auditor.cli.audit_output import announce, remark_on
 from auditor.cli.closing_table import TargetResult, closing_table
 from auditor.cli.each_target import each_target
 from auditor.cli.options import settings_of, targets_of
-from auditor.cli.output import print_json, remark, say
+from auditor.cli.output import print_json, say
 from auditor.cli.progress import Show
-from auditor.cli.resume_hint import resume_command
 from auditor.cli.telling import Teller
 from auditor.cli.terminal import columns, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
@@ -51,6 +51,10 @@ flight of one target could use up those of another.
 
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
+    if options.fill is not None:
+        from auditor.cli.fill import fill
+
+        return fill(options, settings)
     targets = targets_of(options, settings)
     select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None)
     if options.resume and len(targets) > 1:
@@ -97,8 +101,8 @@ class _Audits:
 
     async def _audit(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
         settings, options = replace(self._settings, max_calls=self._calls_left), self._options
-        announce = partial(_announce, target)
-        audit = Audit(target, settings, resources, stop, began=announce, run_id=options.resume)
+        began = partial(announce, target)
+        audit = Audit(target, settings, resources, stop, began=began, run_id=options.resume)
         again = False
         try:
             async with show(audit.snapshot):
@@ -120,7 +124,7 @@ class _Audits:
         elif not self._several:
             how = options_of(settings)
             _write([table.render(summary, how.fail_on, shown, how.columns, rollups=rollups, colour=how.colour)])
-        _remark(summary, target, options)
+        remark_on(summary, target, options)
         if again:
             return code
         notes = [audit.unsent] if audit.unsent else []
@@ -178,22 +182,3 @@ def _write(pieces: Iterable[str]) -> None:
     """Print the text of one run at once, because several may end side by side."""
     sys.stdout.writelines(pieces)
     sys.stdout.flush()
-
-
-def _remark(summary: Summary, target: Target, options: argparse.Namespace) -> None:
-    """Tell the user how to resume a run that did not end, or what to check if nothing is listed."""
-    if (resume := summary.resume) is not None:
-        say(f"not complete: {resume.reason}; go on with:")
-        sys.stderr.write(f"{resume_command(options, target, resume.run)}\n")
-    elif not summary.coverage.listed and not summary.coverage.delete_markers:
-        check = "check the prefix" if target.prefix else "the bucket is empty"
-        hint = check if target.whole else "check the prefix and the key range"
-        if "*" in target.prefix:
-            begin = f"s3://{target.bucket}/{visible(target.prefix.partition('*')[0])}"
-            hint = f"`*` is a character of a key here, no wildcard: write all that the keys begin with, {begin}"
-        say(f"nothing is listed under {visible(target.uri)}: {hint}")
-
-
-def _announce(target: Target, run_id: str) -> None:
-    """Print the run's ID at the beginning, because the user needs it to resume a run that was killed."""
-    remark(f"{visible(target.uri)}: run {run_id}")

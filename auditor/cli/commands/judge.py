@@ -9,8 +9,9 @@ from contextlib import nullcontext
 from typing import Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.again import JudgeAgain, file_of
+from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
+from auditor.audit.stored import file_of
 from auditor.cli import signals
 from auditor.cli.options import settings_of
 from auditor.cli.output import first_word, say

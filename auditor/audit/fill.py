@@ -1,0 +1,214 @@
+"""Fill a run: ask again the facts that it could not read, and write a new run with all its other lines as they are."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from auditor.aio.stop import Stop
+from auditor.audit.begin import RunSoFar, load_run
+from auditor.audit.fill_facts import changed_facts, filled_facts, gained, has_unread
+from auditor.audit.fill_recorder import FillRecorder
+from auditor.audit.fill_source import FillSource
+from auditor.audit.judged_by import judged_by
+from auditor.audit.recorder import Recorder
+from auditor.audit.run import Audit
+from auditor.audit.stored import StoredFindings, file_of, stored_counts
+from auditor.config.resources import Resources
+from auditor.config.settings import Layer, Settings
+from auditor.errors import RunComplete, UsageError
+from auditor.model.bucket import BucketFacts
+from auditor.model.object import Skipped
+from auditor.model.run_lines import FindingLine
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.model.version import VERSION
+from auditor.rules.judge import Judge
+from auditor.rules.plan import Plan, make_plan
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
+from auditor.runs.bucket_file import BucketFile, ReadFacts
+from auditor.runs.folder import PART_LINES
+from auditor.runs.past import PastRun
+from auditor.runs.paths import began_at, later_run_id, new_run_id
+from auditor.runs.reading import RunReader, link_to
+from auditor.runs.seal import Link
+from auditor.runs.tally import Tally
+from auditor.s3.engines.base import Engine
+from auditor.s3.gather import EvidenceReader
+from auditor.s3.listing import Listed
+from auditor.s3.object_reader import ObjectReader
+from auditor.s3.relisting import Relisting
+
+
+class Fill(Audit):
+    """Fills one run. Call run() once.
+
+    The new run has the filled run's target, configuration and time of judging, and is written beside it. Objects of
+    which all was read keep their lines, unless a fact of the bucket is known now that was not.
+
+    run: a complete run, with its files. settings: connection and pace; the rest comes from the run. places: the store
+    of the run folders. resume: ID of an earlier fill of the same run, to go on with it. Blocks a moment to read the
+    run's files. Raises UsageError for a run that cannot be filled.
+    """
+
+    def __init__(
+        self,
+        run: RunReader,
+        settings: Settings,
+        places: Resources,
+        stop: Stop,
+        *,
+        began: Callable[[str], None] | None = None,
+        resume: str | None = None,
+        part_lines: int = PART_LINES,
+    ) -> None:
+        file, summary = file_of(run), complete_summary(run)
+        by = judged_by(file, f"{run.uri}/{BUCKET_FILE}", Layer({}, str))
+        super().__init__(
+            file.target,
+            _settings(settings, by.settings, file, summary),
+            places,
+            stop,
+            began=began,
+            run_id=resume or later_run_id(new_run_id(datetime.now(UTC), secrets.token_bytes(3)), run.run_id),
+            resume=resume is not None,
+            part_lines=part_lines,
+        )
+        self._filled = run
+        self._file = file
+        self._by = by
+        self._rules = by.rules
+        self._selection = {"filled": run.run_id}
+        self._now = file.now
+        self._hashed = summary.hashing
+        self._link: Link | None = None
+        self._bucket_lines: list[FindingLine] = []
+        self._fill_recorder: FillRecorder | None = None
+        self._changed: Sequence[str] = ()
+
+    def _load(self, run_id: str | None) -> RunSoFar:
+        before = load_run(self._places.store, run_id, self._target, self._selection)
+        self._link = link_to(self._places.store, self._target.bucket, self._filled.run_id)
+        self._bucket_lines = PastRun(self._filled).bucket_findings()
+        # A run after the filled one has newer facts: the next audit compares with that one.
+        self._is_latest = before.latest is None or before.latest.run_id <= self._filled.run_id
+        return replace(before, latest=self._filled)
+
+    def _facts(self, asked: BucketFacts, before: RunSoFar) -> BucketFacts:
+        known = before.bucket.facts if before.bucket else self._file.facts
+        facts = filled_facts(known, asked)
+        self._changed = changed_facts([one.facts for one in self._file.read], facts)
+        if before.state is None and not self._has_object_holes and not gained(self._file, facts):
+            raise RunComplete(
+                "nothing is filled: each object was read, and the bucket answers no question that it did not answer"
+            )
+        return facts
+
+    @property
+    def _has_object_holes(self) -> bool:
+        summary = self._filled.summary
+        return summary is not None and summary.coverage.undecided > 0
+
+    @property
+    def _algorithms(self) -> Sequence[str] | None:
+        return self._hashed.algorithms if self._hashed else None
+
+    def _first_tally(self) -> Tally:
+        return stored_counts(self._filled)
+
+    def _bucket_file(self, facts: BucketFacts, plan: Plan, first_part: int) -> BucketFile:
+        return replace(
+            self._file,
+            run=self.run_id,
+            read=(ReadFacts(first_part, facts, plan.ask),),
+            auditor=VERSION,
+            judged_from=None,
+            filled=self._link,
+            against=self._against,
+        )
+
+    def _recorder(self, *arguments: Any) -> Recorder:
+        kept = StoredFindings(self._by.rules, self._by.gone)
+        self._fill_recorder = FillRecorder(*arguments, kept=kept, bucket=self._bucket_lines)
+        return self._fill_recorder
+
+    def _calls_per_object(self, plan: Plan) -> int:
+        return 2 * plan.ask.calls + 1  # all facts twice, and a page that shows if the object is the same
+
+    def _source(
+        self, engine: Engine, target: Target, reader: ObjectReader, judge: Judge, plan: Plan
+    ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
+        keys = self._keys
+        source = FillSource(
+            self._filled,
+            reader,
+            judge,
+            Relisting(engine, self._caller, self._target),
+            decided=self._undecided_before() - {item.rule for item in plan.undecided},
+            began=began_at(self.run_id),
+            first=self._target.start_after,
+            knows_key=lambda key: keys is None or key in keys.policies,
+        )
+        assert self._fill_recorder is not None
+        self._fill_recorder.source = source
+        start_after = target.start_after if target.start_after != self._target.start_after else None
+        return source.pages(self._io, start_after), source
+
+    def _undecided_before(self) -> frozenset[str]:
+        """Return the IDs of the rules that lacked a fact of the bucket at any time of the filled run."""
+        plans = (make_plan(self._rules, one.facts) for one in self._file.read)
+        return frozenset(item.rule for plan in plans for item in plan.undecided)
+
+    def _more_unseen(self) -> Iterable[str]:
+        run = self._filled.run_id
+        yield f"changes since {self._file.now} of objects that run {run} had read: this run asked for what it lacked"
+        kept = [rule.id for rule in self._rules if rule.values and not self._settings.keep_metadata]
+        kept += [rule.id for rule in self._rules if "digests" in rule.reads]
+        if kept:
+            yield f"values that run {run} did not store: {', '.join(kept)} stay as found on objects that it had read"
+        if self._changed:
+            yield f"one state of the bucket: {', '.join(self._changed)} changed since, and every object is judged by it"
+
+
+def complete_summary(run: RunReader) -> Summary:
+    """Return the summary of a run that can be filled. Raises UsageError if the run has not ended."""
+    summary = run.summary
+    if summary is None or not summary.complete:
+        raise UsageError(
+            f"run {run.run_id} is not complete, and only a complete run can be filled: go on with it first, by the same"
+            f" audit with --resume {run.run_id}"
+        )
+    return summary
+
+
+def has_holes(run: RunReader) -> bool:
+    """True if a fact of an object or of the bucket could not be read in the run: else there is nothing to ask again."""
+    file = file_of(run)
+    return complete_summary(run).coverage.undecided > 0 or any(has_unread(one.facts) for one in file.read)
+
+
+def _settings(given: Settings, own: Settings, file: BucketFile, summary: Summary) -> Settings:
+    """Return the settings of a fill. given: those of connection and pace. own: those by which the run judges."""
+    return replace(
+        given,
+        rules=own.rules,
+        trusted=own.trusted,
+        exceptions=own.exceptions,
+        accept_undecided=own.accept_undecided,
+        keep_metadata=own.keep_metadata,
+        only=(),
+        ignore=(),
+        level=None,
+        versions=file.target.versions,
+        semantics=file.facts.semantics,
+        key_policies=not isinstance(file.facts.key_policies, Skipped),
+        algorithms=summary.hashing.algorithms if summary.hashing else given.algorithms,
+        ledger=None,
+        queue=None,
+        hash=False,
+        batch_over=None,
+        batch_manifest=None,
+    )

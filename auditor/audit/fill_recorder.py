@@ -1,0 +1,75 @@
+"""Write the objects of a run that is filled: with the digests, findings and routed lines that stay as they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.audit.fill_source import FillObject, FillSource
+from auditor.audit.recorder import Recorder
+from auditor.audit.stored import StoredFindings
+from auditor.hashing.status import HashStatus, unhashable
+from auditor.model.finding import Finding
+from auditor.model.object import Evidence
+from auditor.model.run_lines import FindingLine
+from auditor.reports.lines import routed_line
+from auditor.runs.tally import Tally
+
+
+class FillRecorder(Recorder):
+    """Records the objects of a run that is filled. The ledger is not asked again.
+
+    arguments: of Recorder. kept: keeps the findings of rules that cannot judge an object again. bucket: the stored
+    findings on the bucket itself. source: the objects; set it before the first one is recorded.
+    """
+
+    def __init__(self, *arguments: Any, kept: StoredFindings, bucket: list[FindingLine]) -> None:
+        super().__init__(*arguments)
+        self._kept = kept
+        self._stored_on_bucket = bucket
+        self.source: FillSource | None = None
+
+    def _bucket_findings(self) -> list[Finding]:
+        return [*super()._bucket_findings(), *self._kept.of_bucket(self._stored_on_bucket)]
+
+    def _write(self, evidence: Evidence, looked: HashStatus | None) -> bool:
+        assert self.source is not None
+        waiting = self.source.taken(evidence.ref)
+        stored = waiting.stored
+        same = evidence.ref.etag == waiting.known.ref.etag and not evidence.vanished
+        judgement = self._kept.added(self._judge.object(evidence), stored.findings if same else [])
+        routed = stored.routed if same else None
+        hashed = None if evidence.vanished else stored.line.hashed
+        if hashed is not None and not same:
+            hashed = False
+        if stored.line.hashed is not None and evidence is not waiting.known:
+            _count_again(self.tally, waiting, evidence, routed=routed is not None, same=same)
+        return self._put(judgement, hashed, None if routed is None else routed_line(routed))
+
+
+def _count_again(tally: Tally, waiting: FillObject, evidence: Evidence, *, routed: bool, same: bool) -> None:
+    """Move an object that was read again to the state of its digests that its facts show now. same: True if its bytes
+    are those of its line.
+    """
+    stored, known = waiting.stored, waiting.known
+    before = _state(tally, known, hashed=stored.line.hashed is True, routed=stored.routed is not None)
+    after = (
+        None if evidence.vanished else _state(tally, evidence, hashed=same and bool(stored.line.hashed), routed=routed)
+    )
+    if stored.routed is not None and not routed:
+        tally.route(-stored.routed.size, -1)
+    if before == after:
+        return
+    if before == "pending":
+        tally.leave_no_more(known.ref.storage_class, known.ref.size)
+    tally.hash(before, -1)
+    if after is not None:
+        tally.hash(after)
+
+
+def _state(tally: Tally, evidence: Evidence, *, hashed: bool, routed: bool) -> str:
+    """Return the state of an object's digests. The lines do not tell some states apart: there must be one to take."""
+    if hashed:
+        return "known" if tally.hashing["known"] else "hashed_now"
+    if routed or unhashable(evidence):
+        return "unhashable"
+    return "pending" if tally.hashing["pending"] or not tally.hashing["queued"] else "queued"

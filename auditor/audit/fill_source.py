@@ -1,0 +1,153 @@
+"""The objects of a run that is filled: its lines in place of a listing, and a reader of the facts that they lack."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from auditor.audit.stored import StoredObject, StoredPart
+from auditor.model.access import Verdict
+from auditor.model.finding import Judgement
+from auditor.model.object import Acl, DigestSources, Evidence, Head, ObjectRef, ReadAt, Skipped, Unread
+from auditor.model.record import record
+from auditor.rules import RULES
+from auditor.rules.judge import Judge
+from auditor.runs.parts import Part
+from auditor.runs.reading import RunReader, read_seal
+from auditor.s3.listing import Listed
+from auditor.s3.object_reader import ObjectReader
+from auditor.s3.relisting import Relisting
+
+_PAGE: Final = 1000
+"""Number of lines that are read at once."""
+_NO_VALUES: Final = Unread("HeadObject", "NotStored")
+"""Stands for the HEAD of an object whose line lacks the values of metadata that a rule needs."""
+_ON_EXPOSED: Final = frozenset(rule.id for rule in RULES if "access" in rule.reads)
+"""IDs of the rules that have no answer while the verdict is unknown."""
+
+
+@record()
+class FillObject:
+    """An object of the run that is filled, until it is written. after: the key before it in the run."""
+
+    stored: StoredObject
+    known: Evidence
+    after: str | None
+
+
+class FillSource:
+    """Yields the objects of a run, and reads again the facts that their lines lack.
+
+    run: the run that is filled. reader: reads an object. judge: judges by the present facts of the bucket. relisting:
+    says if an object is still the one of the line. decided: IDs of rules that lacked a fact of the bucket in the run,
+    and do not lack it now. began: the start of this run, in ISO 8601. first: the key after which the target begins.
+    knows_key: returns True for the ID of a KMS key whose policy is known, or is not to be read.
+    """
+
+    def __init__(
+        self,
+        run: RunReader,
+        reader: ObjectReader,
+        judge: Judge,
+        relisting: Relisting,
+        *,
+        decided: frozenset[str],
+        began: str,
+        first: str | None,
+        knows_key: Callable[[str], bool],
+    ) -> None:
+        self._run = run
+        self._reader = reader
+        self._judge = judge
+        self._relisting = relisting
+        self._decided = decided
+        self._began = began
+        self._first = first
+        self._knows_key = knows_key
+        self._waiting: dict[tuple[str, str | None], FillObject] = {}
+
+    async def pages(
+        self, io: Callable[..., Awaitable[Any]], start_after: str | None
+    ) -> AsyncGenerator[list[Listed], None]:
+        """Yield the steps of the objects after the key start_after. io: runs a function in the thread of the store."""
+        steps = self._steps(start_after)
+        while page := await io(lambda: list(islice(steps, _PAGE))):
+            yield page
+
+    def taken(self, ref: ObjectRef) -> FillObject:
+        """Return an object that is about to be written, and forget it."""
+        return self._waiting.pop((ref.key, ref.version_id))
+
+    def _steps(self, start_after: str | None) -> Iterator[Listed]:
+        before, key = self._first, None
+        for stored in self._objects(start_after):
+            line = stored.line
+            if key is not None and line.key != key:
+                before = key
+            key = line.key
+            if start_after is not None and key <= start_after:
+                continue
+            known = line.evidence
+            self._waiting[key, line.version_id] = FillObject(stored, known, before)
+            yield Listed(key, known.ref, 0, None if self._asks(stored, known) else known)
+
+    def _objects(self, start_after: str | None) -> Iterator[StoredObject]:
+        """Yield the objects of the parts that have keys after start_after."""
+        seal = None if start_after is None else read_seal(self._run.store, self._run.path)
+        last = {one.path: one.last for one in seal.parts} if seal else {}
+        for number, files in self._run.by_part():
+            if start_after is None or not _is_before(files, last, start_after):
+                part = StoredPart(self._run, number, files)
+                part.bucket_findings()
+                yield from part.objects()
+
+    def _asks(self, stored: StoredObject, known: Evidence) -> bool:
+        """True if a call may be needed for the object."""
+        if known.vanished:
+            return False
+        if self._reader.lacks(known) or stored.line.verdict is Verdict.UNKNOWN or self._decided:
+            return True
+        key = known.head.sse_kms_key_id if isinstance(known.head, Head) else None
+        return bool(key) and not self._knows_key(key or "")
+
+    async def read(self, ref: ObjectRef) -> Evidence:
+        """Read the facts of an object that its line lacks. Raises RunError if every further call would fail too."""
+        waiting = self._waiting[ref.key, ref.version_id]
+        known = waiting.known
+        unchanged = partial(self._relisting.has, ref, waiting.after)
+        found = self._with_digests(await self._reader.read_again(known, unchanged), known)
+        if not found.vanished and self._lacks_values(waiting.stored, self._judge.object(found)):
+            again = await self._reader.read_again(replace(found, head=_NO_VALUES), unchanged)
+            found = self._with_digests(again, known)
+        return replace(found, read_at=self._read_at(known, found))
+
+    def _lacks_values(self, stored: StoredObject, judgement: Judgement) -> bool:
+        """True if a rule that had no answer on the object needs a value that the run folder does not have."""
+        if not judgement.unstored:
+            return False
+        undecided = stored.undecided.rules if stored.undecided is not None else ()
+        open_rules = {*undecided, *self._decided}
+        if stored.undecided is None and stored.line.verdict is Verdict.UNKNOWN:
+            open_rules |= _ON_EXPOSED
+        return not open_rules.isdisjoint(judgement.unstored)
+
+    def _with_digests(self, found: Evidence, known: Evidence) -> Evidence:
+        """Return the evidence with what is known of the digests: nothing of an object with other bytes."""
+        changed = found.ref.etag != known.ref.etag and not isinstance(known.digests, Skipped)
+        return replace(found, digests=DigestSources() if changed else known.digests)
+
+    def _read_at(self, known: Evidence, found: Evidence) -> ReadAt | None:
+        """Return the times of the facts: those that were read just now have the start of this run."""
+        old = known.read_at or ReadAt()
+        acl = self._began if isinstance(found.acl, Acl) and found.acl is not known.acl else old.acl
+        head = self._began if isinstance(found.head, Head) and found.head is not known.head else old.head
+        return None if acl is head is None else ReadAt(acl, head)
+
+
+def _is_before(files: dict[str, Part], last: dict[str, str | None], start_after: str) -> bool:
+    """True if all keys of a part are at or before start_after. last: the last key of each file, by its path."""
+    end = last.get(files["objects"].path) if "objects" in files else None
+    return end is not None and end <= start_after

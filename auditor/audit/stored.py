@@ -1,0 +1,164 @@
+"""Read the lines of a run back, each object with the lines that belong to it, to judge the object again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from auditor.errors import OutputError, UsageError
+from auditor.model.finding import Finding, Judgement
+from auditor.model.object import ObjectVersion
+from auditor.model.record import record
+from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
+from auditor.rules.base import Rule
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
+from auditor.runs.bucket_file import BucketFile
+from auditor.runs.checkpoint import damaged
+from auditor.runs.parts import Part
+from auditor.runs.paths import UNDIVIDED, checkpoint_name
+from auditor.runs.reading import RunReader
+from auditor.runs.tally import Tally
+
+T = TypeVar("T")
+
+
+@record()
+class StoredObject:
+    """The lines of one object: its own, those of its findings, and, if there are any, the undecided and routed ones."""
+
+    line: ObjectLine
+    findings: list[FindingLine]
+    undecided: UndecidedLine | None = None
+    routed: ObjectVersion | None = None
+
+
+class StoredPart:
+    """Reads one part of a run. files: the files of the part by their kind. All methods block.
+
+    Call bucket_findings() first where the part has findings on the bucket. Raises OutputError for a damaged part.
+    """
+
+    def __init__(self, run: RunReader, number: int, files: Mapping[str, Part]) -> None:
+        self._run = run
+        self._number = number
+        self._objects = files.get("objects")
+        self._findings = _Ahead(run.part(FindingLine, files.get("findings")))
+        self._undecided = _Ahead(run.part(UndecidedLine, files.get("undecided")))
+        self._routed = _Ahead(run.part(ObjectVersion, files.get("routed")))
+
+    def bucket_findings(self) -> list[FindingLine]:
+        """Return the findings on the bucket itself."""
+        return self._findings.take(lambda line: line.key is None)
+
+    def objects(self) -> Iterator[StoredObject]:
+        """Yield the objects in key order."""
+        for line in self._run.part(ObjectLine, self._objects):
+            undecided, routed = self._undecided.of(line), self._routed.of(line)
+            yield StoredObject(
+                line, self._findings.of(line), undecided[0] if undecided else None, routed[0] if routed else None
+            )
+        if not (self._findings.ended and self._undecided.ended and self._routed.ended):
+            raise OutputError(f"{self._run.uri} has lines of no object in its part {self._number}: audit again")
+
+
+class _Ahead(Iterator[T]):
+    """Lines of a part that are taken with the objects to which they belong."""
+
+    def __init__(self, lines: Iterator[T]) -> None:
+        self._lines = lines
+        self._next = next(lines, None)
+
+    def __next__(self) -> T:
+        found, self._next = self._next, next(self._lines, None)
+        if found is None:
+            raise StopIteration
+        return found
+
+    @property
+    def ended(self) -> bool:
+        return self._next is None
+
+    def take(self, belongs: Callable[[T], bool]) -> list[T]:
+        """Return the next lines that belong together."""
+        found: list[T] = []
+        while self._next is not None and belongs(self._next):
+            found.append(next(self))
+        return found
+
+    def of(self, line: ObjectLine) -> list[T]:
+        """Return the next lines that are on the object of this line."""
+        name = (line.key, line.version_id)
+        return self.take(lambda one: (getattr(one, "key"), getattr(one, "version_id")) == name)  # noqa: B009
+
+
+def file_of(run: RunReader) -> BucketFile:
+    """Return the bucket.json of a run. Raises UsageError if it has none: an earlier version wrote the run."""
+    if run.bucket is None:
+        raise UsageError(
+            f"{run.uri} has no {BUCKET_FILE}, because an earlier version wrote it: without the facts of its bucket it"
+            " cannot be judged again, audit again"
+        )
+    return run.bucket
+
+
+def stored_counts(run: RunReader) -> Tally:
+    """Return the counts of a run that no line has: of digests, and of delete markers.
+
+    They are in the checkpoint; in the summary, too, for a run folder that has lost its checkpoint. Raises RunDamaged.
+    """
+    tally, state, last = Tally(), run.checkpoint, run.summary
+    if state is not None:
+        try:
+            saved = Tally.from_dict(state.tally)
+        except ValueError as error:
+            raise damaged(f"{run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
+        tally.coverage["delete_markers"] = saved.coverage["delete_markers"]
+        tally.hashing, tally.routed = saved.hashing, saved.routed
+        tally.left_objects, tally.left_bytes = saved.left_objects, saved.left_bytes
+    elif last is not None:
+        tally.coverage["delete_markers"] = last.coverage.delete_markers
+        if (hashing := last.hashing) is not None:
+            tally.hashing = hashing.counts
+            tally.routed = {"objects": hashing.routed.objects, "bytes": hashing.routed.bytes}
+            tally.left_objects = {name: left.objects for name, left in hashing.left_for_cost.items()}
+            tally.left_bytes = {name: left.bytes for name, left in hashing.left_for_cost.items()}
+    return tally
+
+
+class StoredFindings:
+    """Keeps the stored findings of the rules that cannot judge an object again.
+
+    rules: those that judge, in order. gone: IDs of rules that judged the run, and that this version does not have.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...], gone: frozenset[str]) -> None:
+        self._order = {rule.id: number for number, rule in enumerate(rules)}
+        self._gone = gone
+
+    def of_bucket(self, stored: list[FindingLine]) -> list[Finding]:
+        """Return the stored findings on the bucket that no rule of this version can make."""
+        return [finding_of(line) for line in stored if line.rule in self._gone]
+
+    def added(self, judgement: Judgement, stored: list[FindingLine]) -> Judgement:
+        """Return the judgement with the stored findings of the rules that could not judge the object again."""
+        kept = self._gone.union(judgement.unstored)
+        if not kept:
+            return judgement
+        findings = [*judgement.findings, *(finding_of(line) for line in stored if line.rule in kept)]
+        findings.sort(key=lambda finding: self._order.get(finding.rule, len(self._order)))
+        return replace(judgement, findings=tuple(findings))
+
+
+def finding_of(line: FindingLine) -> Finding:
+    """Return the finding of a line."""
+    return Finding(
+        line.fingerprint,
+        line.rule,
+        line.severity,
+        line.key,
+        line.version_id,
+        line.grantee,
+        line.permission,
+        line.message,
+    )
