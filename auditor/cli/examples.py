@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 COMMAND_GROUPS: Final = {
-    "look at buckets": ("audit", "explain", "plan", "policy", "demo"),
+    "look at buckets": ("audit", "estimate", "explain", "plan", "policy", "demo"),
     "ask a run again, without a request to its bucket": (
         *("report", "diff", "what-if", "export", "sql", "judge", "check"),
         *("accept", "who"),
@@ -27,6 +27,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "auditor audit s3://my-bucket",
         "auditor audit s3://my-bucket/2026/ --versions --fail-on new:high --out s3://reports/audits",
         "auditor audit s3://first s3://second --only O01,O02,O03,O04 --max-rate 500 --format json",
+    ),
+    "estimate": (
+        "auditor estimate s3://my-bucket",
+        "auditor estimate s3://first s3://second --level exposure --format json",
+        "auditor estimate s3://my-bucket --ledger sqlite:digests.db --hash",
     ),
     "hash": (
         "auditor hash s3://my-bucket --ledger sqlite:digests.db",

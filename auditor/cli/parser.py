@@ -49,6 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"auditor {VERSION}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     _audit(commands.add_parser, "audit", "audit the objects of buckets and prefixes")
+    _estimate(commands.add_parser)
     _hash(commands.add_parser)
     _work(commands.add_parser)
     _verify(commands.add_parser)
@@ -120,6 +121,16 @@ def _plan(add: Add) -> None:
     objects.add_argument("--ranges", metavar="N", type=int, default=64, help="number of ranges (64)")
     objects.add_argument("--listing", action="store_true", help="list pages of the bucket, even if a run has its keys")
     settings_flags(parser, "engine", "max_rate", out="where the last run of the target is (./auditor-runs)")
+    connection_flags(parser)
+    format_flag(parser)
+
+
+def _estimate(add: Add) -> None:
+    parser = command(add, "estimate", "list only, and say which calls such an audit would send, and what they cost")
+    _targets(parser)
+    settings_flags(parser, "level", "only", "ignore", "semantics", "key_policies")
+    settings_flags(parser, "engine", "concurrency", "max_rate")
+    settings_flags(parser, "ledger", "algorithms", "hash", "accept_cost", "batch_over")
     connection_flags(parser)
     format_flag(parser)
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from auditor.config.accounts import ACCOUNTS, read_accounts
 from auditor.config.exceptions import ACCEPTED, EXCEPTIONS, read_accepted, read_exceptions, renewal
+from auditor.config.prices import PRICES, read_prices
 from auditor.config.settings import (
     SETTINGS,
     Layer,
@@ -27,7 +28,7 @@ from auditor.rules.unknown import no_rule
 log = logging.getLogger(__name__)
 
 DEFAULT_FILE: Final = "auditor.toml"
-_TABLES: Final = ("rules", ACCOUNTS, EXCEPTIONS, ACCEPTED)
+_TABLES: Final = ("rules", ACCOUNTS, EXCEPTIONS, ACCEPTED, PRICES)
 
 
 def load_settings(
@@ -93,6 +94,7 @@ def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]
         ACCOUNTS: read_accounts(document.get(ACCOUNTS, []), name),
         EXCEPTIONS: read_exceptions(document.get(EXCEPTIONS, []), name),
         ACCEPTED: read_accepted(document.get(ACCEPTED, []), name),
+        PRICES: read_prices(document.get(PRICES, {}), name),
     }
     return Layer(
         {key: document[key] for key in document.keys() & SETTINGS.keys()}, lambda key: f"{name}: {key}"

@@ -81,7 +81,8 @@ class Settings:
     """The values of all settings, for one command or Lambda function. Durations are in seconds, sizes in bytes.
 
     rules: the options of each rule, by its ID. exceptions, accept_undecided: the findings, objects and holes that the
-    bucket's owner accepts. accounts: names of parties. These four come from auditor.toml only.
+    bucket's owner accepts. accounts: names of parties. prices: those that replace list prices. These five come from
+    auditor.toml only.
     """
 
     engine: str = _setting(
@@ -247,6 +248,7 @@ class Settings:
     accounts: tuple[NamedAccount, ...] = ()
     exceptions: tuple[ExceptionEntry, ...] = ()
     accept_undecided: tuple[ExceptionEntry, ...] = ()
+    prices: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def accepted(self) -> tuple[ExceptionEntry, ...]:

@@ -90,6 +90,7 @@ def test_every_setting_has_a_parser_or_is_a_table() -> None:
         "accounts",
         "exceptions",
         "accept_undecided",
+        "prices",
     }
 
 

@@ -1,0 +1,276 @@
+"""Estimate an audit: list a target, and count the calls that the audit would send by the plan that it would make."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from auditor.aio.ordered import next_page, one_ahead
+from auditor.aio.stop import Stop
+from auditor.audit.begin import ask_bucket, permits_of
+from auditor.config.resources import caller_of, connection_to
+from auditor.config.settings import Settings
+from auditor.ledger.base import Ledger
+from auditor.model.estimate import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate
+from auditor.model.object import Ask, ObjectRef
+from auditor.model.target import Target
+from auditor.progress import Snapshot
+from auditor.rules import RULES
+from auditor.rules.plan import make_plan
+from auditor.rules.selection import select
+from auditor.s3.checksums import promised
+from auditor.s3.engines import open_engine
+from auditor.s3.engines.pool import EnginePool
+from auditor.s3.listing import Listed, pages, within_limit
+from auditor.s3.prices import Prices, in_dollars, prices_with
+from auditor.s3.rate import RateLimit
+from auditor.s3.storage_class import ARCHIVED_CLASSES, charged
+from auditor.text import counted, visible
+
+CALL_SECONDS: Final = 0.03
+"""Seconds that a call takes where only the number of calls in flight limits the pace: an assumption."""
+_BATCH: Final = 200
+"""Number of objects that are looked up in the ledger at once."""
+
+
+class EstimateRun:
+    """Estimates the audit of one target. Call run() once. It sends LIST calls, and the questions about the bucket.
+
+    ledger: where digests are looked up; None if the audit has none. stop: ends the listing; what was counted by then is
+    the estimate.
+    """
+
+    def __init__(self, target: Target, settings: Settings, ledger: Ledger | None, stop: Stop) -> None:
+        self._target = target
+        self._settings = settings
+        self._ledger = ledger
+        self._stop = stop
+        self._prices = prices_with(settings.prices)
+        self._ceiling, self._permits = permits_of(settings)
+        self._caller = caller_of(target.bucket, settings, RateLimit(settings.max_rate), self._permits)
+        self._rules = select(
+            RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger is not None
+        )
+        self._counts = _Counts(self._prices, settings, ledger=ledger is not None)
+        self._started = time.monotonic()
+
+    async def run(self) -> Estimate:
+        """List the target, and return the estimate. Raises RunError if the bucket cannot be listed."""
+        settings, target = self._settings, self._target
+        connection = connection_to(target.bucket, settings, self._ceiling)
+        async with EnginePool(open_engine) as engines:
+            connection, facts = await ask_bucket(settings, connection, self._caller, engines.lend)
+            self._counts.questions = self._caller.counts["bucket"]
+            ask = make_plan(self._rules, facts).ask
+            began = time.monotonic()
+            async with engines.lend((settings.engine, connection)) as engine:
+                listed = within_limit(pages(engine, self._caller, target), self._stop)
+                async with one_ahead(listed) as ahead:
+                    while (page := await next_page(ahead, self._stop, whole_keys=False)) is not None:
+                        await self._count(page, ask)
+            listing = time.monotonic() - began
+        return self._counts.estimate(target, listing, self._ceiling, complete=not self._stop)
+
+    async def _count(self, page: Sequence[Listed], ask: Ask) -> None:
+        self._counts.add_page(page, ask)
+        if self._ledger is None:
+            return
+        refs = iter([step.ref for step in page if step.ref is not None])
+        while batch := list(islice(refs, _BATCH)):
+            known = await self._ledger.known(self._target.bucket, batch, self._settings.algorithms)
+            for ref, digests in zip(batch, known, strict=True):
+                self._counts.add_digests(ref, {*digests, *promised(ref)}.issuperset(self._settings.algorithms))
+
+    def snapshot(self) -> Snapshot:
+        """Return the present counts, for a progress line."""
+        return Snapshot(
+            what=visible(self._target.uri),
+            objects=self._counts.objects.total(),
+            seconds=time.monotonic() - self._started,
+            detail=counted(self._counts.pages, "page"),
+            heard=self._counts.questions > 0,
+        )
+
+
+class _Counts:
+    """The counts of a listing, by storage class, and their prices."""
+
+    def __init__(self, prices: Prices, settings: Settings, *, ledger: bool) -> None:
+        self._prices = prices
+        self._settings = settings
+        self._looks_up = ledger
+        self.questions = 0
+        self.pages = 0
+        self.objects: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+        self._acl: Counter[str] = Counter()
+        self._head: Counter[str] = Counter()
+        self._markers = 0
+        self._hashed: Counter[str] = Counter()
+        self._to_hash: Counter[str] = Counter()
+        self._to_read: Counter[str] = Counter()
+
+    def add_page(self, page: Iterable[Listed], ask: Ask) -> None:
+        self.pages += 1
+        for step in page:
+            self._markers += step.delete_markers
+            if (ref := step.ref) is not None:
+                name = ref.storage_class
+                self.objects[name] += 1
+                self._bytes[name] += ref.size
+                self._acl[name] += ask.acl is None or (ask.acl_for_owner and ref.owner is None)
+                self._head[name] += ask.head is None
+
+    def add_digests(self, ref: ObjectRef, known: bool) -> None:
+        """Count an object by what an audit with --hash would do with it."""
+        settings, name = self._settings, ref.storage_class
+        routes = settings.batch_over is not None and ref.size > settings.batch_over
+        if known:
+            self._hashed["known"] += 1
+        elif routes or (name in ARCHIVED_CLASSES and not ref.restored):
+            self._hashed["unhashable"] += 1
+        elif charged(name, ref.size) is not None and not settings.accept_cost:
+            self._hashed["left_for_cost"] += 1
+        else:
+            self._to_hash[name] += 1
+            self._to_read[name] += ref.size
+
+    def estimate(self, target: Target, listing: float, ceiling: int, *, complete: bool) -> Estimate:
+        """Return the estimate by the present counts. listing: seconds that the listing took. ceiling: most calls in
+        flight.
+        """
+        settings, prices = self._settings, self._prices
+        hashing = self._hashing() if self._looks_up else None
+        calls = EstimatedCalls(
+            list=self.pages,
+            acl=self._acl.total(),
+            head=self._head.total(),
+            bucket=self.questions,
+            get=self._to_hash.total() if settings.hash else 0,
+        )
+        asked = sum(self._of_class(name) for name in self.objects)
+        spent = self.pages * prices.list + self.questions * prices.of_object_call("STANDARD")
+        read = self._of_hashing() if settings.hash else 0
+        pace, rate = _pace(settings, ceiling)
+        return Estimate(
+            target=target,
+            complete=complete,
+            objects=self.objects.total(),
+            bytes=self._bytes.total(),
+            delete_markers=self._markers,
+            classes=dict(self._classes()),
+            calls=calls,
+            dollars=in_dollars(spent + asked + read),
+            seconds=round(max(calls.total / rate, listing), 1),
+            pace=pace,
+            hashing=hashing,
+            data_events_dollars=in_dollars((calls.total - calls.bucket) * prices.data_event),
+            spent=in_dollars(spent),
+            unpriced=tuple(sorted(self.objects.keys() - prices.get.keys())),
+            prices={"as_of": prices.as_of, "region": prices.region, "replaced": list(prices.replaced)},
+            not_counted=tuple(self._not_counted()),
+        )
+
+    def _of_class(self, name: str) -> int:
+        return (self._acl[name] + self._head[name]) * self._prices.of_object_call(name)
+
+    def _classes(self) -> Iterator[tuple[str, ClassEstimate]]:
+        for name in sorted(self.objects, key=lambda one: (-self._of_class(one), -self.objects[one], one)):
+            yield (
+                name,
+                ClassEstimate(
+                    objects=self.objects[name],
+                    bytes=self._bytes[name],
+                    acl=self._acl[name],
+                    head=self._head[name],
+                    dollars=in_dollars(self._of_class(name)),
+                ),
+            )
+
+    def _hashing(self) -> HashingEstimate:
+        return HashingEstimate(
+            known=self._hashed["known"],
+            objects=self._to_hash.total(),
+            bytes=self._to_read.total(),
+            left_for_cost=self._hashed["left_for_cost"],
+            unhashable=self._hashed["unhashable"],
+            dollars=in_dollars(self._of_hashing()),
+        )
+
+    def _of_hashing(self) -> int:
+        prices = self._prices
+        requests = sum(number * prices.of_object_call(name) for name, number in self._to_hash.items())
+        return requests + sum(prices.of_bytes(name, size) for name, size in self._to_read.items())
+
+    def _not_counted(self) -> Iterator[str]:
+        yield "retries, and the second reading of objects that are overwritten meanwhile"
+        yield "requests that write the run folder, and the ledger's"
+        if self._settings.key_policies:
+            yield "kms:GetKeyPolicy, once for each KMS key"
+        if self._to_hash:
+            yield "further GETs of large objects, which are read in several ranges"
+
+
+def _pace(settings: Settings, ceiling: int) -> tuple[str, float]:
+    """Return the pace in words, and in calls a second. ceiling: most calls in flight."""
+    in_flight = ceiling / CALL_SECONDS
+    if settings.max_rate is not None and settings.max_rate <= in_flight:
+        return f"{settings.max_rate:,.12g} calls a second", settings.max_rate
+    return f"{ceiling:,} calls in flight of {CALL_SECONDS * 1000:.0f} ms each, an assumption", in_flight
+
+
+def summed(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the sum of the estimates of several targets, which share one pace."""
+    classes: dict[str, list[ClassEstimate]] = {}
+    for one in estimates:
+        for name, found in one.classes.items():
+            classes.setdefault(name, []).append(found)
+    hashing = [one.hashing for one in estimates if one.hashing is not None]
+    return Estimate(
+        target=None,
+        complete=all(one.complete for one in estimates),
+        objects=sum(one.objects for one in estimates),
+        bytes=sum(one.bytes for one in estimates),
+        delete_markers=sum(one.delete_markers for one in estimates),
+        classes={name: _sum_of_class(found) for name, found in classes.items()},
+        calls=EstimatedCalls(
+            list=sum(one.calls.list for one in estimates),
+            acl=sum(one.calls.acl for one in estimates),
+            head=sum(one.calls.head for one in estimates),
+            bucket=sum(one.calls.bucket for one in estimates),
+            get=sum(one.calls.get for one in estimates),
+        ),
+        dollars=sum(one.dollars for one in estimates),
+        seconds=round(sum(one.seconds for one in estimates), 1),
+        pace=estimates[0].pace,
+        hashing=_sum_of_hashing(hashing) if hashing else None,
+        data_events_dollars=sum(one.data_events_dollars for one in estimates),
+        spent=sum(one.spent for one in estimates),
+        unpriced=tuple(sorted({name for one in estimates for name in one.unpriced})),
+        prices=estimates[0].prices,
+        not_counted=tuple(dict.fromkeys(words for one in estimates for words in one.not_counted)),
+    )
+
+
+def _sum_of_class(found: Sequence[ClassEstimate]) -> ClassEstimate:
+    return ClassEstimate(
+        objects=sum(one.objects for one in found),
+        bytes=sum(one.bytes for one in found),
+        acl=sum(one.acl for one in found),
+        head=sum(one.head for one in found),
+        dollars=sum(one.dollars for one in found),
+    )
+
+
+def _sum_of_hashing(found: Sequence[HashingEstimate]) -> HashingEstimate:
+    return HashingEstimate(
+        known=sum(one.known for one in found),
+        objects=sum(one.objects for one in found),
+        bytes=sum(one.bytes for one in found),
+        left_for_cost=sum(one.left_for_cost for one in found),
+        unhashable=sum(one.unhashable for one in found),
+        dollars=sum(one.dollars for one in found),
+    )

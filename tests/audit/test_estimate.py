@@ -1,0 +1,165 @@
+"""An estimate lists only, and counts the very calls that the audit then sends."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.aio.stop import Stop
+from auditor.audit.estimate import EstimateRun, summed
+from auditor.config.settings import Settings
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.estimate import Estimate
+from auditor.model.target import Target
+from tests.support.audit_runs import audit
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.samples import generated_world
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import Fault, latency
+from tests.support.servers.world import StubBucket
+
+CLASSES = ("STANDARD", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "INTELLIGENT_TIERING", "GLACIER", "DEEP_ARCHIVE")
+
+
+async def estimate(
+    stub: StubServer,
+    *,
+    target: Target | None = None,
+    ledger: Ledger | None = None,
+    stop: Stop | None = None,
+    **given: Any,
+) -> Estimate:
+    settings = Settings(**{"endpoint_url": stub.url, "max_rate": None, "concurrency": 16, **given})
+    aim = target or Target(BUCKET, versions=settings.versions)
+    return await EstimateRun(aim, settings, ledger, Stop() if stop is None else stop).run()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"level": "exposure"},
+        {"only": ("E01",)},
+        {"only": ("K01",)},
+        {"only": ("O09",)},
+        {"versions": True},
+        {"target": Target(BUCKET, "a/", start_after="a/0010", stop_at="a/0050")},
+        {"ownership": "BucketOwnerEnforced"},
+    ],
+    ids=str,
+)
+async def test_the_audit_sends_these_calls(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    for number in range(1100 if "K01" in settings.get("only", ()) else 60):
+        bucket.put(f"a/{number:04}", b"x")
+    bucket.ownership = settings.pop("ownership", bucket.ownership)
+    found = await estimate(stub, **settings)
+    assert (stub.count("GetObjectAcl"), stub.count("HeadObject")) == (0, 0)
+    assert stub.count("ListObjectsV2") + stub.count("ListObjectVersions") == found.calls.list
+    stub.forget()
+    run = await audit(stub, tmp_path, **settings)
+    calls = run.summary["calls"]
+    assert (found.calls.list, found.calls.acl, found.calls.head) == (calls["list"], calls["acl"], calls["head"])
+    assert found.calls.total == len([call for call in stub.calls if call.operation != "GetCallerIdentity"]) + 1
+    assert (found.objects, found.complete) == (run.coverage["listed"], True)
+
+
+async def test_prices_by_storage_class(stub: StubServer, bucket: StubBucket) -> None:
+    for name in (*CLASSES, "NEW_CLASS"):
+        for number in range(10):
+            bucket.put(f"{name}/{number}", b"12345", storage_class=name)
+    found = await estimate(stub)
+    each = {name: round(one.dollars * 1e6 / 20, 6) for name, one in found.classes.items()}
+    assert each == {
+        "GLACIER_IR": 10.0, "NEW_CLASS": 10.0, "STANDARD_IA": 1.0, "ONEZONE_IA": 1.0,
+        "STANDARD": 0.4, "INTELLIGENT_TIERING": 0.4, "GLACIER": 0.4, "DEEP_ARCHIVE": 0.4,
+    }  # fmt: skip
+    assert next(iter(found.classes)) in ("GLACIER_IR", "NEW_CLASS")
+    assert found.unpriced == ("NEW_CLASS",)
+    assert found.bytes == 400
+    by_class = sum(one.dollars for one in found.classes.values())
+    assert found.dollars == pytest.approx(by_class + found.spent)
+    assert found.spent == pytest.approx(5e-6 + found.calls.bucket * 4e-7)
+    assert found.data_events_dollars == pytest.approx(161e-6)
+    dearer = await estimate(stub, prices={"list": 0.05, "STANDARD": 0.004, "NEW_CLASS": 0.0, "data_event": 0})
+    assert dearer.classes["STANDARD"].dollars == pytest.approx(80e-6)
+    assert dearer.classes["NEW_CLASS"].dollars == 0.0
+    assert (dearer.unpriced, dearer.data_events_dollars) == ((), 0.0)
+    assert dearer.prices["replaced"] == ["NEW_CLASS", "STANDARD", "data_event", "list"]
+
+
+async def test_a_million_objects_cost_what_the_guide_says(stub: StubServer) -> None:
+    """5,000 objects are a two-hundredth of it."""
+    stub.world.buckets.update(generated_world(5_000).buckets)
+    found = await estimate(stub, max_rate=2000.0, concurrency=200)
+    assert found.dollars == pytest.approx((0.80 + 0.005) / 200, rel=0.01)
+    assert found.dollars / found.spent == pytest.approx(161, rel=0.2)
+    assert found.seconds == pytest.approx(10_016 / 2000, rel=0.01)
+    assert found.pace == "2,000 calls a second"
+
+
+async def test_the_pace_is_the_slower_limit(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.put("k", b"x")
+    assert (await estimate(stub, max_rate=100.0)).pace == "100 calls a second"
+    assert (await estimate(stub, concurrency=2)).pace.startswith("2 calls in flight of 30 ms each")
+    assert (await estimate(stub, concurrency=2, max_rate=5000.0)).pace.startswith("2 calls in flight")
+
+
+async def test_bytes_to_hash(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+    uri = f"sqlite:{tmp_path / 'ledger.db'}"
+    bucket.put("known", b"12345")
+    async with open_ledger(uri) as ledger:
+        await audit(stub, tmp_path, ledger=ledger, hash=True)
+        before = (tmp_path / "ledger.db").read_bytes()
+        bucket.put("new", b"1234567")
+        bucket.put("frozen", b"x", storage_class="GLACIER")
+        bucket.put("dear", b"x" * 1000, storage_class="STANDARD_IA")
+        without = await estimate(stub, ledger=ledger)
+        found = await estimate(stub, ledger=ledger, hash=True, accept_cost=True)
+        assert (tmp_path / "ledger.db").read_bytes() == before
+    assert without.hashing is not None
+    assert (without.calls.get, without.hashing.left_for_cost) == (0, 1)
+    assert found.hashing is not None
+    assert (found.hashing.known, found.hashing.objects, found.hashing.bytes) == (1, 2, 1007)
+    assert (found.hashing.unhashable, found.hashing.left_for_cost, found.calls.get) == (1, 0, 2)
+    assert found.hashing.dollars == pytest.approx(0.4e-6 + 1e-6 + 1000e-9 * 0.01)
+    assert found.dollars - without.dollars == pytest.approx(found.hashing.dollars)
+
+
+async def test_a_stop_ends_with_what_was_counted(stub: StubServer) -> None:
+    stub.world.buckets.update(generated_world(5_000).buckets)
+    stop = Stop()
+
+    def after_two(operation: str, key: str, nth: int) -> Fault | None:
+        if stub.count("ListObjectsV2") > 2:
+            loop.call_soon_threadsafe(stop.set, "enough")
+            return latency(0.2)
+        return None
+
+    loop = asyncio.get_running_loop()
+    stub.faults = [after_two]
+    found = await estimate(stub, stop=stop)
+    assert not found.complete
+    assert 0 < found.objects < 5_000
+    assert found.objects == found.calls.list * 1000 == found.calls.acl == found.calls.head
+
+
+async def test_the_sum_of_several(stub: StubServer, bucket: StubBucket) -> None:
+    for number in range(4):
+        bucket.put(f"a{number}", b"xx", storage_class=CLASSES[number % 2])
+        bucket.put(f"b{number}", b"x", storage_class=CLASSES[number % 3])
+    parts = [await estimate(stub, target=Target(BUCKET, prefix)) for prefix in ("a", "b")]
+    whole = await estimate(stub)
+    found = summed(parts)
+    assert found.target is None
+    assert (found.objects, found.bytes, found.complete) == (whole.objects, whole.bytes, True)
+    assert {name: one.objects for name, one in found.classes.items()} == {
+        name: one.objects for name, one in whole.classes.items()
+    }
+    assert (found.calls.acl, found.calls.head, found.calls.list) == (8, 8, 2)
+    assert found.dollars == pytest.approx(sum(one.dollars for one in parts))

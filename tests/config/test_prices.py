@@ -1,0 +1,67 @@
+"""[prices] of auditor.toml, and the list that it replaces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.config.file import load
+from auditor.config.settings import resolve
+from auditor.errors import ConfigError
+from auditor.s3.prices import in_dollars, money, prices_with
+
+
+def loaded(folder: Path, text: str) -> dict[str, object]:
+    path = folder / "auditor.toml"
+    path.write_text(text, encoding="utf-8")
+    layer, tables = load(str(path))
+    return dict(resolve([layer], tables).prices)
+
+
+def test_a_price_replaces_that_of_the_list(tmp_path: Path) -> None:
+    table = loaded(tmp_path, "[prices]\nlist = 0.0054\nSTANDARD = 1\n[prices.retrieval]\nGLACIER_IR = 0.04\n")
+    prices = prices_with(table)
+    assert (in_dollars(prices.list), in_dollars(prices.of_object_call("STANDARD"))) == (0.0000054, 0.001)
+    assert in_dollars(prices.of_object_call("STANDARD_IA")) == 0.000001
+    assert in_dollars(prices.of_bytes("GLACIER_IR", 5 * 10**9)) == 0.2
+    assert prices.replaced == ("STANDARD", "list", "retrieval.GLACIER_IR")
+
+
+def test_the_list() -> None:
+    prices = prices_with({})
+    assert (prices.region, prices.replaced) == ("us-east-1", ())
+    assert in_dollars(prices.list * 1000) == 0.005
+    assert prices.of_object_call("SNOW") == prices.dearest == prices.of_object_call("GLACIER_IR")
+    assert prices.of_bytes("STANDARD", 10**12) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("prices = 3", "prices is not a table: write [prices]"),
+        ("[prices]\nLISTS = '1'", "[prices]: LISTS is '1': give dollars for each 1,000 requests, from 0 to 1,000"),
+        ("[prices]\nlist = -1", "list is '-1'"),
+        ("[prices]\nlist = nan", "list is 'nan'"),
+        ("[prices]\nlist = inf", "list is 'inf'"),
+        ("[prices]\nlist = true", "list is 'True'"),
+        ("[prices]\nget = 1", "the key 'get' is unknown: use list, data_event, retrieval or a storage class"),
+        ("[prices]\nretrieval = 1", "[prices.retrieval] is not a table"),
+        ("[prices.retrieval]\nia = 1", "'ia' is no storage class"),
+        ("[prices.retrieval]\nSTANDARD_IA = 1001", "give dollars for each GB"),
+    ],
+)
+def test_a_mistake_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        loaded(tmp_path, text)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_money_as_text() -> None:
+    assert [money(pico) for pico in (0, 4 * 10**5, 10**11, 1234567 * 10**10)] == [
+        "$0.00",
+        "$0.000000",
+        "$0.10",
+        "$12,345.67",
+    ]
