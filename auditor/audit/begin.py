@@ -118,9 +118,15 @@ def with_own_reading(facts: BucketFacts) -> BucketFacts:
 
 
 def check_budget(caller: Caller, settings: Settings, least: int) -> None:
-    """Raise UsageError if --max-calls leaves too few calls for one object: each resumed run would stop there again.
-    least: number of calls for one object and its listing.
+    """Raise UsageError if --max-calls or --max-cost leaves too little for one object: each resumed run would stop there
+    again. least: number of calls for one object and its listing.
     """
+    cost = caller.cost
+    if cost is not None and cost.left < cost.least(least - 1):
+        raise UsageError(
+            f"--max-cost {settings.max_cost:.12g} is too little to audit anything: after the questions about the"
+            f" bucket, one object with its listing can cost {cost.least(least - 1):.6f} dollars: give more"
+        )
     if caller.short_of(least):
         given, asked = settings.max_calls, caller.counts["bucket"]
         raise UsageError(

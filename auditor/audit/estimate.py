@@ -152,7 +152,7 @@ class _Counts:
             get=self._to_hash.total() if settings.hash else 0,
         )
         asked = sum(self._of_class(name) for name in self.objects)
-        spent = self.pages * prices.list + self.questions * prices.of_object_call("STANDARD")
+        spent = (self.pages + self.questions) * prices.list
         read = self._of_hashing() if settings.hash else 0
         pace, rate = _pace(settings, ceiling)
         return Estimate(

@@ -111,7 +111,7 @@ class Audit:
         self._target = target
         self._ceiling, permits = permits_of(settings)
         self._rate = RateLimit(settings.max_rate)
-        self._caller = caller_of(target.bucket, settings, self._rate, permits, ceiling=places.ceiling)
+        self._caller = caller_of(target.bucket, settings, self._rate, permits, ceiling=places.ceiling, limits_cost=True)
         spare = (settings.streams or STREAMS) if settings.hash else 0  # for an object that several streams read
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         ledger = places.ledger is not None
@@ -171,6 +171,11 @@ class Audit:
     def calls_left(self) -> int | None:
         """The number of calls that --max-calls still allows; None if there is no limit."""
         return self._caller.budget_left
+
+    @property
+    def dollars_left(self) -> float | None:
+        """The dollars that --max-cost still allows; None if there is no limit."""
+        return self._caller.cost.left if self._caller.cost is not None else None
 
     @property
     def saved(self) -> Resume | None:

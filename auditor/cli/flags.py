@@ -29,7 +29,7 @@ _GROUPS: Final = {
         *("ledger", "algorithms", "streams", "queue", "hash", "accept_cost"),
         *("max_age", "percent", "every", "grace", "record"),
     ),
-    PACE: ("engine", "concurrency", "max_rate", "max_calls"),
+    PACE: ("engine", "concurrency", "max_rate", "max_calls", "max_cost"),
     RESULTS: ("out",),
     ALERTS: ("topic", "chat_topic", "event_bus"),
     CONNECTION: ("endpoint_url", "profile", "region", "expected_owner", "requester_pays"),

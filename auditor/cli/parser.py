@@ -109,6 +109,7 @@ def _audit(add: Add, name: str, summary: str) -> None:
         group(parser, OBJECTS).add_argument(
             "--fill", metavar="RUN", help="ask again what this complete run could not read: its folder, path or URI"
         )
+        settings_flags(parser, "max_cost")
         format_flag(parser, PRINTED)
     else:
         _roles(parser)

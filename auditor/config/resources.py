@@ -20,9 +20,11 @@ from auditor.runs.stores.base import Store
 from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.cost_budget import CostBudget
 from auditor.s3.engines import ASKING, open_engine
 from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
 from auditor.s3.open import open_in_its_region
+from auditor.s3.prices import prices_with
 from auditor.s3.rate import RateLimit
 
 if TYPE_CHECKING:
@@ -174,15 +176,22 @@ def caller_of(
     *,
     answered: bool = False,
     ceiling: RateLimit | None = None,
+    limits_cost: bool = False,
 ) -> Caller:
     """Make a Caller for the bucket, which retries calls and limits their total number as the settings say. rate: the
     limit of calls per second. permits: the limit of calls at once. answered: True if the server has answered before.
-    ceiling: the limit of calls per second that several runs share.
+    ceiling: the limit of calls per second that several runs share. limits_cost: True to keep --max-cost, for a run that
+    makes all its calls by this caller.
     """
+    cost = None
+    if limits_cost and settings.max_cost is not None:
+        cost = CostBudget(settings.max_cost, prices_with(settings.prices))
     retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
     if answered:
         retry = replace(retry, first_seconds=retry.seconds)
-    return Caller(bucket, rate=rate, permits=permits, retry=retry, max_calls=settings.max_calls, ceiling=ceiling)
+    return Caller(
+        bucket, rate=rate, permits=permits, retry=retry, max_calls=settings.max_calls, ceiling=ceiling, cost=cost
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,9 @@ class Settings:
     max_calls: int | None = _setting(
         values.whole, None, "send at most this many calls, then stop", "--max-calls N", _BOTH
     )
+    max_cost: float | None = _setting(
+        values.dollars, None, "stop before the S3 calls cost more than so many dollars", "--max-cost DOLLARS"
+    )
     versions: bool = _setting(values.flag, False, "every version, not only the current one", "--versions", _BOTH)
     level: str | None = _setting(
         values.level, None, "exposure: send no HEAD; metadata, fixity: what the rules need", "--level NAME"
@@ -343,6 +346,8 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
         raise UsageError("--queue and --hash exclude each other: hash here, or let the worker do it")
     if settings.topic is not None and settings.topic == settings.chat_topic:
         raise UsageError("--topic and --chat-topic are the same topic: people would get the chat's JSON, so give two")
+    if settings.max_cost is not None and settings.hash:
+        raise UsageError("--max-cost does not count the reads of --hash: audit without --hash, then run auditor hash")
     if settings.max_age is not None and settings.percent is not None:
         raise UsageError("--max-age and --percent exclude each other: say by age or by share what is due")
     if (settings.batch_over or settings.batch_manifest) and not settings.ledger:

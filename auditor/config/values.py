@@ -125,6 +125,10 @@ def rate(value: Any, source: str) -> float | None:
     return float(_number(value, source, float, 0.001, "calls a second as a number above 0, or unlimited"))
 
 
+def dollars(value: Any, source: str) -> float:
+    return float(_number(value, source, float, 0.000001, "dollars as a number of 0.000001 or more"))
+
+
 def fail_on(value: Any, source: str) -> Severity | FailOn | None:
     """Read "never", a severity, or a severity after "new:". Raises UsageError, naming `source`."""
     if value == _NEVER:

@@ -26,7 +26,7 @@ class Unread:
     """A fact that was asked for and could not be read.
 
     action: API operation (`GetObjectAcl`). code: S3's error code; the HTTP status if the answer has no body; or one of
-    the auditor's own codes: `SSE-C`, `Malformed`, `Timeout`, `ConnectionError`, `MaxCalls`.
+    the auditor's own codes: `SSE-C`, `Malformed`, `Timeout`, `ConnectionError`, `MaxCalls`, `MaxCost`.
     """
 
     action: str

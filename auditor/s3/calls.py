@@ -14,6 +14,7 @@ from auditor.aio.backoff import backoff
 from auditor.aws.failures import CREDENTIALS_RENEWED, doom, is_throttle, is_transient
 from auditor.errors import CallFailed
 from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.cost_budget import MAX_COST, CostBudget
 from auditor.s3.rate import RateLimit
 from auditor.s3.refusals import Refusals
 from auditor.s3.turns import Clock, Sleep
@@ -32,6 +33,10 @@ SETTING_SECONDS: Final = 5.0
 SETTING_PAUSE: Final = 0.5
 """Seconds. The longest pause before a retry of a call on a setting of the bucket. A server may fail at each such call,
 because it does not have the setting. Therefore these retries also end sooner."""
+MAX_CALLS: Final = "MaxCalls"
+"""The error code of a call that --max-calls does not allow."""
+LIMITS: Final = {MAX_CALLS: "--max-calls", MAX_COST: "--max-cost"}
+"""The error codes of calls that a limit of the run does not allow, with the limit's flag."""
 UNREADABLE: Final = "500"
 UNREADABLE_ATTEMPTS: Final = 3
 
@@ -69,6 +74,7 @@ class Caller:
         retry: RetryPolicy | None = None,
         max_calls: int | None = None,
         ceiling: RateLimit | None = None,
+        cost: CostBudget | None = None,
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
         dice: random.Random | None = None,
@@ -84,6 +90,8 @@ class Caller:
         self._retry = retry or RetryPolicy()
         self._max_calls = max_calls
         self._ceiling = ceiling
+        self.cost = cost
+        """The limit of the calls' price; None if there is none."""
         self._sent = 0
         self._reached: set[str] = set()
         self.clock = clock
@@ -107,6 +115,7 @@ class Caller:
         *,
         beyond_budget: bool = False,
         server: str = "s3",
+        storage_class: str = "STANDARD",
     ) -> T:
         """Make a call, with retries, and return its answer.
 
@@ -120,7 +129,7 @@ class Caller:
         tries = 0
         while True:
             tries += 1
-            self._spend(kind, action, beyond_budget)
+            self._spend(kind, action, beyond_budget, storage_class)
             if self._rate.limited:
                 await self._rate.take()
             if self._ceiling is not None:
@@ -144,7 +153,22 @@ class Caller:
             await self._sleep(pause)
             self.counts["retried"] += 1
 
-    def _spend(self, kind: Kind, action: str, beyond_budget: bool) -> None:
+    def begin_object(self, storage_class: str) -> str | None:
+        """Reserve the calls of an object that has a permit, in the budgets. Return the flag of a limit that leaves too
+        little for all objects in flight; None if all may go on. end_object() must follow in any case.
+        """
+        if self.cost is not None:
+            self.cost.reserve(self.calls_per_object, storage_class)
+            if self.cost.short:
+                return "--max-cost"
+        return "--max-calls" if self.short_of(self.calls_per_object * self.permits.in_use) else None
+
+    def end_object(self, storage_class: str) -> None:
+        """Free what begin_object() reserved."""
+        if self.cost is not None:
+            self.cost.reserve(-self.calls_per_object, storage_class)
+
+    def _spend(self, kind: Kind, action: str, beyond_budget: bool, storage_class: str) -> None:
         """Count one call against --max-calls. Raises CallFailed (MaxCalls) if too few calls are left.
 
         A listing call has to leave the calls that the objects in flight may still need. beyond_budget: True to count
@@ -153,8 +177,12 @@ class Caller:
         if not beyond_budget:
             reserved = self.calls_per_object * self.permits.in_use if kind == "list" else 0
             if self.short_of(1 + reserved):
-                raise CallFailed(action, "MaxCalls", message="the limit of --max-calls is reached")
+                raise CallFailed(action, MAX_CALLS, message="the limit of --max-calls is reached")
+            if self.cost is not None and not self.cost.allows(kind, storage_class):
+                raise CallFailed(action, MAX_COST, message="the limit of --max-cost is reached")
         self._sent += 1
+        if self.cost is not None:
+            self.cost.spend(kind, storage_class)
 
     def _note(self, failure: CallFailed, now: float, sent: float) -> None:
         """Count a failed attempt, and report it to the limits of rate and concurrency. sent: when the attempt was

@@ -84,23 +84,26 @@ class _Starter:
         if step.ref is None or step.known is not None:
             return Gathered(step, step.known)
         await self._permits.acquire()
-        if self._must_stop() and not same_key:
-            self._permits.release()
+        if self._must_stop(step.ref) and not same_key:
+            self._end(step.ref)
             return None
         return group.create_task(self._read(step, step.ref))
 
-    def _must_stop(self) -> bool:
-        """True if no further object may be started: the stop is set, or --max-calls leaves too few calls.
-
-        Call this after taking the object's permit, so that the calls of this object count too.
+    def _must_stop(self, ref: ObjectRef) -> bool:
+        """True if no further object may be started: the stop is set, or a limit leaves too little for all objects in
+        flight. Call it after taking the object's permit, so that the object's own calls count too.
         """
-        caller = self._caller
-        if caller.budget_left is not None and caller.short_of(caller.calls_per_object * self._permits.in_use):
-            self._stop.set("the limit of --max-calls was reached")
+        flag = self._caller.begin_object(ref.storage_class)
+        if flag is not None:
+            self._stop.set(f"the limit of {flag} was reached")
         return bool(self._stop)
+
+    def _end(self, ref: ObjectRef) -> None:
+        self._caller.end_object(ref.storage_class)
+        self._permits.release()
 
     async def _read(self, step: Listed, ref: ObjectRef) -> Gathered:
         try:
             return Gathered(step, await self._reader.read(ref))
         finally:
-            self._permits.release()  # not in a callback, which runs later: _must_stop counts the permits in use
+            self._end(ref)  # not in a callback, which runs later: _must_stop counts the permits in use

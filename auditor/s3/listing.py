@@ -13,7 +13,7 @@ from auditor.errors import BucketError, CallFailed
 from auditor.model.object import Evidence, ObjectRef
 from auditor.model.record import record
 from auditor.model.target import Target
-from auditor.s3.calls import Caller
+from auditor.s3.calls import LIMITS, Caller
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGener
             async for page in pages:
                 yield page
         except CallFailed as failure:
-            stop.set(f"the limit of --max-calls was reached ({failure.code})")
+            stop.set(f"the limit of {LIMITS.get(failure.code, '--max-calls')} was reached ({failure.code})")
 
 
 async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
@@ -132,7 +132,7 @@ async def listed_page(
             "list", action, lambda: engine.list_page(query, position), beyond_budget=target.versions
         )
     except CallFailed as failure:
-        if failure.code == "MaxCalls":
+        if failure.code in LIMITS:
             raise
         fix = f"grant {permission}" if failure.status == 403 else "try again later, with a lower --max-rate"
         if failure.code == "Malformed":

@@ -125,7 +125,12 @@ class ObjectReader:
         if self.lacks_acls and self._stand_in is not None:
             return self._stand_in
         try:
-            acl = await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
+            acl = await self._caller.call(
+                "acl",
+                "GetObjectAcl",
+                lambda: self._engine.get_acl(ref.key, ref.version_id),
+                storage_class=ref.storage_class,
+            )
             return self._interned(acl)
         except CallFailed as failure:
             if self._stand_in is not None and failure.status == 501:
@@ -154,7 +159,10 @@ class ObjectReader:
 
     async def _head_once(self, ref: ObjectRef, checksum: bool) -> Head:
         return await self._caller.call(
-            "head", "HeadObject", lambda: self._engine.head(ref.key, ref.version_id, checksum=checksum)
+            "head",
+            "HeadObject",
+            lambda: self._engine.head(ref.key, ref.version_id, checksum=checksum),
+            storage_class=ref.storage_class,
         )
 
     async def _head_without_checksum(self, ref: ObjectRef) -> Head | Unread:
@@ -190,7 +198,12 @@ class ObjectReader:
     async def _probe(self, ref: ObjectRef | None) -> None:
         engine, caller = self._engine, self._caller
         if ref is not None:
-            await caller.call("acl", "GetObjectAcl", lambda: engine.get_acl(ref.key, ref.version_id))
+            await caller.call(
+                "acl",
+                "GetObjectAcl",
+                lambda: engine.get_acl(ref.key, ref.version_id),
+                storage_class=ref.storage_class,
+            )
         else:
             await caller.call("list", "ListObjectsV2", lambda: engine.list_page(ListQuery(page_size=1), None))
 

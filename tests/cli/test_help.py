@@ -113,7 +113,7 @@ def ask(line: str) -> list[str]:
 
 def test_bash_completes_commands_flags_and_rules() -> None:
     assert ask("auditor aud") == ["audit"]
-    assert ask("auditor audit --max-") == ["--max-rate", "--max-calls"]
+    assert ask("auditor audit --max-") == ["--max-rate", "--max-calls", "--max-cost"]
     assert ask("auditor audit --only O01,O1") == rule_ids("O01,O1")
     assert ask("auditor rules B2") == ["B20", "B21"]
 

@@ -44,8 +44,8 @@ from auditor.s3.rate import RateLimit
 from auditor.text import visible
 
 AT_ONCE: Final = 8
-"""Largest number of targets that are audited side by side. With --max-calls it is one after the other, because calls in
-flight of one target could use up those of another.
+"""Largest number of targets that are audited side by side. With --max-calls or --max-cost it is one after the other,
+because calls in flight of one target could use up those of another.
 """
 
 
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         audits.one,
         verb="audited",
         kept="what was written is in place",
-        at_once=1 if settings.max_calls is not None else AT_ONCE,
+        at_once=1 if settings.max_calls is not None or settings.max_cost is not None else AT_ONCE,
         failed=audits.failed,
     )
     code = signals.run(audits.teller.around(audits.indexed(work)))
@@ -83,6 +83,7 @@ class _Audits:
         self._targets = targets
         self._several = len(targets) > 1
         self._calls_left = settings.max_calls
+        self._dollars_left = settings.max_cost
         self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
         self._results: dict[Target, TargetResult] = {}
         self._index: str | None = None
@@ -95,12 +96,15 @@ class _Audits:
             return await self._audit(target, resources, stop, show)
         if self._calls_left == 0:
             raise RunStopped(f"{visible(target.uri)} was not audited: --max-calls is used up")
+        if self._dollars_left == 0:
+            raise RunStopped(f"{visible(target.uri)} was not audited: --max-cost is used up")
         async with open_stores(self._settings, [target]) as own:  # a run's thread writes to a store of its own
             mine = replace(resources, store=own.store, manifests=own.manifests, ceiling=self._ceiling)
             return await self._audit(target, mine, stop, show)
 
     async def _audit(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
-        settings, options = replace(self._settings, max_calls=self._calls_left), self._options
+        settings, options = self._settings, self._options
+        settings = replace(settings, max_calls=self._calls_left, max_cost=self._dollars_left)
         began = partial(announce, target)
         audit = Audit(target, settings, resources, stop, began=began, run_id=options.resume)
         again = False
@@ -114,7 +118,7 @@ class _Audits:
         else:
             shown, rollups = audit.shown, audit.rollups
         finally:
-            self._calls_left = audit.calls_left
+            self._calls_left, self._dollars_left = audit.calls_left, audit.dollars_left
         code = exit_code(summary, settings.fail_on)
         self._results[target] = TargetResult(target, summary, code)
         self._entries[target] = entry_of(target, summary, rollups)
