@@ -10,7 +10,7 @@ from typing import Any, Final
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import first_prefix, has_public_grant, is_public, state_of
-from auditor.model.object import Acl, AnyVersion, Head, ObjectRef, Outcome, ReadAt, Skipped, Unread
+from auditor.model.object import Acl, AnyVersion, Head, Outcome, ReadAt, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.standing import Standing
 

@@ -27,7 +27,8 @@ CREATE EXTERNAL TABLE IF NOT EXISTS auditor.objects (
   `audience` array<string> COMMENT 'each audience that gets in, such as anyone',
   `reasons` array<string> COMMENT 'the facts that decided',
   `since` string COMMENT 'start of the first run of the unbroken row in which it was at least this open',
-  `exception` string COMMENT 'ID of the exception that covers the verdict'
+  `exception` string COMMENT 'ID of the exception that covers the verdict',
+  `read_at` struct<acl:string,head:string> COMMENT 'start of the later run that read acl or head again, null if the listing run read all'
 )
 COMMENT 'a row for each listed object'
 PARTITIONED BY (`bucket` string COMMENT 'the audited bucket', `run` string COMMENT 'ID of the run')

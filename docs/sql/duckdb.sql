@@ -29,6 +29,7 @@ CREATE OR REPLACE VIEW objects AS SELECT
   coalesce(reasons, []) AS "reasons",
   "since",
   "exception",
+  "read_at",
   regexp_extract(filename, '/bucket=([^/]+)/', 1) AS "bucket",
   regexp_extract(filename, '/run=([^/]+)/', 1) AS "run"
 FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_delimited', compression = 'gzip', filename = true, columns = {
@@ -55,7 +56,8 @@ FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_del
     "audience": 'VARCHAR[]',
     "reasons": 'VARCHAR[]',
     "since": 'VARCHAR',
-    "exception": 'VARCHAR'
+    "exception": 'VARCHAR',
+    "read_at": 'STRUCT("acl" VARCHAR, "head" VARCHAR)'
   })
 WHERE contains(filename, '/objects/part-');
 
