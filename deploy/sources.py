@@ -18,6 +18,7 @@ LEFT_OUT: Final = (
     "auditor/audit/fill_facts.py",
     "auditor/audit/fill_recorder.py",
     "auditor/audit/fill_source.py",
+    "auditor/audit/kit",
     "auditor/audit/library.py",
     "auditor/audit/offline.py",
     "auditor/audit/security_hub.py",

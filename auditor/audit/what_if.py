@@ -12,8 +12,10 @@ from typing import Any, Final
 from auditor.audit.stored import file_of
 from auditor.config import values
 from auditor.errors import OutputError, RunStopped, UsageError
+from auditor.model.access import ObjectAccess
+from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
-from auditor.model.object import Outcome
+from auditor.model.object import Acl, Evidence, Outcome
 from auditor.model.run_lines import ObjectLine
 from auditor.progress import Snapshot
 from auditor.reports.lines import encode_line
@@ -76,6 +78,40 @@ class WhatIf:
         objects = counted(self.counts.objects, "object")
         head.append(("Run", f"{self.run} of {visible(self.target)}, {whole}, {objects}"))
         return render(head, self.counts, self.remarks, columns)
+
+
+class ChangedJudge:
+    """Judges the objects of a run under a change."""
+
+    def __init__(self, facts: BucketFacts, change: BucketChange, judge: VerdictJudge) -> None:
+        self._objects = ChangedObjects(facts, change)
+        self._judge = judge
+
+    def access(self, found: Evidence, acl: Acl | None = None) -> ObjectAccess:
+        """Return the access to an object. acl: the ACL that it has under the change; None if it keeps its own."""
+        ref, changed = self._objects.object(found.ref, found.acl if acl is None else acl)
+        return self._judge.access(ref, changed, found.head)
+
+
+class ChangedJudges:
+    """Makes judges for the objects of a run under changes. Dates in conditions are judged for the time of the run.
+
+    Raises OutputError if bucket.json is damaged.
+    """
+
+    def __init__(self, run: RunReader, file: BucketFile) -> None:
+        self._file = file
+        try:
+            self._now = iso_date(file.now)
+        except ValueError as error:
+            raise OutputError(f"the time in bucket.json of the run {file.run} is damaged: audit again") from error
+        self._trusted = values.trusted(file.configuration.get("trusted", ()), f"{run.uri}/bucket.json")
+
+    def under(self, change: BucketChange) -> ChangedJudge:
+        """Return the judge for a change; for BucketChange(), that of today."""
+        facts, trusted = change.facts(self._file.facts), self._trusted | change.trusted
+        judge = VerdictJudge(facts, trusted, self._file.target.versions, self._now)
+        return ChangedJudge(self._file.facts, change, judge)
 
 
 class WhatIfQuestion:
@@ -149,25 +185,14 @@ class WhatIfQuestion:
         )
 
     def _compared(self) -> Iterator[tuple[ObjectLine, AccessChange]]:
-        """Yield each object with the access before and after the change. Dates in conditions are judged for the time of
-        the run.
-        """
-        file, change = self._file, self._change
-        try:
-            now = iso_date(file.now)
-        except ValueError as error:
-            raise OutputError(f"the time in bucket.json of the run {file.run} is damaged: audit again") from error
-        trusted = values.trusted(file.configuration.get("trusted", ()), f"{self._run.uri}/bucket.json")
-        before = VerdictJudge(file.facts, trusted, file.target.versions, now)
-        after = VerdictJudge(change.facts(file.facts), trusted | change.trusted, file.target.versions, now)
-        changed = ChangedObjects(file.facts, change)
+        """Yield each object with the access before and after the change."""
+        judges = ChangedJudges(self._run, self._file)
+        before, after = judges.under(BucketChange()), judges.under(self._change)
         for line in self._run.objects():
             if line.outcome is Outcome.VANISHED:
                 continue
             found = line.evidence
-            ref, acl = changed.object(found.ref, found.acl)
-            today = before.access(found.ref, found.acl, found.head)
-            yield line, change_of(today, after.access(ref, acl, found.head))
+            yield line, change_of(before.access(found), after.access(found))
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""

@@ -7,7 +7,7 @@ from typing import Final
 COMMAND_GROUPS: Final = {
     "look at buckets": ("audit", "estimate", "explain", "plan", "policy", "demo"),
     "ask a run again, without a request to its bucket": (
-        *("report", "diff", "what-if", "export", "sql", "judge", "check"),
+        *("report", "diff", "what-if", "fix-kit", "export", "sql", "judge", "check"),
         *("accept", "who"),
     ),
     "digests of the bytes": ("hash", "work", "verify", "digests", "ledger"),
@@ -84,6 +84,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         f"auditor what-if {_RUN} --policy policy.json --format sarif",
         f"auditor what-if {_RUN} --block-public-access --keys changed.jsonl",
     ),
+    "fix-kit": (f"auditor fix-kit {_RUN} --out kit", f"auditor fix-kit s3://reports/{_RUN} --out kit --format json"),
     "diff": (
         "auditor diff runs/bucket=b/run=20260101T000000Z-123456 runs/bucket=b/run=20260102T000000Z-654321",
         "auditor diff OLD NEW --format jsonl",

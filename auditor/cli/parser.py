@@ -25,6 +25,7 @@ from auditor.cli.run_parser import (
     diff_command,
     explain_command,
     export_command,
+    fix_kit_command,
     judge_command,
     report_command,
     sql_command,
@@ -58,6 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     _ledger(commands.add_parser)
     explain_command(commands.add_parser)
     what_if_command(commands.add_parser)
+    fix_kit_command(commands.add_parser)
     diff_command(commands.add_parser)
     judge_command(commands.add_parser)
     check_command(commands.add_parser)

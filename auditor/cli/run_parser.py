@@ -1,4 +1,4 @@
-"""Declare the commands that read a run folder: explain, what-if, diff, judge, check, report, export and sql."""
+"""Declare the commands that read a run folder: explain, what-if, fix-kit, diff, judge, check, report, export, sql."""
 
 from __future__ import annotations
 
@@ -62,6 +62,19 @@ def what_if_command(add: Add) -> None:
         default="table",
         help="how the answer is printed; sarif: at the lines of the policy's file",
     )
+
+
+def fix_kit_command(add: Add) -> None:
+    parser = command(
+        add, "fix-kit", "write policy, jobs and steps that close what a run found open; it sends nothing", "fix_kit"
+    )
+    _run_folder(parser)
+    group(parser, RESULTS).add_argument(
+        "--out", dest="kit", metavar="DIR", required=True, help="write the kit there: a new or an empty directory"
+    )
+    _store(parser)
+    config_flag(parser)
+    format_flag(parser)
 
 
 def _either(parser: Group, name: str, *flags: tuple[str, bool, str]) -> None:

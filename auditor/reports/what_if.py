@@ -13,6 +13,7 @@ from auditor.reports.explain import SENTENCES, ReasonGroup, sentences_of, words_
 from auditor.reports.lines import access_members
 from auditor.reports.table_layout import MOST, TableLayout
 from auditor.text import counted, shorten, visible
+from auditor.verdict.principals import ceph_user
 
 SAMPLES: Final = 5
 """Largest number of objects that are named for each move."""
@@ -92,7 +93,13 @@ def _contains(wide: Audience, narrow: Audience) -> bool:
         return True
     if wide.kind is AudienceKind.ANY_ACCOUNT:
         return narrow.kind in _SIGNED
-    return (wide.kind, wide.name) == (narrow.kind, narrow.name)
+    return _identity(wide) == _identity(narrow)
+
+
+def _identity(audience: Audience) -> tuple[AudienceKind, str | None]:
+    """Return the kind and the name. A policy of Ceph names a user by an ARN, and an ACL by the canonical ID."""
+    user = ceph_user(audience.name) if audience.kind is AudienceKind.ACCOUNT and audience.name else None
+    return (audience.kind, audience.name) if user is None else (AudienceKind.CANONICAL_ID, user)
 
 
 class Move(NamedTuple):

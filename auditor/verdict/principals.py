@@ -116,6 +116,12 @@ def _ceph_user(arn: Arn) -> str | None:
     return f"{arn.account}${user}" if arn.account else user
 
 
+def ceph_user(arn: str) -> str | None:
+    """Return the canonical ID of a user whose ARN Ceph writes; None for another text."""
+    found = Arn.parse(arn)
+    return None if found is None or found.service != "iam" else _ceph_user(found)
+
+
 def _is_everyone(kind: str, value: str) -> bool:
     """True if the principal means everyone: `*`, or the anonymous canonical ID. In Ceph, also an empty name, and the
     root of an empty tenant.

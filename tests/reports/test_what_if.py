@@ -33,6 +33,8 @@ BOTH = access(Verdict.SHARED, "account 444455556666", "account 777788889999")
 ORGANIZATION = access(Verdict.SHARED, "organization o-1")
 ENDPOINT = access(Verdict.SHARED, "organization o-1 through vpc-endpoint vpce-1")
 NETWORK = access(Verdict.SHARED, "network 203.0.113.0/24")
+ANN = access(Verdict.SHARED, "account arn:aws:iam::sales:user/ann")
+"""The user ann of the tenant sales, as a policy of Ceph names it."""
 UNREAD = access(Verdict.UNKNOWN, reasons=[Reason(ReasonCode.ACL_UNREAD, "AccessDenied")])
 
 
@@ -57,6 +59,8 @@ UNREAD = access(Verdict.UNKNOWN, reasons=[Reason(ReasonCode.ACL_UNREAD, "AccessD
         (ORGANIZATION, ENDPOINT, False, True),
         (access(Verdict.EXPOSED, "anyone through header aws:Referer"), ANYONE, True, False),
         (ANYONE, access(Verdict.EXPOSED, "anyone through header aws:Referer"), False, True),
+        (access(Verdict.SHARED, "canonical-id sales$ann"), ANN, False, False),
+        (access(Verdict.SHARED, "canonical-id ann"), ANN, True, False),
         (ANYONE, PRIVATE, False, True),
         (ANYONE, MASKED, False, True),
         (UNREAD, ANYONE, True, False),

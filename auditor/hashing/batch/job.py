@@ -1,4 +1,4 @@
-"""Make the request that creates a checksum job of S3 Batch Operations. A person sends the request, not the auditor."""
+"""Make the requests that create jobs of S3 Batch Operations. A person sends a request, not the auditor."""
 
 from __future__ import annotations
 
@@ -55,13 +55,32 @@ def create_job(
     tokens. account, role: the account and the role that run the job; None to write a placeholder, which the person who
     sends the request replaces.
     """
+    operation = {"S3ComputeObjectChecksum": {"ChecksumAlgorithm": S3_NAMES[algorithm], "ChecksumType": "FULL_OBJECT"}}
+    words = f"{S3_NAMES[algorithm]} of objects of {audited}"
+    return job_request(
+        manifest, operation, description=words, token=token, partition=partition, account=account, role=role
+    )
+
+
+def job_request(
+    manifest: Manifest,
+    operation: Mapping[str, Any],
+    *,
+    description: str,
+    token: str,
+    confirm: bool = False,
+    partition: str = "aws",
+    account: str | None = None,
+    role: str | None = None,
+) -> dict[str, Any]:
+    """Return the parameters of S3 Control's CreateJob. operation: JobOperation of the S3 Control API. confirm: True if
+    the job waits until a person confirms it. The others are as for create_job().
+    """
     bucket = f"arn:{partition}:s3:::{manifest.bucket or NO_BUCKET}"
     return {
         "AccountId": account or NO_ACCOUNT,
-        "ConfirmationRequired": False,
-        "Operation": {
-            "S3ComputeObjectChecksum": {"ChecksumAlgorithm": S3_NAMES[algorithm], "ChecksumType": "FULL_OBJECT"}
-        },
+        "ConfirmationRequired": confirm,
+        "Operation": operation,
         "Report": {
             "Bucket": bucket,
             "Format": REPORT_FORMAT,
@@ -74,7 +93,7 @@ def create_job(
             "Spec": {"Format": FORMAT, "Fields": fields(manifest.versions)},
             "Location": {"ObjectArn": f"{bucket}/{manifest.key}", "ETag": manifest.etag},
         },
-        "Description": f"{S3_NAMES[algorithm]} of objects of {audited}"[:256],
+        "Description": description[:256],
         "Priority": PRIORITY,
         "RoleArn": role or f"arn:{partition}:iam::{account or NO_ACCOUNT}:role/{NO_ROLE}",
     }

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.paths import ROOT
 from tests.support.servers.rgw import RgwServer, available
 from tests.system.real.oracle import Truth, ask
 from tests.system.real.world import Place, World, build
 
 HERE = Path(__file__).parent
+Command = Callable[..., str]
+"""Runs the command line, and returns its output."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -56,3 +62,31 @@ def other(rgw: RgwServer, world: World) -> Iterator[Any]:
     """The S3 client of the account that is granted this and that."""
     with closing(rgw.client(rgw.other)) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def clients(rgw: RgwServer) -> Iterator[tuple[Any, Any]]:
+    """The S3 clients of the buckets' owner and of the other account."""
+    with closing(rgw.client(rgw.owner)) as owner, closing(rgw.client(rgw.other)) as other:
+        yield owner, other
+
+
+@pytest.fixture
+def auditor(rgw: RgwServer, tmp_path: Path) -> Command:
+    """Run the command line as the buckets' owner; its output."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AUDITOR_"))}
+    credentials = {"AWS_ACCESS_KEY_ID": rgw.owner.access_key, "AWS_SECRET_ACCESS_KEY": rgw.owner.secret_key}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "auditor", *arguments, "--format", "json"],
+            env={**kept, **credentials, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONPATH": str(ROOT)},
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode in (0, 3, 4), done.stderr.decode()
+        return done.stdout.decode()
+
+    return run

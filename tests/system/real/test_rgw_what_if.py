@@ -6,11 +6,7 @@ Each change has a bucket of its own. ACLs that are off are made by private ACLs,
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -20,8 +16,8 @@ import pytest
 
 from auditor.model.access import Audience, AudienceKind
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS
-from tests.support.paths import ROOT
-from tests.support.servers.rgw import OTHER, OWNER, RgwServer
+from tests.support.servers.rgw import OTHER, OWNER, STRANGER, RgwServer
+from tests.system.real.conftest import Command
 from tests.system.real.oracle import Truth, ask
 from tests.system.real.world import OPEN, Place
 
@@ -150,43 +146,12 @@ def _members(audience: Audience) -> set[str]:
         case AudienceKind.NETWORK:
             return everyone if _is_here(audience.name or "") else set()
         case _:
-            assert audience.name in (OTHER.arn, OTHER.canonical_id), audience
-            return {"other"}
+            (name,) = [one.name for one in (OTHER, STRANGER) if audience.name in (one.arn, one.canonical_id)]
+            return {name}
 
 
 def _is_here(network: str) -> bool:
     return ip_address("127.0.0.1") in ip_network(network)
-
-
-@pytest.fixture(scope="module")
-def clients(rgw: RgwServer) -> Iterator[tuple[Any, Any]]:
-    """The S3 clients of the buckets' owner and of the other account."""
-    with closing(rgw.client(rgw.owner)) as owner, closing(rgw.client(rgw.other)) as other:
-        yield owner, other
-
-
-Command = Callable[..., str]
-
-
-@pytest.fixture
-def auditor(rgw: RgwServer, tmp_path: Path) -> Command:
-    """Run the command line as the buckets' owner; its output."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AUDITOR_"))}
-    credentials = {"AWS_ACCESS_KEY_ID": rgw.owner.access_key, "AWS_SECRET_ACCESS_KEY": rgw.owner.secret_key}
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "auditor", *arguments, "--format", "json"],
-            env={**kept, **credentials, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONPATH": str(ROOT)},
-            cwd=tmp_path,
-            capture_output=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode in (0, 3, 4), done.stderr.decode()
-        return done.stdout.decode()
-
-    return run
 
 
 def fill(case: Case, bucket: str, owner: Any, other: Any) -> list[Place]:
@@ -249,7 +214,7 @@ def recorded(run: str, auditor: Command, places: list[Place]) -> dict[str, Predi
 def changed(run: str, auditor: Command, flags: list[str], folder: Path) -> dict[str, Predicted]:
     """The access that is predicted for each object that the change moves."""
     auditor("what-if", run, *flags, "--keys", str(folder / "keys.jsonl"))
-    lines = [json.loads(line) for line in (folder / "keys.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (folder / "keys.jsonl").read_bytes().splitlines()]
     return {one["key"]: Predicted(one["after"]["verdict"], tuple(one["after"]["audience"])) for one in lines}
 
 

@@ -1,0 +1,69 @@
+"""Decide which objects get another ACL, so that no grant opens them to everyone, and which ACL that is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from typing import Final
+
+from auditor.audit.kit.grants import PUBLIC, KitObject
+from auditor.model.access import Verdict
+from auditor.model.object import ANONYMOUS_OWNER, Acl, Grant
+
+PRIVATE: Final = "private"
+OWNER_TOO: Final = "bucket-owner-full-control"
+CANNED: Final = (PRIVATE, OWNER_TOO)
+"""The canned ACLs of the jobs: for the objects that the bucket's owner owns, and for those that others own."""
+_WRITING: Final = frozenset({"WRITE_ACP", "FULL_CONTROL"})
+
+
+class Kept(StrEnum):
+    """The reason for which an exposed object keeps its ACL."""
+
+    INTENDED = "intended"
+    """An exception says that it is public on purpose."""
+    BY_POLICY = "by-policy"
+    """No grant to everyone opens it: the bucket policy does."""
+    ANONYMOUS = "anonymous"
+    """Nobody owns it, so that everyone may change its ACL again."""
+    FOREIGN = "foreign"
+    """Another account owns it, and lets the bucket's owner not change the ACL."""
+
+
+class AclCloser:
+    """Chooses the objects that are exposed by their ACL. own: canonical ID of the bucket's owner."""
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+        self.kept: Counter[Kept] = Counter()
+        """Number of exposed objects that keep their ACL."""
+
+    def canned(self, one: KitObject, verdict: Verdict) -> str | None:
+        """Return the canned ACL that the object is to get; None if it keeps its own. verdict: that of today."""
+        if verdict is not Verdict.EXPOSED:
+            return None
+        reason = self._kept(one)
+        if reason is not None:
+            self.kept[reason] += 1
+            return None
+        acl = one.line.acl
+        return PRIVATE if isinstance(acl, Acl) and acl.owner == self._own else OWNER_TOO
+
+    def _kept(self, one: KitObject) -> Kept | None:
+        acl = one.line.acl
+        if one.is_intended:
+            return Kept.INTENDED
+        public = [grant for grant in acl.grants if grant.grantee in PUBLIC] if isinstance(acl, Acl) else []
+        if not isinstance(acl, Acl) or (not public and acl.owner != ANONYMOUS_OWNER):
+            return Kept.BY_POLICY
+        if acl.owner == ANONYMOUS_OWNER:
+            return Kept.ANONYMOUS
+        if acl.owner == self._own:
+            return None
+        may = any(grant.grantee == self._own and grant.permission in _WRITING for grant in acl.grants)
+        return None if may else Kept.FOREIGN
+
+    def acl(self, canned: str, owner: str) -> Acl:
+        """Return the ACL that a canned one gives an object of this owner."""
+        names = (owner, self._own) if canned == OWNER_TOO and owner != self._own else (owner,)
+        return Acl(owner, tuple(Grant(name, "FULL_CONTROL") for name in names))

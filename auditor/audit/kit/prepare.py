@@ -1,0 +1,233 @@
+"""Prepare the repair of a bucket from a run folder: files for its owner, who sends each call by hand.
+
+Nothing here sends a call to S3: the run folder is read, and a local directory is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from auditor.audit.kit.closing import AclCloser
+from auditor.audit.kit.cover import KeyCover
+from auditor.audit.kit.effects import PREDICTED, KitEffects
+from auditor.audit.kit.folder import KitFolder
+from auditor.audit.kit.grants import UNINTENDED, Carried, GrantReader, KitObject, agreed, kit_objects, sentences
+from auditor.audit.kit.jobs import MOST_RESTORED, AclJobs, access_control
+from auditor.audit.kit.policy import PolicyDraft, PolicyWriter, no_policy
+from auditor.audit.kit.readiness import Assessor, Lacking, SeenObjects
+from auditor.audit.kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, readme
+from auditor.audit.kit.result import Kit
+from auditor.audit.stored import file_of
+from auditor.audit.what_if import ChangedJudges
+from auditor.aws.iam.arns import Arns
+from auditor.aws.partition import partition_of
+from auditor.errors import RunStopped, UsageError
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.object import Acl, Outcome, Skipped, Unread
+from auditor.progress import Snapshot
+from auditor.runs.bucket_file import BucketFile
+from auditor.runs.reading import RunReader
+from auditor.text import counted, visible
+from auditor.verdict.change import OBJECT_WRITER, BucketChange
+
+MOST_ACLS: Final = 10_000
+"""Largest number of different ACLs that are counted, to find the most frequent ones."""
+PREFERRED: Final = "BucketOwnerPreferred"
+_AT_ONCE: Final = 1024
+
+
+class FixKit:
+    """Writes a kit. Call write() once; it blocks. place: the new directory. stopped: returns True once the work is to
+    stop. Raises UsageError for a run that lacks the facts, and for a directory that is not empty.
+    """
+
+    def __init__(self, run: RunReader, place: str, stopped: Callable[[], bool] = lambda: False) -> None:
+        self._run = run
+        self._file = file_of(run)
+        self._place = place
+        self._stopped = stopped
+        self._own, self._policy = _facts_of(run, self._file)
+        self._closer = AclCloser(self._own)
+        self._acls: Counter[Acl] = Counter()
+        self._seen = SeenObjects(self._own)
+        self._objects = 0
+        self._reading = 1
+        self._started = time.monotonic()
+
+    def write(self) -> Kit:
+        """Read the run twice, write the kit, and return it. Raises RunStopped, OutputError."""
+        facts, target = self._file.facts, self._file.target
+        arns = Arns(partition_of(facts.region if isinstance(facts.region, str) else None))
+        grants = GrantReader(self._own, facts.semantics, versions=target.versions)
+        with KitFolder(self._place) as folder:
+            draft = self._draft(grants, PolicyWriter(target.bucket, arns, facts.semantics, self._policy or ""))
+            self._objects, self._reading = 0, 2
+            effects = KitEffects(
+                ChangedJudges(self._run, self._file), self._closer, draft.text, folder.packed(PREDICTED).write
+            )
+            account = facts.owner_account
+            jobs = AclJobs(
+                folder,
+                target.bucket,
+                run_id=self._run.run_id,
+                versions=target.versions,
+                arns=arns,
+                account=account if isinstance(account, str) and re.fullmatch("[0-9]{12}", account) else None,
+                restored=[acl for acl, _ in self._acls.most_common(MOST_RESTORED)],
+            )
+            for one in self._counted(kit_objects(self._run)):
+                self._seen.add(one)
+                canned = effects.add(one)
+                if canned is not None and isinstance(one.line.acl, Acl):
+                    jobs.add(one.line, one.line.acl, canned)
+            jobs.end()
+            return self._finish(folder, draft, grants, effects, jobs)
+
+    def _draft(self, grants: GrantReader, writer: PolicyWriter) -> PolicyDraft:
+        target = self._file.target
+        cover = KeyCover(writer.add, target.prefix)
+        nothing: frozenset[Carried] = frozenset()
+        if target.start_after is not None and target.start_after.startswith(target.prefix):
+            cover.add(target.start_after, nothing)
+        for key, found in grants.by_key(self._noted(kit_objects(self._run))):
+            cover.add(key, found)
+        if target.stop_at is not None and target.stop_at.startswith(target.prefix):
+            cover.add(f"{target.stop_at}\0", nothing)
+        cover.end()
+        if self._policy is None:
+            fact = self._file.facts.parsed_policy
+            return no_policy(
+                f"the present policy was not read ({_why(fact)}), and a new one could drop statements of it"
+            )
+        if not cover.sorted:
+            return no_policy("the lines of the run are not in the order of their keys, so that no prefix is safe")
+        return writer.draft()
+
+    def _noted(self, objects: Iterable[KitObject]) -> Iterator[KitObject]:
+        """Yield the objects, and count the ACLs of those that a job may change."""
+        today = ChangedJudges(self._run, self._file).under(BucketChange())
+        closer = AclCloser(self._own)
+        for one in self._counted(objects):
+            acl = one.line.acl
+            if isinstance(acl, Acl) and one.line.outcome is not Outcome.VANISHED:
+                known = acl in self._acls or len(self._acls) < MOST_ACLS
+                if known and closer.canned(one, today.access(one.line.evidence).verdict) is not None:
+                    self._acls[acl] += 1
+            yield one
+
+    def _counted(self, objects: Iterable[KitObject]) -> Iterator[KitObject]:
+        for one in objects:
+            self._objects += 1
+            if not self._objects % _AT_ONCE and self._stopped():
+                raise RunStopped(f"the kit of the run {self._run.run_id} was not finished: nothing is written")
+            yield one
+
+    def snapshot(self) -> Snapshot:
+        """Return the present counts, for a progress line."""
+        return Snapshot(
+            what=f"run {self._run.run_id}",
+            objects=self._objects,
+            seconds=time.monotonic() - self._started,
+            detail=f"reading {self._reading} of 2",
+            expected=None if self._run.summary is None else self._run.summary.coverage.listed,
+        )
+
+    def _finish(
+        self, folder: KitFolder, draft: PolicyDraft, grants: GrantReader, effects: KitEffects, jobs: AclJobs
+    ) -> Kit:
+        """Write the remaining files, and return the kit."""
+        facts, target, summary = self._file.facts, self._file.target, self._run.summary
+        if opened := effects.opened:
+            effects.withdraw_policy()
+            draft = no_policy(
+                f"the policy is not written, because it would open {counted(opened, 'object')} to somebody"
+            )
+        bucket_acl = facts.acl if isinstance(facts.acl, Acl) else None
+        if bucket_acl is not None and any(grant.grantee != self._own for grant in bucket_acl.grants):
+            value = {"Bucket": target.bucket, "AccessControlPolicy": access_control(bucket_acl)}
+            folder.put(BUCKET_ACL, json.dumps(value, indent=1) + "\n")
+        if draft.text is not None:
+            folder.put(POLICY_FILE, draft.text)
+            if self._policy:
+                folder.put(POLICY_BEFORE, self._policy)
+        assessor = Assessor(target, facts, self._seen, effects, _lacking(draft, grants))
+        change = BucketChange(acls=False, policy=draft.text)
+        kit = Kit(
+            run=self._run.run_id,
+            bucket=target.bucket,
+            versions=target.versions,
+            place=str(folder.place),
+            files=(),
+            now=assessor.now(),
+            after=assessor.after_kit(),
+            policy=draft,
+            has_policy_before=bool(self._policy),
+            ownership=PREFERRED if facts.ownership == PREFERRED else OBJECT_WRITER,
+            left_out=dict(grants.left_out),
+            kept={reason.value: number for reason, number in self._closer.kept.items()},
+            changing=tuple(jobs.changing),
+            restoring=tuple(jobs.restoring),
+            others=jobs.others,
+            effects=tuple(effects.shown),
+            remarks=tuple(change.remarks(facts)),
+            exceptions=() if summary is None else tuple(one for one in summary.exceptions if one.matched),
+            opened=opened,
+            has_bucket_acl=BUCKET_ACL in folder.names,
+        )
+        return _kept(folder, kit)
+
+
+def _kept(folder: KitFolder, kit: Kit) -> Kit:
+    """Write the documents that name all files, give the folder its name, and return the kit."""
+    kit = replace(kit, files=("README.md", *sorted(folder.names), "readiness.json", "kit.json"))
+    folder.put("README.md", readme(kit))
+    document = kit.to_dict()
+    folder.put("readiness.json", json.dumps(document["readiness"], indent=1) + "\n")
+    folder.put("kit.json", json.dumps(document, indent=1) + "\n")
+    folder.keep()
+    return kit
+
+
+def _lacking(draft: PolicyDraft, grants: GrantReader) -> Lacking:
+    uncarried = {reason: number for reason, number in grants.left_out.items() if reason not in UNINTENDED}
+    never = (*draft.left_out, *sentences(uncarried))
+    now = "have grants that the present policy does not carry"
+    words = f"{counted(grants.carrying, 'object')} {agreed(now, grants.carrying)}"
+    return Lacking((*((words,) if grants.carrying and not draft.nothing else ()), *never), (*draft.lacking, *never))
+
+
+def _facts_of(run: RunReader, file: BucketFile) -> tuple[str, str | None]:
+    """Return the canonical ID of the bucket's owner, and the text of the bucket policy; None if it is not known. Raises
+    UsageError if the run does not know the owner, is not complete, or has no ACLs.
+    """
+    facts, ask = file.facts, file.read[-1].ask
+    if not run.complete:
+        raise UsageError(
+            f"the run {run.run_id} is not complete: a kit would not know the objects that it did not reach, end it with"
+            " `auditor audit --resume` first"
+        )
+    if facts.ownership == BUCKET_OWNER_ENFORCED:
+        raise UsageError(f"ACLs are off on {file.target.bucket} already (BucketOwnerEnforced): no kit is needed")
+    if ask.acl is not None:
+        raise UsageError(
+            f"the run {run.run_id} read no ACLs ({visible(ask.acl.reason)}): audit again with rules on ACLs"
+        )
+    if not isinstance(facts.owner, str) or not facts.owner:
+        raise UsageError(
+            f"the run {run.run_id} does not know the bucket's owner ({_why(facts.owner)}): audit again with the"
+            " right to read its ACL"
+        )
+    known = isinstance(facts.policy, str) and not isinstance(facts.parsed_policy, Unread | Skipped)
+    return facts.owner, facts.policy if known and isinstance(facts.policy, str) else None
+
+
+def _why(fact: object) -> str:
+    if isinstance(fact, Unread):
+        return visible(fact.code)
+    return visible(fact.reason) if isinstance(fact, Skipped) else "it is empty"

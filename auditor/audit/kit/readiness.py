@@ -1,0 +1,215 @@
+"""Say if a bucket is ready for ACLs to be turned off (BucketOwnerEnforced), by the facts of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from auditor.audit.kit.effects import OFF, OFF_NOW, Effect, KitEffects
+from auditor.audit.kit.grants import KitObject
+from auditor.model.access import Audience, AudienceKind
+from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.object import (
+    ALL_USERS,
+    ANONYMOUS_OWNER,
+    AUTHENTICATED_USERS,
+    LOG_DELIVERY,
+    Acl,
+    Outcome,
+    Skipped,
+    Unread,
+)
+from auditor.model.target import Target
+from auditor.reports.explain import words_of
+from auditor.reports.what_if import OTHERS
+from auditor.rules.bucket.b05_others_control import LOG_WRITER
+from auditor.text import counted, visible
+
+MOST_NAMED: Final = 10
+"""Largest number of owners and of audiences that are named."""
+_OWNERS: Final = 1000
+_NAMES: Final = {
+    LOG_DELIVERY: "S3's log delivery, which writes access logs: let the bucket policy allow logging.s3.amazonaws.com"
+    " s3:PutObject in its place",
+    LOG_WRITER: "awslogsdelivery, by which CloudFront writes its older logs: change the distributions to logs of the"
+    " version 2, or keep ACLs on this bucket",
+    ALL_USERS: "everyone (AllUsers)",
+    AUTHENTICATED_USERS: "any AWS account (AuthenticatedUsers)",
+    ANONYMOUS_OWNER: "everyone (the anonymous user)",
+}
+_NEEDED: Final = {"acl": "the bucket's ACL", "ownership": "Object Ownership", "policy": "the bucket policy"}
+"""The facts of the bucket without which nothing can be said, if they were not asked for, too."""
+_HELPING: Final = {
+    "public_access_block": "the bucket's public access block",
+    "account_public_access_block": "the account's public access block",
+    "request_payer": "the setting Requester Pays",
+}
+_STRANGERS: Final = frozenset({AudienceKind.ANYONE, AudienceKind.ANY_ACCOUNT})
+
+
+class Readiness(StrEnum):
+    """The state of a bucket before ACLs are turned off."""
+
+    READY = "ready"
+    NOT_READY = "not ready"
+    NOT_KNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The readiness at one moment. blocks: sentences on what stands against it. unknown: sentences on what was not
+    looked at.
+    """
+
+    blocks: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def state(self) -> Readiness:
+        if self.blocks:
+            return Readiness.NOT_READY
+        return Readiness.NOT_KNOWN if self.unknown else Readiness.READY
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"state": self.state.value, "blocks": list(self.blocks), "unknown": list(self.unknown)}
+
+
+class SeenObjects:
+    """Counts the facts of a run's objects that matter to readiness. own: canonical ID of the bucket's owner."""
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+        self.unread: Counter[str] = Counter()
+        """Number of objects whose ACL was not read, by the error code or reason."""
+        self.owners: Counter[str] = Counter()
+        """Number of objects that others own, by the canonical ID of the owner."""
+
+    def add(self, one: KitObject) -> None:
+        line = one.line
+        if line.outcome is Outcome.VANISHED:
+            return
+        if isinstance(line.acl, Acl):
+            owner: str | None = line.acl.owner
+        else:
+            owner = line.owner
+            self.unread[line.acl.code if isinstance(line.acl, Unread) else line.acl.reason] += 1
+        if owner is not None and owner != self._own:
+            known = owner in self.owners or len(self.owners) < _OWNERS
+            self.owners[owner if known else OTHERS] += 1
+
+
+class Lacking(NamedTuple):
+    """Sentences on the grants that the present policy does not carry, and on those that the kit's policy does not. An
+    exposed object has grants to named accounts, too, which its audience does not show.
+    """
+
+    now: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+class Assessor:
+    """Assesses the readiness from the counts of a whole run. lacking: the grants that policies are to carry and do
+    not.
+    """
+
+    def __init__(
+        self, target: Target, facts: BucketFacts, seen: SeenObjects, effects: KitEffects, lacking: Lacking
+    ) -> None:
+        self._target = target
+        self._facts = facts
+        self._seen = seen
+        self._effects = effects
+        self._lacking = lacking
+
+    def now(self) -> Assessment:
+        """Return the readiness of the bucket as it is."""
+        effect = self._effects[OFF_NOW]
+        blocks = (*self._of_bucket_acl(), *self._of_owners(), *self._lacking.now, *_of_effect(effect))
+        return Assessment(blocks, tuple(self._unknown(effect)))
+
+    def after_kit(self) -> Assessment:
+        """Return the readiness once the kit's steps are made."""
+        effect = self._effects[OFF]
+        return Assessment(
+            (*self._of_bucket_acl(), *self._lacking.after, *_of_effect(effect)), tuple(self._unknown(effect))
+        )
+
+    def _of_bucket_acl(self) -> Iterator[str]:
+        acl = self._facts.acl
+        if not isinstance(acl, Acl):
+            return
+        held: dict[str, list[str]] = {}
+        for grant in acl.grants:
+            if grant.grantee != self._facts.owner:
+                held.setdefault(grant.grantee, []).append(grant.permission)
+        for grantee, permissions in list(held.items())[:MOST_NAMED]:
+            name = _NAMES.get(grantee, f"the other account {visible(grantee)}")
+            yield f"S3 refuses while the bucket's ACL grants {visible(', '.join(permissions))} to {name}"
+        if (more := len(held) - MOST_NAMED) > 0:
+            yield f"S3 refuses while the bucket's ACL grants something to {more:,} more"
+
+    def _of_owners(self) -> Iterator[str]:
+        for owner, number in self._seen.owners.most_common(MOST_NAMED):
+            name = "nobody (the anonymous user)" if owner == ANONYMOUS_OWNER else visible(owner)
+            yield f"{counted(number, 'object')} of the owner {name} would belong to the bucket's owner"
+        if (more := len(self._seen.owners) - MOST_NAMED) > 0:
+            yield f"objects of {more:,} more owners would belong to the bucket's owner"
+
+    def _unknown(self, effect: Effect) -> Iterator[str]:
+        yield from self._unlisted()
+        for name, words in {**_NEEDED, **_HELPING}.items():
+            fact = getattr(self._facts, name)
+            if isinstance(fact, Unread) or (name in _NEEDED and isinstance(fact, Skipped)):
+                yield f"{words} was not read ({_reason(fact)})"
+        for reason, number in self._seen.unread.most_common(MOST_NAMED):
+            yield f"the ACL of {counted(number, 'object')} was not read ({visible(reason)})"
+        if effect.counts.unpredictable:
+            yield f"the access to {counted(effect.counts.unpredictable, 'object')} without ACLs is not predictable"
+
+    def _unlisted(self) -> Iterator[str]:
+        """Yield sentences on the objects that the run did not list."""
+        target, versioning = self._target, self._facts.versioning
+        if target.prefix or target.start_after is not None or target.stop_at is not None:
+            yield "the run looked at a part of the bucket only: audit the whole bucket"
+        if self._facts.semantics is not Semantics.AWS:
+            yield "the server is not AWS, and may not have Object Ownership"
+        if target.versions or versioning == "Never":
+            return
+        if isinstance(versioning, str):
+            yield "the bucket keeps older versions, and the run did not look at them: audit with --versions"
+        else:
+            yield f"it was not read if the bucket keeps older versions ({_reason(versioning)})"
+
+
+def _of_effect(effect: Effect) -> Iterator[str]:
+    counts = effect.counts
+    if counts.wider:
+        names = _named(counts.gains)
+        yield f"{counted(counts.wider, 'object')} would be opened: the bucket policy reaches them then{names}"
+    losing = {text: number for text, number in counts.loses.items() if not _is_strangers(text)}
+    for text, number in sorted(losing.items(), key=lambda one: (-one[1], one[0]))[:MOST_NAMED]:
+        yield f"{_words(text)} would lose {counted(number, 'object')}"
+    if (more := len(losing) - MOST_NAMED) > 0:
+        yield f"{more:,} more parties would lose objects"
+    if effect.intended_lost:
+        yield f"{counted(effect.intended_lost, 'object')} that are public on purpose would be closed"
+
+
+def _named(gains: Counter[str]) -> str:
+    names = [f"{_words(text)} {number:,}" for text, number in gains.most_common(3)]
+    return f" ({', '.join(names)})" if names else ""
+
+
+def _is_strangers(text: str) -> bool:
+    return text != OTHERS and Audience.parse(text).kind in _STRANGERS
+
+
+def _words(text: str) -> str:
+    return text if text == OTHERS else words_of(Audience.parse(text))
+
+
+def _reason(fact: Unread | Skipped) -> str:
+    return visible(fact.code if isinstance(fact, Unread) else fact.reason)

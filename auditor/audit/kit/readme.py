@@ -1,0 +1,233 @@
+"""Write the README of a kit, and its table for a terminal. Text from the run stands in blocks, escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from auditor.audit.kit.closing import Kept
+from auditor.audit.kit.effects import PREDICTED, Effect
+from auditor.audit.kit.grants import agreed, sentences
+from auditor.audit.kit.jobs import MOST_RESTORED, OTHERS, ROLE, SNAPSHOT, JobFiles
+from auditor.audit.kit.readiness import Assessment
+from auditor.audit.kit.result import Kit
+from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
+from auditor.reports.table_layout import TableLayout
+from auditor.reports.what_if import COLUMNS, render
+from auditor.text import counted, visible
+
+POLICY_FILE: Final = "policy.json"
+POLICY_BEFORE: Final = "policy-before.json"
+BUCKET_ACL: Final = "bucket-acl-before.json"
+_LABEL: Final = 18
+_KEPT: Final[Mapping[Kept, str]] = {
+    Kept.INTENDED: "are exposed on purpose, by an exception: their ACLs stay",
+    Kept.BY_POLICY: "are exposed by the bucket policy, not by their ACL: look at `auditor what-if`",
+    Kept.ANONYMOUS: "belong to the anonymous user, so that anyone may open them again: copy them over themselves, or"
+    " turn ACLs off",
+    Kept.FOREIGN: "belong to another account that lets the bucket's owner not change the ACL: ask it, or turn ACLs off",
+}
+
+
+def table(kit: Kit, columns: int) -> str:
+    """Return the kit as a table for a terminal, safe to print."""
+    layout = TableLayout(max(columns, 40), _LABEL)
+    sections = [
+        layout.listed("Fix kit", [f"{visible(kit.place)}, of the run {kit.run} of s3://{kit.bucket}"]),
+        *_readiness(kit, layout),
+        layout.listed("Policy", _policy(kit)),
+        layout.listed("ACL jobs", _jobs(kit)),
+        layout.listed("Back", _back(kit)),
+        *(layout.listed("Effect", _effect(effect)) for effect in kit.effects),
+        layout.listed("Remarks", kit.remarks),
+        layout.listed("Next", ["read README.md there: nothing was changed, each call is yours to send"]),
+    ]
+    return _text(sections)
+
+
+def _readiness(kit: Kit, layout: TableLayout) -> Iterator[Iterator[str]]:
+    for label, found in (("ACLs off, now", kit.now), ("after the kit", kit.after)):
+        yield layout.listed(label, _state(found))
+
+
+def _state(found: Assessment) -> Iterator[str]:
+    yield found.state.value
+    yield from found.blocks
+    yield from (f"not known: {sentence}" for sentence in found.unknown)
+
+
+def _policy(kit: Kit) -> Iterator[str]:
+    draft = kit.policy
+    if draft.text is not None:
+        yield f"{POLICY_FILE}: {counted(draft.added, 'statement')} added, {draft.size:,} bytes in all"
+    yield from draft.reasons
+    yield from draft.left_out
+    yield from sentences(kit.left_out)
+
+
+def _jobs(kit: Kit) -> Iterator[str]:
+    for job in kit.changing:
+        yield f"{job.request} with {job.manifest}: {counted(job.objects, 'object')}"
+    if not kit.changing:
+        yield "no object is exposed by an ACL that a job could change"
+    for name, number in kit.kept.items():
+        yield f"{counted(number, 'exposed object')} {agreed(_KEPT[Kept(name)], number)}"
+
+
+def _back(kit: Kit) -> Iterator[str]:
+    if kit.restoring:
+        names = f"{kit.restoring[0].request} to {kit.restoring[-1].request}"
+        objects = sum(job.objects for job in kit.restoring)
+        yield f"{names if kit.restoring[1:] else kit.restoring[0].request}: {counted(objects, 'object')}"
+    if kit.others:
+        yield f"{OTHERS}: {counted(kit.others, 'object')} with further ACLs, one line each"
+    if kit.policy.text is not None:
+        yield f"{POLICY_BEFORE}: the present policy" if kit.has_policy_before else "there is no bucket policy now"
+
+
+def _effect(effect: Effect) -> Iterator[str]:
+    yield effect.words
+    for move, moved in effect.counts.ordered:
+        if move.before is not move.after:
+            yield f"  from {move.before} to {move.after}: {counted(moved.objects, 'object')}"
+    counts = effect.counts
+    unsure = f", {counted(counts.unpredictable, 'object')} not predictable" if counts.unpredictable else ""
+    yield f"  {counted(counts.wider, 'object')} opened, {counted(counts.narrower, 'object')} closed{unsure}"
+    if effect.intended_lost:
+        yield f"  {counted(effect.intended_lost, 'object')} public on purpose would be closed"
+
+
+def _text(sections: Iterable[Iterable[str]]) -> str:
+    return "".join(f"{line}\n" for section in sections for line in section)
+
+
+def readme(kit: Kit) -> str:
+    """Return README.md."""
+    layout = TableLayout(COLUMNS, _LABEL)
+    parts = [
+        f"# Fix kit for s3://{kit.bucket}",
+        f"Made from the run {kit.run}. Nothing was changed and no call was sent: each step below is yours to review and"
+        " to send. The files speak of the objects as the run saw them. If it is not of today, audit again first.",
+        "## Is the bucket ready for ACLs to be turned off?",
+        _block(_text(_readiness(kit, layout))),
+        "Not seen by any run: programs that upload with an ACL. With ACLs off, S3 refuses such uploads"
+        " (AccessControlListNotSupported), `bucket-owner-full-control` excepted.",
+        "## Steps",
+        *_steps(kit),
+        "## How to go back",
+        *_going_back(kit),
+        *_notes(kit, layout),
+        "## Predicted effects",
+        f"Each step is predicted for every object of the run, as `auditor what-if` does. `{PREDICTED}` has a line for"
+        " each object that the policy and the jobs move.",
+        *(_block(_counts(effect)) for effect in kit.effects),
+    ]
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _block(text: str) -> str:
+    return f"```text\n{text}```" if text else ""
+
+
+def _counts(effect: Effect) -> str:
+    extra = [f"{counted(effect.intended_lost, 'object')} public on purpose would be closed"]
+    return render([("Step", effect.words)], effect.counts, extra if effect.intended_lost else (), COLUMNS)
+
+
+def _steps(kit: Kit) -> Iterator[str]:
+    steps = [*_policy_step(kit), *_job_steps(kit), *_last_steps(kit)]
+    yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
+
+
+def _policy_step(kit: Kit) -> Iterator[str]:
+    if kit.policy.text is None:
+        yield "The kit has no policy.json: " + "; ".join(kit.policy.reasons) + "."
+        return
+    before = f" Compare it with `{POLICY_BEFORE}`, the present one." if kit.has_policy_before else ""
+    yield (
+        f"Review `{POLICY_FILE}`: its statements `FromAcls..` allow by key what grants allow by ACL, and"
+        " `PublicByIntent..` what exceptions say is public on purpose."
+        f"{before} A prefix covers later objects below it, too. Then put it:\n\n"
+        f"       aws s3api put-bucket-policy --bucket {kit.bucket} --policy file://{POLICY_FILE}\n\n"
+        "   S3 refuses a canonical ID whose account is gone: remove it from the policy, it can read nothing any more."
+        " Do this step before the next one, or those whom the ACLs name lose their access in between."
+    )
+
+
+def _job_steps(kit: Kit) -> Iterator[str]:
+    if not kit.changing:
+        return
+    yield (
+        f"Make a role for S3 Batch Operations with the policy `{ROLE}`, which trusts"
+        " `batchoperations.s3.amazonaws.com`, and choose a bucket for the manifests. In each"
+        f" `.json` of a job replace `{NO_BUCKET}` and `{NO_ROLE}`, and `{NO_ACCOUNT}` if it is there."
+    )
+    for job in kit.changing:
+        yield (
+            f"Review `{job.manifest}` ({counted(job.objects, 'object')}), upload it, and create the job. It waits for"
+            f" your confirmation:\n\n{_commands(kit, job)}\n\n"
+            "   The ETag in the request is the file's MD5. If `put-object` prints another one, write that."
+        )
+
+
+def _commands(kit: Kit, job: JobFiles) -> str:
+    return (
+        f"       aws s3api put-object --bucket MANIFESTS --key fix-kit/{kit.run}/{job.manifest} --body {job.manifest}\n"
+        f"       aws s3control create-job --cli-input-json file://{job.request}\n"
+        "       aws s3control update-job-status --account-id ACCOUNT --job-id JOB --requested-job-status Ready"
+    )
+
+
+def _last_steps(kit: Kit) -> Iterator[str]:
+    yield (
+        f"Audit again, and see that the verdicts are those predicted below:\n\n       auditor audit s3://{kit.bucket}"
+        f"{' --versions' if kit.versions else ''}"
+    )
+    yield (
+        "When nothing above stands against it any more, give the bucket a private ACL and turn ACLs off. Those who"
+        " upload by a grant of the bucket's ACL need a statement of the policy before; access logs need one for"
+        " `logging.s3.amazonaws.com`. CloudFront's older logs need the ACL for ever:\n\n"
+        f"       aws s3api put-bucket-acl --bucket {kit.bucket} --acl private\n"
+        f"       aws s3api put-bucket-ownership-controls --bucket {kit.bucket}"
+        " --ownership-controls 'Rules=[{ObjectOwnership=BucketOwnerEnforced}]'"
+    )
+
+
+def _going_back(kit: Kit) -> Iterator[str]:
+    yield (
+        f"- ACLs on again: `aws s3api put-bucket-ownership-controls` with `ObjectOwnership={kit.ownership}`. The"
+        " ACLs and owners that the objects had come back."
+    )
+    if kit.has_bucket_acl:
+        yield f"- The bucket's own ACL: `aws s3api put-bucket-acl --cli-input-json file://{BUCKET_ACL}`."
+    if kit.policy.text is not None and kit.has_policy_before:
+        yield f"- The policy: `aws s3api put-bucket-policy --bucket {kit.bucket} --policy file://{POLICY_BEFORE}`."
+    elif kit.policy.text is not None:
+        yield f"- The policy: `aws s3api delete-bucket-policy --bucket {kit.bucket}`; there was none."
+    if kit.changing:
+        yield (
+            f"- The ACLs: `{SNAPSHOT}` has the ACL of each object as it was read. A job sets one ACL, so that each of"
+            f" the most frequent ACLs, at most {MOST_RESTORED}, has a job of its own, `restore-NN.json` with"
+            " `restore-NN.csv`: upload and create them as above. While BlockPublicAcls is on, S3 refuses to bring back"
+            " public grants."
+        )
+    if kit.others:
+        yield (
+            f"- {counted(kit.others, 'object')} with further ACLs: `{OTHERS}` has the parameters of a call each:\n\n"
+            '      while IFS= read -r line; do aws s3api put-object-acl --cli-input-json "$line"; done < ' + OTHERS
+        )
+
+
+def _notes(kit: Kit, layout: TableLayout) -> Iterator[str]:
+    yield "## What the kit leaves as it is"
+    yield _block(_text([layout.listed("Policy", _policy(kit)), layout.listed("ACL jobs", _jobs(kit))]))
+    if kit.remarks:
+        yield _block(_text([layout.listed("Remarks", kit.remarks)]))
+    if kit.exceptions:
+        yield "Exceptions of the run's configuration, which say what is public on purpose:"
+        rows = (
+            f"{visible(one.id)}: {visible(one.reason)} (owner {visible(one.owner or 'not named')}, until"
+            f" {one.until or 'for ever'}, {counted(one.matched, 'match').replace('matchs', 'matches')})"
+            for one in kit.exceptions
+        )
+        yield _block(_text([layout.listed("Exceptions", rows)]))

@@ -1,0 +1,75 @@
+"""A kit that was written: its files, the readiness of the bucket, and the effect of each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.audit.kit.effects import Effect
+from auditor.audit.kit.grants import LeftOut
+from auditor.audit.kit.jobs import JobFiles
+from auditor.audit.kit.policy import PolicyDraft
+from auditor.audit.kit.readiness import Assessment, Readiness
+from auditor.model.exception import ExceptionUse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """A kit that was written."""
+
+    run: str
+    bucket: str
+    versions: bool
+    place: str
+    files: tuple[str, ...]
+    now: Assessment
+    after: Assessment
+    policy: PolicyDraft
+    has_policy_before: bool
+    ownership: str
+    """Object Ownership before the kit."""
+    left_out: dict[LeftOut, int]
+    """Number of objects with a grant that the policy does not carry, by the reason."""
+    kept: dict[str, int]
+    """Number of exposed objects that keep their ACL, by the reason."""
+    changing: tuple[JobFiles, ...]
+    restoring: tuple[JobFiles, ...]
+    others: int
+    """Number of changed objects that no job brings back, but a line of restore-others.jsonl."""
+    effects: tuple[Effect, ...]
+    remarks: tuple[str, ...]
+    exceptions: tuple[ExceptionUse, ...]
+    opened: int
+    """Number of objects that the policy would open to somebody; it is then not written."""
+    has_bucket_acl: bool
+    """True if the bucket's own ACL grants something to others, and the kit has it."""
+
+    @property
+    def exit_code(self) -> int:
+        """4 if something is not known, 3 if the policy opens an object, else 0."""
+        unsure = any(effect.counts.unpredictable for effect in self.effects)
+        if unsure or Readiness.NOT_KNOWN in (self.now.state, self.after.state) or self.now.unknown:
+            return 4
+        return 3 if self.opened else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "target": f"s3://{self.bucket}",
+            "out": self.place,
+            "files": list(self.files),
+            "readiness": {"now": self.now.to_dict(), "after_kit": self.after.to_dict()},
+            "policy": {
+                "written": self.policy.text is not None,
+                "bytes": self.policy.size,
+                "statements_added": self.policy.added,
+                "reasons": list(self.policy.reasons),
+                "keys_left_out": list(self.policy.left_out),
+                "grants_left_out": {reason.value: number for reason, number in self.left_out.items() if number},
+            },
+            "jobs": [one._asdict() for one in self.changing],
+            "exposed_objects_kept": self.kept,
+            "restore": {"jobs": [one._asdict() for one in self.restoring], "others": self.others},
+            "effects": [effect.to_dict() for effect in self.effects],
+            "remarks": list(self.remarks),
+        }

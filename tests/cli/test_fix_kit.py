@@ -1,0 +1,605 @@
+"""`auditor fix-kit` over real run folders: its files, what they open, and a sentence for each wrong use."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import random
+import stat
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pytest
+
+from auditor.audit.kit.cover import Cover
+from auditor.audit.kit.grants import Carried, GrantReader
+from auditor.audit.kit.jobs import MOST_RESTORED
+from auditor.audit.kit.policy import PolicyDraft, PolicyWriter
+from auditor.audit.kit.prepare import FixKit
+from auditor.audit.kit.readiness import Readiness
+from auditor.cli.main import main
+from auditor.errors import RunStopped
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
+from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant
+from auditor.rules.bucket.b05_others_control import LOG_WRITER
+from auditor.runs.reading import open_run
+from auditor.verdict.change import MOST_BYTES
+from tests.hashing.batch.test_write_jobs import assert_botocore_takes
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.offline import offline
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import OWNER, STRANGER, Odd, StubBucket
+
+FULL: Final = Grant(OWNER, "FULL_CONTROL")
+EVERYONE: Final = Grant(ALL_USERS, "READ")
+TO_STRANGER: Final = Grant(STRANGER, "READ")
+SITE: Final = """
+[[exceptions]]
+{kind}
+prefix = "site/"
+reason = "the public ``` site"
+owner = "web"
+until = 2026-12-31
+"""
+BY_VERDICT: Final = SITE.format(kind='verdict = "exposed"')
+BY_RULE: Final = SITE.format(kind='rule = "O02"')
+
+Write = Callable[..., dict[str, Any]]
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def audited(
+    stub: StubServer, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    """Audit the stub's bucket, and return the path of the run."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*flags: str, config: str = "") -> str:
+        Path("auditor.toml").write_text(config)
+        target = "s3://audited" if not flags or not flags[0].startswith("s3://") else flags[0]
+        main(
+            ["audit", target, "--format", "json", "--endpoint-url", stub.url, *(one for one in flags if one != target)]
+        )
+        return str(json.loads(capfd.readouterr().out)["out"])
+
+    return call
+
+
+@pytest.fixture
+def write(audited: Run, stub: StubServer, capfd: pytest.CaptureFixture[str]) -> Write:
+    """Audit, write the kit into ./kit without a request, and return its JSON."""
+
+    def call(*flags: str, code: int = 0, config: str = "") -> dict[str, Any]:
+        run = audited(*flags, config=config)
+        stub.forget()
+        found = main(["fix-kit", run, "--out", "kit", "--format", "json"])
+        captured = capfd.readouterr()
+        assert (found, captured.err, stub.requests) == (code, "", [])
+        return dict(json.loads(captured.out))
+
+    return call
+
+
+def statements() -> list[dict[str, Any]]:
+    document = json.loads(Path("kit/policy.json").read_text())
+    assert document["Version"] == "2012-10-17"
+    return list(document["Statement"])
+
+
+def rows(name: str) -> list[list[str]]:
+    lines = Path("kit", name).read_text().splitlines()
+    return [[unquote(cell, errors="surrogatepass") for cell in row] for row in csv.reader(lines)]
+
+
+def effect(kit: dict[str, Any], step: str) -> dict[str, Any]:
+    (found,) = [one for one in kit["effects"] if one["step"] == step]
+    return dict(found)
+
+
+def moves(found: dict[str, Any]) -> dict[tuple[str, str], int]:
+    return {(one["before"], one["after"]): one["objects"] for one in found["moves"]}
+
+
+def resource(*keys: str) -> list[str]:
+    return [f"arn:aws:s3:::audited/{key}" for key in keys]
+
+
+def test_the_grants_become_a_policy_and_the_exposed_objects_private(write: Write, stub: StubServer) -> None:
+    for key in ("docs/a", "docs/b"):
+        stub.put("audited", key, grants=(FULL, TO_STRANGER))
+    stub.put("audited", "mixed", grants=(FULL, EVERYONE, Grant(STRANGER, "FULL_CONTROL")))
+    stub.put("audited", "open", acl="public-read")
+    stub.put("audited", "private")
+    kit = write()
+    assert statements() == [
+        {
+            "Sid": "FromAcls1",
+            "Effect": "Allow",
+            "Principal": {"CanonicalUser": [STRANGER]},
+            "Action": ["s3:GetObject"],
+            "Resource": resource("docs/*", "mixed"),
+        },
+        {
+            "Sid": "FromAcls2",
+            "Effect": "Allow",
+            "Principal": {"CanonicalUser": [STRANGER]},
+            "Action": ["s3:GetObjectAcl"],
+            "Resource": resource("mixed"),
+        },
+    ]
+    assert kit["policy"]["grants_left_out"] == {"public": 2, "write-acp": 1}
+    assert rows("acl-changes.csv") == [["audited", "mixed"], ["audited", "open"]]
+    assert moves(effect(kit, "policy")) == {}
+    assert moves(effect(kit, "jobs")) == {("exposed", "private"): 1, ("exposed", "shared"): 1}
+    assert moves(effect(kit, "jobs-alone")) == {("exposed", "private"): 2}
+    assert moves(effect(kit, "acls-off")) == moves(effect(kit, "jobs"))
+    assert effect(kit, "acls-off-now")["loses"] == {"anyone": 2, f"canonical-id {STRANGER}": 2}
+    assert kit["readiness"]["now"]["state"] == "not ready"
+    assert kit["readiness"]["after_kit"] == {"state": "ready", "blocks": [], "unknown": []}
+
+
+def test_the_files_of_a_kit(write: Write, stub: StubServer) -> None:
+    stub.put("audited", "open", acl="public-read")
+    stub.put("audited", "signed", acl="authenticated-read")
+    kit = write()
+    assert sorted(kit["files"]) == sorted(path.name for path in Path("kit").iterdir())
+    assert stat.S_IMODE(Path("kit").stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in Path("kit").iterdir()} == {0o600}
+    assert [path.name for path in Path().iterdir() if path.name.startswith(".")] == []
+    assert json.loads(Path("kit/kit.json").read_text()) == kit
+    assert json.loads(Path("kit/readiness.json").read_text()) == kit["readiness"]
+    snapshot = [
+        json.loads(line) for line in gzip.decompress(Path("kit/acl-snapshot.jsonl.gz").read_bytes()).splitlines()
+    ]
+    assert [(one["key"], one["owner"], len(one["grants"])) for one in snapshot] == [
+        ("open", OWNER, 2),
+        ("signed", OWNER, 2),
+    ]
+    predicted = gzip.decompress(Path("kit/predicted.jsonl.gz").read_bytes()).splitlines()
+    assert [json.loads(line)["after"]["verdict"] for line in predicted] == ["private", "private"]
+
+
+def test_each_job_is_a_request_that_waits_for_its_owner(write: Write, stub: StubServer) -> None:
+    stub.put("audited", "open", acl="public-read")
+    stub.put("audited", "signed", acl="authenticated-read")
+    kit = write()
+    jobs = [*kit["jobs"], *kit["restore"]["jobs"]]
+    assert [(job["request"], job["objects"]) for job in jobs] == [
+        ("acl-job.json", 2),
+        ("restore-01.json", 1),
+        ("restore-02.json", 1),
+    ]
+    tokens = set()
+    for one in jobs:
+        job = json.loads(Path("kit", one["request"]).read_text())
+        assert_botocore_takes(job)
+        assert job["ConfirmationRequired"] is True
+        assert job["AccountId"] == "111122223333"
+        data = Path("kit", one["manifest"]).read_bytes()
+        assert job["Manifest"]["Location"]["ETag"] == hashlib.md5(data).hexdigest()
+        assert job["Manifest"]["Location"]["ObjectArn"].endswith(f"/{one['manifest']}")
+        tokens.add(job["ClientRequestToken"])
+    assert len(tokens) == 3
+    restored = json.loads(Path("kit/restore-02.json").read_text())["Operation"]["S3PutObjectAcl"]
+    assert restored["AccessControlPolicy"]["AccessControlList"] == {
+        "Owner": {"ID": OWNER},
+        "Grants": [
+            {"Grantee": {"TypeIdentifier": "id", "Identifier": OWNER}, "Permission": "FULL_CONTROL"},
+            {"Grantee": {"TypeIdentifier": "uri", "Identifier": AUTHENTICATED_USERS}, "Permission": "READ"},
+        ],
+    }
+
+
+@pytest.mark.parametrize("config", [BY_VERDICT, BY_RULE])
+def test_public_on_purpose_stays_public(write: Write, stub: StubServer, config: str) -> None:
+    for key in ("site/a", "site/b"):
+        stub.put("audited", key, acl="public-read")
+    stub.put("audited", "open", acl="public-read")
+    kit = write(config=config)
+    (statement,) = statements()
+    assert (statement["Sid"], statement["Principal"]) == ("PublicByIntent1", "*")
+    assert (statement["Action"], statement["Resource"]) == (["s3:GetObject"], resource("site/*"))
+    assert rows("acl-changes.csv") == [["audited", "open"]]
+    assert kit["exposed_objects_kept"] == {"intended": 2}
+    assert moves(effect(kit, "acls-off")) == {("exposed", "private"): 1}
+    assert effect(kit, "acls-off-now")["intended_lost"] == 2
+    assert kit["readiness"]["now"]["blocks"] == [
+        "2 objects have grants that the present policy does not carry",
+        "2 objects that are public on purpose would be closed",
+    ]
+    text = Path("kit/README.md").read_text()
+    assert "the public ``` site" in text
+    assert "\n```" not in text.partition("the public")[2].partition("\n")[0]
+
+
+def test_a_party_that_only_an_exposed_object_names(write: Write, stub: StubServer) -> None:
+    """Its access is not in the audience of the object, which names strangers alone."""
+    stub.put("audited", "a", grants=(FULL, EVERYONE, TO_STRANGER))
+    assert write()["readiness"]["now"]["blocks"] == ["1 object has grants that the present policy does not carry"]
+
+
+def test_signed_requests_on_purpose(write: Write, stub: StubServer) -> None:
+    stub.put("audited", "site/a", acl="authenticated-read")
+    stub.put("audited", "b")
+    kit = write(config=BY_VERDICT)
+    (statement,) = statements()
+    assert statement["Condition"] == {"StringNotEquals": {"aws:PrincipalType": "Anonymous"}}
+    assert moves(effect(kit, "acls-off")) == {}
+
+
+def test_a_hidden_grant_is_not_on_purpose(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    """An exception accepts the finding of a grant that something hides. A policy could open the object."""
+    deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": resource("site/*")}
+    bucket.policy = json.dumps({"Version": "2012-10-17", "Statement": [deny]})
+    stub.put("audited", "site/a", acl="public-read")
+    kit = write(config=BY_RULE + SITE.format(kind='verdict = "masked"'))
+    assert (kit["policy"]["grants_left_out"], Path("kit/policy.json").exists()) == ({"public": 1}, False)
+
+
+def test_the_present_policy_stays_in_force(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    present = {"Sid": "FromAcls1", "Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": resource("x/*")}
+    bucket.policy = json.dumps({"Version": "2008-10-17", "Id": "old", "Statement": present})
+    stub.put("audited", "a*b", grants=(FULL, TO_STRANGER))
+    stub.put("audited", "aXb")
+    kit = write()
+    assert json.loads(Path("kit/policy-before.json").read_text()) == json.loads(bucket.policy)
+    assert json.loads(Path("kit/policy.json").read_text())["Id"] == "old"
+    first, second = statements()
+    assert first == present
+    assert (second["Sid"], second["Resource"]) == ("FromAcls2", resource("a${*}b"))
+    assert effect(kit, "policy")["new_exposure"] == 0
+
+
+def test_an_old_policy_with_variables_keeps_its_version(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    """In the old Version `${` has no meaning, and the new one would give it one."""
+    present = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": resource("${x}/*")}
+    bucket.policy = json.dumps({"Version": "2008-10-17", "Statement": [present]})
+    for key in ("a?b", "c"):
+        stub.put("audited", key, grants=(FULL, TO_STRANGER))
+    stub.put("audited", "b")
+    kit = write()
+    document = json.loads(Path("kit/policy.json").read_text())
+    assert (document["Version"], document["Statement"][1]["Resource"]) == ("2008-10-17", resource("c"))
+    assert "knows no escapes" in kit["policy"]["keys_left_out"][0]
+    assert kit["readiness"]["after_kit"]["state"] == "not ready"
+
+
+def test_a_kit_that_was_put_already_adds_nothing(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    stub.put("audited", "a", grants=(FULL, TO_STRANGER))
+    write()
+    bucket.policy = Path("kit/policy.json").read_text()
+    Path("kit").rename("first")
+    kit = write()
+    assert (kit["policy"]["written"], kit["policy"]["reasons"]) == (
+        False,
+        ["no grant has to be carried into the bucket policy"],
+    )
+    assert not Path("kit/policy.json").exists()
+    assert kit["readiness"]["now"]["state"] == "ready"
+
+
+def test_names_that_no_policy_holds(write: Write, stub: StubServer) -> None:
+    """A wildcard in a user's name would stand for other users."""
+    stub.put("audited", "a", grants=(FULL, Grant("team*", "READ"), Grant(LOG_DELIVERY, "READ")))
+    kit = write()
+    assert kit["policy"]["grants_left_out"] == {"group": 1}
+    assert not Path("kit/policy.json").exists()
+
+
+def test_odd_keys(write: Write, stub: StubServer) -> None:
+    """Each key is named exactly, or left out; neither the policy nor a manifest may stand for another key."""
+    for key in ODD_KEYS.values():
+        stub.put("audited", key, grants=(FULL, TO_STRANGER, EVERYONE))
+    for key in {f"{key[:500]}#" for key in ODD_KEYS.values()} - set(ODD_KEYS.values()):
+        stub.put("audited", key)
+    controls = sum(any(unicodedata.category(one) == "Cc" for one in key) for key in ODD_KEYS.values())
+    kit = write()
+    assert sorted(rows("acl-changes.csv")) == sorted(["audited", key] for key in ODD_KEYS.values())
+    assert kit["policy"]["keys_left_out"] == [f"{controls} keys or prefixes with control characters: not in the policy"]
+    assert moves(effect(kit, "policy")) == {}
+    named = len(ODD_KEYS) - controls
+    assert moves(effect(kit, "jobs")) == {("exposed", "shared"): named, ("exposed", "private"): controls}
+    assert all(line.isprintable() for line in Path("kit/README.md").read_text().split("\n"))
+
+
+def test_grants_that_are_too_scattered(write: Write, stub: StubServer) -> None:
+    for number in range(800):
+        stub.put("audited", f"docs/{number:04}-{'x' * 20}", grants=(FULL, TO_STRANGER) if number % 2 else (FULL,))
+    kit = write("--only", "O08")
+    policy = kit["policy"]
+    assert not policy["written"]
+    assert policy["bytes"] > MOST_BYTES
+    assert policy["reasons"] == [
+        f"the policy would need {policy['bytes']:,} bytes, and S3 takes 20,480: the grants stand on 400"
+        " keys or prefixes",
+        "docs/: 400 of them",
+    ]
+    assert not Path("kit/policy.json").exists()
+    assert kit["readiness"]["after_kit"]["state"] == "not ready"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_policy_is_equal_to_the_grants(write: Write, stub: StubServer, seed: int) -> None:
+    """Objects of every kind, scattered: with the policy nothing moves, and without ACLs only everyone loses access."""
+    draw = random.Random(seed)
+    parties = [f"{number:064x}" for number in range(3)]
+    expected: Counter[str] = Counter()
+    for key in {f"{draw.choice('abc')}/{draw.choice(('x', 'y/'))}{number % 20}": None for number in range(60)}:
+        named = {party: draw.choice(("READ", "READ_ACP", "FULL_CONTROL")) for party in parties if draw.random() < 0.3}
+        public = draw.random() < 0.2
+        grants = [FULL, *(Grant(*one) for one in named.items()), *((EVERYONE,) if public else ())]
+        draw.shuffle(grants)
+        stub.put("audited", key, grants=tuple(grants))
+        if public:
+            expected["shared" if named else "private"] += 1
+    kit = write("--only", "O02,O08")
+    assert moves(effect(kit, "policy")) == {}
+    closed = {("exposed", after): number for after, number in expected.items()}
+    assert moves(effect(kit, "jobs")) == moves(effect(kit, "acls-off")) == closed
+    assert set(effect(kit, "acls-off")["loses"]) <= {"anyone"}
+
+
+def test_a_prefix_and_a_range_of_keys(write: Write, stub: StubServer) -> None:
+    """No pattern reaches keys that the run did not list."""
+    for key in ("a/1", "a/2", "a/3", "b"):
+        stub.put("audited", key, grants=(FULL, TO_STRANGER))
+    kit = write("s3://audited/a", code=4)
+    assert statements()[0]["Resource"] == resource("a/*")
+    assert "the run looked at a part of the bucket only: audit the whole bucket" in kit["readiness"]["now"]["unknown"]
+    Path("kit").rename("first")
+    write("--start-after", "a/1", "--stop-at", "a/3", code=4)
+    assert statements()[0]["Resource"] == resource("a/2", "a/3")
+
+
+def test_versions(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    bucket.versioning = "Enabled"
+    stub.put("audited", "both", grants=(FULL, TO_STRANGER))
+    stub.put("audited", "both", grants=(FULL, TO_STRANGER))
+    stub.put("audited", "new", grants=(FULL,))
+    stub.put("audited", "new", grants=(FULL, TO_STRANGER))
+    stub.put("audited", "old", grants=(FULL, EVERYONE, TO_STRANGER))
+    stub.put("audited", "old", grants=(FULL,))
+    kit = write("--versions")
+    assert [(one["Action"], one["Resource"]) for one in statements()] == [
+        (["s3:GetObject"], resource("both", "new")),
+        (["s3:GetObjectVersion"], resource("both")),
+    ]
+    ((_, key, version),) = rows("acl-changes.csv")
+    assert (key, version) == ("old", "v0000005.stub")
+    assert kit["policy"]["grants_left_out"]["version"] == 2
+    assert kit["readiness"]["after_kit"]["blocks"] == [
+        "2 objects are versions with a grant that not every version of the key has: by version ID it is not carried"
+    ]
+    Path("kit").rename("first")
+    (sentence,) = write(code=4)["readiness"]["now"]["unknown"]
+    assert sentence == "the bucket keeps older versions, and the run did not look at them: audit with --versions"
+
+
+def test_objects_of_others(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    """A policy reaches them once ACLs are off, so that turning ACLs off may open them."""
+    site = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": resource("site/*")}
+    bucket.policy, bucket.policy_is_public = json.dumps({"Version": "2012-10-17", "Statement": [site]}), True
+    theirs = Grant(STRANGER, "FULL_CONTROL")
+    stub.put("audited", "site/foreign", owner=STRANGER, grants=(theirs,))
+    stub.put("audited", "writable", owner=STRANGER, grants=(theirs, FULL, EVERYONE))
+    stub.put("audited", "closed", owner=STRANGER, grants=(theirs, EVERYONE))
+    stub.put("audited", "nobody", owner=ANONYMOUS_OWNER, grants=(Grant(ANONYMOUS_OWNER, "FULL_CONTROL"),))
+    kit = write(code=0)
+    assert rows("acl-changes-foreign.csv") == [["audited", "writable"]]
+    job = json.loads(Path("kit/acl-job-foreign.json").read_text())
+    assert job["Operation"]["S3PutObjectAcl"]["AccessControlPolicy"] == {
+        "CannedAccessControlList": "bucket-owner-full-control"
+    }
+    assert not Path("kit/acl-changes.csv").exists()
+    assert kit["exposed_objects_kept"] == {"foreign": 1, "anonymous": 1}
+    assert kit["readiness"]["now"]["blocks"][:4] == [
+        f"3 objects of the owner {STRANGER} would belong to the bucket's owner",
+        "1 object of the owner nobody (the anonymous user) would belong to the bucket's owner",
+        "3 objects have grants that the present policy does not carry",
+        "1 object would be opened: the bucket policy reaches them then (anyone on the internet 1)",
+    ]
+    assert kit["readiness"]["after_kit"]["blocks"][0].startswith("1 object would be opened")
+
+
+def test_exposed_by_the_policy_alone(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    site = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": resource("*")}
+    bucket.policy, bucket.policy_is_public = json.dumps({"Version": "2012-10-17", "Statement": [site]}), True
+    stub.put("audited", "a")
+    kit = write()
+    assert (kit["jobs"], kit["exposed_objects_kept"]) == ([], {"by-policy": 1})
+
+
+def test_what_the_bucket_acl_grants_blocks(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    stub.put("audited", "a")
+    grants = (FULL, Grant(LOG_DELIVERY, "WRITE"), Grant(LOG_DELIVERY, "READ_ACP"), Grant(LOG_WRITER, "FULL_CONTROL"))
+    bucket.acl = Acl(OWNER, (*grants, Grant(STRANGER, "WRITE")))
+    blocks = write()["readiness"]["after_kit"]["blocks"]
+    assert [one.partition("grants ")[2][:40] for one in blocks] == [
+        "WRITE, READ_ACP to S3's log delivery, wh",
+        "FULL_CONTROL to awslogsdelivery, by whic",
+        f"WRITE to the other account {STRANGER[:13]}",
+    ]
+    before = json.loads(Path("kit/bucket-acl-before.json").read_text())
+    assert (before["Bucket"], len(before["AccessControlPolicy"]["Grants"])) == ("audited", 5)
+    assert "put-bucket-acl --cli-input-json file://bucket-acl-before.json" in Path("kit/README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("GetBucketAcl", "the bucket's ACL was not read (AccessDenied)"),
+        ("GetBucketOwnershipControls", "Object Ownership was not read (AccessDenied)"),
+        ("GetBucketPolicy", "the bucket policy was not read (AccessDenied)"),
+        ("GetPublicAccessBlock", "the bucket's public access block was not read (AccessDenied)"),
+        ("GetBucketVersioning", "it was not read if the bucket keeps older versions (AccessDenied)"),
+    ],
+)
+def test_never_ready_without_a_fact(write: Write, stub: StubServer, bucket: StubBucket, call: str, words: str) -> None:
+    stub.put("audited", "a")
+    bucket.odd[call] = Odd.DENIED
+    kit = write(code=4)
+    assert words in kit["readiness"]["now"]["unknown"]
+    assert kit["readiness"]["now"]["state"] == "not known"
+    assert kit["readiness"]["after_kit"]["state"] in ("not known", "not ready")
+
+
+def test_an_acl_that_was_not_read(write: Write, stub: StubServer) -> None:
+    for key in ("a", "c"):
+        stub.put("audited", key, grants=(FULL, TO_STRANGER))
+    stub.put("audited", "b", deny=frozenset({"acl"}))
+    kit = write(code=4)
+    assert statements()[0]["Resource"] == resource("a", "c")
+    assert kit["readiness"]["after_kit"]["unknown"] == ["the ACL of 1 object was not read (AccessDenied)"]
+
+
+def test_more_acls_than_jobs(write: Write, stub: StubServer) -> None:
+    """The most frequent ACLs get a job each; the parameters of a call stand for each other object."""
+    for number in range(MOST_RESTORED + 2):
+        grants = (FULL, EVERYONE, Grant(f"{number:064x}", "READ"))
+        stub.put("audited", f"{number:02}", grants=grants)
+        if number > 1:
+            stub.put("audited", f"{number:02}b", grants=grants)
+    kit = write("--only", "O02")
+    assert (len(kit["restore"]["jobs"]), kit["restore"]["others"]) == (MOST_RESTORED, 2)
+    lines = [json.loads(line) for line in Path("kit/restore-others.jsonl").read_text().splitlines()]
+    assert [line["Key"] for line in lines] == ["00", "01"]
+    assert lines[0]["AccessControlPolicy"]["Grants"][1:] == [
+        {"Grantee": {"Type": "Group", "URI": ALL_USERS}, "Permission": "READ"},
+        {"Grantee": {"Type": "CanonicalUser", "ID": "0" * 64}, "Permission": "READ"},
+    ]
+    assert "restore-others.jsonl" in Path("kit/README.md").read_text()
+
+
+def test_another_partition(audited: Run, stub: StubServer) -> None:
+    stub.put("audited", "a", grants=(FULL, EVERYONE, TO_STRANGER))
+    run = Path(audited())
+    value = json.loads((run / "bucket.json").read_text())
+    value["read"][0]["facts"]["region"] = "cn-north-1"
+    (run / "bucket.json").write_text(json.dumps(value))
+    main(["fix-kit", str(run), "--out", "kit"])
+    assert statements()[0]["Resource"] == ["arn:aws-cn:s3:::audited/a"]
+    assert json.loads(Path("kit/acl-job.json").read_text())["RoleArn"].startswith("arn:aws-cn:iam::")
+    assert "arn:aws-cn:s3:::audited/*" in Path("kit/job-role.json").read_text()
+
+
+def test_the_table(audited: Run, stub: StubServer, capfd: pytest.CaptureFixture[str]) -> None:
+    stub.put("audited", "open", acl="public-read")
+    assert main(["fix-kit", audited(), "--out", "kit"]) == 0
+    out = capfd.readouterr().out
+    assert "acl-job.json with acl-changes.csv: 1 object" in out
+    assert "from exposed to private: 1 object" in out
+    assert "ACLs off, now     ready" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_no_call_is_sent(audited: Run, stub: StubServer) -> None:
+    """Without a network, and without a client that could send a call."""
+    stub.put("audited", "open", acl="public-read")
+    done = offline("fix-kit", Path(audited()).resolve(), "--out", Path("kit").resolve())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path("kit/acl-job.json").exists()
+
+
+def test_the_code_of_a_kit_knows_no_client() -> None:
+    kit = {name: module for name, module in sys.modules.items() if name.startswith("auditor.audit.kit.")}
+    assert len(kit) >= 10
+    for name, module in kit.items():
+        source = Path(str(module.__file__)).read_text()
+        for client in (
+            "auditor.s3",
+            "auditor.aws.s",
+            "auditor.aws.c",
+            "boto",
+            "aiohttp",
+            "http.client",
+            "socket",
+            "urllib",
+        ):
+            assert f"import {client}" not in source, name
+            assert f"from {client}" not in source, name
+
+
+def said(capfd: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
+    """The one sentence with which a command ends."""
+    found = main(["fix-kit", *arguments])
+    captured = capfd.readouterr()
+    assert (found, captured.out, captured.err.count("\n")) == (code, "", 1), captured.err
+    return captured.err.removeprefix("auditor: ").rstrip("\n")
+
+
+def test_wrong_places(audited: Run, stub: StubServer, capfd: pytest.CaptureFixture[str]) -> None:
+    stub.put("audited", "a")
+    run = audited()
+    Path("full").mkdir()
+    Path("full/x").write_text("")
+    Path("file").write_text("")
+    Path("empty").mkdir()
+    assert "full exists and is no empty directory" in said(capfd, 2, run, "--out", "full")
+    assert "file exists and is no empty directory" in said(capfd, 2, run, "--out", "file")
+    assert "s3://b/kit is no directory" in said(capfd, 2, run, "--out", "s3://b/kit")
+    assert "is no directory" in said(capfd, 2, run, "--out", "/")
+    assert "file in the way" in said(capfd, 1, run, "--out", "file/kit").replace("a file is", "file")
+    assert main(["fix-kit", run, "--out", "empty"]) == 0
+    assert Path("empty/README.md").exists()
+
+
+def test_runs_without_the_facts(
+    audited: Run, stub: StubServer, bucket: StubBucket, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(1500):
+        stub.put("audited", f"{number:04}")
+    assert "is not complete: a kit would not know" in said(
+        capfd, 2, audited("--max-calls", "100", "--only", "O02"), "--out", "kit"
+    )
+    assert "read no ACLs (no selected rule needs it)" in said(capfd, 2, audited("--only", "E01"), "--out", "kit")
+    bucket.ownership = BUCKET_OWNER_ENFORCED
+    run = audited("--only", "O02")
+    assert "ACLs are off on audited already" in said(capfd, 2, run, "--out", "kit")
+    (Path(run) / "bucket.json").unlink()
+    assert "has no bucket.json" in said(capfd, 2, run, "--out", "kit")
+    assert not Path("kit").exists()
+
+
+def test_a_policy_that_would_open_an_object_is_not_written(audited: Run, stub: StubServer) -> None:
+    """The net below the search for prefixes: every object is judged under the policy."""
+
+    class Wrong(FixKit):
+        def _draft(self, grants: GrantReader, writer: PolicyWriter) -> PolicyDraft:
+            super()._draft(grants, writer)
+            writer.add(Carried(STRANGER, "s3:GetObject"), Cover("a", is_prefix=True))
+            return writer.draft()
+
+    stub.put("audited", "a", acl="public-read")
+    stub.put("audited", "ab")
+    with open_run(audited()) as run:
+        kit = Wrong(run, "kit").write()
+    assert (kit.exit_code, kit.opened, Path("kit/policy.json").exists()) == (3, 1, False)
+    assert kit.policy.reasons == ("the policy is not written, because it would open 1 object to somebody",)
+    assert [one.name for one in kit.effects] == ["jobs-alone", "acls-off-now"]
+    assert kit.after.state is Readiness.NOT_READY
+
+
+def test_a_stop_leaves_nothing(audited: Run, stub: StubServer) -> None:
+    for number in range(1100):
+        stub.put("audited", f"{number:04}")
+    with open_run(audited("--only", "O02")) as run:
+        work = FixKit(run, "kit", stopped=lambda: True)
+        with pytest.raises(RunStopped, match="nothing is written"):
+            work.write()
+        assert (work.snapshot().objects, work.snapshot().expected) == (1024, 1100)
+    assert [path.name for path in Path().iterdir() if "kit" in path.name] == []
+
+
+def test_a_block_that_refuses_the_policy(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    bucket.public_access_block = PublicAccessBlock(block_public_policy=True)
+    stub.put("audited", "site/a", acl="public-read")
+    kit = write(config=BY_VERDICT)
+    assert "BlockPublicPolicy is on" in kit["remarks"][0]
