@@ -33,7 +33,7 @@ from auditor.cli.run_parser import (
     who_command,
 )
 from auditor.cli.suggesting import SuggestingParser
-from auditor.config.channels import NAMES as CHANNELS
+from auditor.config.settings import CHANNELS
 from auditor.model.version import VERSION
 from auditor.reports.formats import PRINTED
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from auditor.cli.output import say
-from auditor.config.channels import channels_of
-from auditor.config.settings import Settings
+from auditor.config.settings import CHANNELS, Settings
 from auditor.errors import AuditorError
-from auditor.model.alert import Alert, RunEvent, failure_alert
+
+if TYPE_CHECKING:
+    from auditor.config.channels import Channels
+    from auditor.model.alert import Alert, RunEvent
 
 _SECONDS: Final = 60.0
 """Seconds in which the channels take an alert and an event."""
@@ -24,13 +26,24 @@ class Teller:
     """
 
     def __init__(self, settings: Settings, noun: str) -> None:
-        self._channels = channels_of(settings)
+        self._channels: Channels | None = None
+        if any(getattr(settings, name) for name in CHANNELS):
+            from auditor.config.channels import channels_of  # few commands tell of their runs
+
+            self._channels = channels_of(settings)
         self._noun = noun
         self._failures: list[str] = []
         self._undelivered = False
 
+    @property
+    def listens(self) -> bool:
+        """True if the settings name a channel."""
+        return self._channels is not None
+
     async def tell(self, alert: Alert | None, event: RunEvent | None = None) -> None:
         """Send the alert and the event. Print a sentence if a channel does not take it."""
+        if self._channels is None:
+            return
         try:
             async with asyncio.timeout(_SECONDS):
                 await self._channels.tell(alert, event)
@@ -59,5 +72,7 @@ class Teller:
         return code or int(self._undelivered)
 
     async def _tell_failures(self) -> None:
-        if self._failures:
+        if self._failures and self.listens:
+            from auditor.model.alert import failure_alert
+
             await self.tell(failure_alert(self._noun, "; ".join(self._failures)))

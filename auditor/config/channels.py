@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from auditor.aws.event_bus import EventBridgeBus, EventBus
 from auditor.aws.topic import SnsTopic, Topic
-from auditor.config.settings import SETTINGS, Settings
+from auditor.config.settings import CHANNELS, SETTINGS, Settings
 from auditor.errors import AuditorError, RunError
 from auditor.model.alert import SOURCE, Alert, RunEvent
 from auditor.reports.alert_text import subject_of, text_of
 from auditor.reports.chat import chat_message
-
-NAMES: Final = ("topic", "chat_topic", "event_bus")
-"""The settings that name the channels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +45,7 @@ class Channels:
 
 def channels_of(settings: Settings) -> Channels:
     """Return the channels that the settings name."""
-    named = {name: getattr(settings, name) for name in NAMES}
+    named = {name: getattr(settings, name) for name in CHANNELS}
     return channels_named(named, lambda name: SETTINGS[name].option, settings.profile, settings.region)
 
 
@@ -61,10 +57,10 @@ def channels_named(
 ) -> Channels:
     """Return the channels with these names. No channel is opened before it is used.
 
-    names: by setting, of NAMES; a channel without a name is None. source: the name of a setting in its source, for
+    names: by setting, of CHANNELS; a channel without a name is None. source: the name of a setting in its source, for
     messages. profile: the AWS profile. region: that of an event bus without an ARN.
     """
-    topic, chat, bus = (names.get(name) for name in NAMES)
+    topic, chat, bus = (names.get(name) for name in CHANNELS)
     return Channels(
         topic=SnsTopic(topic, source("topic"), profile) if topic else None,
         chat=SnsTopic(chat, source("chat_topic"), profile) if chat else None,

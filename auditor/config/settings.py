@@ -27,6 +27,9 @@ ENV_PREFIX: Final = "AUDITOR_"
 NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in ("CONFIG", "HANDS_ON", "LOG_LEVEL", "SERVICE"))
 """Environment variables that are not settings: the command line and the Lambda functions read them elsewhere."""
 
+CHANNELS: Final = ("topic", "chat_topic", "event_bus")
+"""The settings that name the channels for alerts and events."""
+
 REMOVED: Final = {
     "chunk_mib": "objects are read 1 MiB at a time",
     "part_lines": "a part ends after 50,000 lines",

@@ -13,8 +13,8 @@ from typing import Any
 
 from auditor.aws.event_bus import EventBus
 from auditor.aws.topic import Topic
-from auditor.config.channels import NAMES, Channels, channels_named
-from auditor.config.settings import Settings, variable
+from auditor.config.channels import Channels, channels_named
+from auditor.config.settings import CHANNELS, Settings, variable
 from auditor.lambdas.handover import FunctionStop, NextInvocation, OwnFunction, stop_before_deadline
 
 
@@ -53,7 +53,7 @@ class FunctionContext:
         are read here too, because wrong settings are a failure to tell.
         """
         hands_on = environ.get("AUDITOR_HANDS_ON", "").lower() == "true"
-        channels = channels_named({name: environ.get(variable(name)) for name in NAMES}, variable)
+        channels = channels_named({name: environ.get(variable(name)) for name in CHANNELS}, variable)
         return cls(
             seconds_left=context.get_remaining_time_in_millis() / 1000,
             successor=OwnFunction(context.invoked_function_arn) if hands_on else None,
@@ -69,5 +69,5 @@ class FunctionContext:
 
     def with_settings(self, settings: Settings) -> FunctionContext:
         """Return the context with the channels that auditor.toml names, where the environment names none."""
-        found = channels_named({name: getattr(settings, name) for name in NAMES}, variable)
+        found = channels_named({name: getattr(settings, name) for name in CHANNELS}, variable)
         return replace(self, topic=self.topic or found.topic, chat=self.chat or found.chat, bus=self.bus or found.bus)

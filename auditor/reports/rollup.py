@@ -14,12 +14,11 @@ from auditor.model.access import AudienceKind, ObjectAccess, Verdict
 from auditor.model.finding import Finding, Severity
 from auditor.model.json_text import JsonError, items, member
 from auditor.model.object import Outcome
-from auditor.model.rollup import Group, GroupKind, RollUps, Sample, Totals
+from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals
 from auditor.model.standing import Recorded, Standing
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.model.trend import TrendNight
-from auditor.reports.first_steps import first_steps
 from auditor.reports.open_kinds import OPEN, JudgedFor, OpenKinds, OpenObject, SavedKinds
 from auditor.reports.prefix_counts import (
     LONGEST,
@@ -182,7 +181,7 @@ class RollUpBuilder:
         groups = sorted(
             (_group(subject, prefix, one, rows[subject]) for subject, prefix, one in each(rows)), key=_order
         )
-        first, unseen = ((), 0) if self._kinds is None else first_steps(self._kinds, groups)
+        first, unseen = self._first(groups)
         return RollUps(
             run=run,
             target=target,
@@ -192,6 +191,14 @@ class RollUpBuilder:
             first=first,
             not_predicted=unseen,
         )
+
+    def _first(self, groups: Sequence[Group]) -> tuple[tuple[FirstStep, ...], int]:
+        """Return the changes to make first, and the number of exposed objects at which they do not look."""
+        if self._kinds is None or not any(one.kind is not GroupKind.FINDING for one in groups):
+            return (), 0
+        from auditor.reports.first_steps import first_steps  # a clean run does without
+
+        return first_steps(self._kinds, groups)
 
 
 def finished_rollups(

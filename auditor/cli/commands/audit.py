@@ -8,10 +8,9 @@ import sys
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.index import entry_of, write_index
 from auditor.audit.run import Audit
 from auditor.cli import signals
 from auditor.cli.audit_output import announce, remark_on
@@ -30,18 +29,17 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import table
-from auditor.reports.alert import alert_of
 from auditor.reports.formats import FORMATS
-from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.highlights import Highlights
-from auditor.reports.run_event import event_of
 from auditor.reports.summary import exit_code
-from auditor.reports.summed import IndexEntry
 from auditor.rules import RULES
 from auditor.rules.selection import select
 from auditor.runs.reading import RunReader
 from auditor.s3.rate import RateLimit
 from auditor.text import visible
+
+if TYPE_CHECKING:
+    from auditor.reports.summed import IndexEntry
 
 AT_ONCE: Final = 8
 """Largest number of targets that are audited side by side. With --max-calls or --max-cost it is one after the other,
@@ -121,7 +119,10 @@ class _Audits:
             self._calls_left, self._dollars_left = audit.calls_left, audit.dollars_left
         code = exit_code(summary, settings.fail_on)
         self._results[target] = TargetResult(target, summary, code)
-        self._entries[target] = entry_of(target, summary, rollups)
+        if self._several:
+            from auditor.audit.index import entry_of  # each import takes a part of a small audit's time
+
+            self._entries[target] = entry_of(target, summary, rollups)
         if options.format != "table":
             written = RunReader(resources.store, target.bucket, summary.run)
             _write(await asyncio.to_thread(list, FORMATS[options.format](summary, written)))
@@ -131,19 +132,31 @@ class _Audits:
         remark_on(summary, target, options)
         if again:
             return code
-        notes = [audit.unsent] if audit.unsent else []
-        alert = alert_of(summary, audit.rollups, settings.fail_on, notes)
-        await self.teller.tell(alert, event_of(summary, settings.fail_on, notes))
+        if self.teller.listens:
+            await self._tell(audit, summary)
         return code
+
+    async def _tell(self, audit: Audit, summary: Summary) -> None:
+        from auditor.reports.alert import alert_of
+        from auditor.reports.run_event import event_of
+
+        fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
+        alert = alert_of(summary, audit.rollups, fail_on, notes)
+        await self.teller.tell(alert, event_of(summary, fail_on, notes))
 
     def failed(self, target: Target, sentence: str, code: int) -> None:
         """Note that a target has no summary, and print that in the format of the summaries."""
         self.teller.failed(sentence)
-        self._entries[target] = IndexEntry(target=target, failed=sentence)
+        if self._several:
+            from auditor.reports.summed import IndexEntry
+
+            self._entries[target] = IndexEntry(target=target, failed=sentence)
         self._results[target] = TargetResult(target, None, code)
         if self._options.format == "json":
             print_json({"target": plain(target), "complete": False, "failed": sentence, "exit_code": code})
         elif self._options.format == "markdown":
+            from auditor.reports.formats.markdown import failed_comment
+
             _write([failed_comment(target, sentence)])
 
     async def indexed(self, work: Awaitable[int]) -> int:
@@ -151,6 +164,8 @@ class _Audits:
         code = await work
         if not self._several:
             return code
+        from auditor.audit.index import write_index
+
         entries = [self._entries[target] for target in self._targets if target in self._entries]
         try:
             async with open_stores(self._settings, self._targets, hashing=False) as stores:
