@@ -1,10 +1,13 @@
-"""The JSON Schemas of answers that no dataclass has: of `diff`, `explain`, `plan`, `what-if` and `digests history`."""
+"""The JSON Schemas of answers that no dataclass has: of `diff`, `explain`, `fix-kit`, `plan`, `what-if` and
+`digests history`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import get_args
 
+from auditor.audit.kit.readiness import Readiness
 from auditor.audit.ranges.plan import RangePlan
 from auditor.ledger.base import Soundness, What
 from auditor.ledger.manifests import history
@@ -99,6 +102,19 @@ def plan(maker: SchemaMaker) -> Schema:
 
 def what_if(maker: SchemaMaker) -> Schema:
     """`auditor what-if --format json`."""
+    members: dict[str, Schema] = {
+        "run": RUN,
+        "target": TEXT,
+        "complete": {"description": "true if the run reached the end of its listing.", **YES_OR_NO},
+        "change": {"description": "The change in words.", **TEXTS},
+        **_effect(maker),
+        "remarks": TEXTS,
+    }
+    return with_members("The effect of a change of the bucket on the objects of a run.", members)
+
+
+def _effect(maker: SchemaMaker) -> dict[str, Schema]:
+    """Return the members that count the effect of a change."""
     sample = with_members("One object.", {"key": TEXT, "version_id": MAYBE_TEXT})
     verdict = maker.of(Verdict)
     moved: dict[str, Schema] = {
@@ -111,11 +127,7 @@ def what_if(maker: SchemaMaker) -> Schema:
         "The objects whose verdict after the change is unknown.",
         {"objects": WHOLE, "unknown_before": WHOLE, "causes": COUNTS},
     )
-    members: dict[str, Schema] = {
-        "run": RUN,
-        "target": TEXT,
-        "complete": {"description": "true if the run reached the end of its listing.", **YES_OR_NO},
-        "change": {"description": "The change in words.", **TEXTS},
+    return {
         "objects": WHOLE,
         "changed": WHOLE,
         "new_exposure": {"description": "Number of objects that the change opens to somebody.", **WHOLE},
@@ -124,9 +136,39 @@ def what_if(maker: SchemaMaker) -> Schema:
         "moves": {"type": "array", "items": with_members("Objects with the same verdicts before and after.", moved)},
         "gains": {"description": "Number of objects by each audience that gains access.", **COUNTS},
         "loses": {"description": "Number of objects by each audience that loses access.", **COUNTS},
+    }
+
+
+def fix_kit(maker: SchemaMaker) -> Schema:
+    """`auditor fix-kit --format json`, and kit.json."""
+    ready = with_members(
+        "The readiness for ACLs to be turned off.", {"state": maker.of(Readiness), "blocks": TEXTS, "unknown": TEXTS}
+    )
+    job = with_members("A job of S3 Batch Operations.", {"request": TEXT, "manifest": TEXT, "objects": WHOLE})
+    jobs: Schema = {"type": "array", "items": job}
+    policy: dict[str, Schema] = {
+        "written": YES_OR_NO,
+        "bytes": {"type": ["integer", "null"], "minimum": 0},
+        "statements_added": WHOLE,
+        "reasons": {"description": "Why the kit has no policy.", **TEXTS},
+        "keys_left_out": TEXTS,
+        "grants_left_out": {"description": "Number of objects by the reason of a grant left out.", **COUNTS},
+    }
+    step: dict[str, Schema] = {"step": TEXT, "words": TEXT, "intended_lost": WHOLE, **_effect(maker)}
+    members: dict[str, Schema] = {
+        "run": RUN,
+        "target": TEXT,
+        "out": {"description": "The kit's directory.", **TEXT},
+        "files": TEXTS,
+        "readiness": with_members("The readiness now, and after the kit.", {"now": ready, "after_kit": ready}),
+        "policy": with_members("The policy of the kit.", policy),
+        "jobs": jobs,
+        "exposed_objects_kept": {"description": "Number of exposed objects that keep their ACL, by reason.", **COUNTS},
+        "restore": with_members("The jobs that bring ACLs back.", {"jobs": jobs, "others": WHOLE}),
+        "effects": {"type": "array", "items": with_members("The predicted effect of a step.", step)},
         "remarks": TEXTS,
     }
-    return with_members("The effect of a change of the bucket on the objects of a run.", members)
+    return with_members("The files that prepare the repair of a bucket, and their effects.", members)
 
 
 def what_if_line(maker: SchemaMaker) -> Schema:

@@ -32,6 +32,7 @@ from tests.architecture.answer_schemas import (
     diff,
     diff_line,
     explanation,
+    fix_kit,
     history_line,
     plan,
     what_if,
@@ -212,6 +213,7 @@ SCHEMAS: Final = (
     SchemaFile("diff-line", "a line of `auditor diff --format jsonl`", diff_line),
     SchemaFile("what-if", "`auditor what-if --format json`", what_if),
     SchemaFile("what-if-line", "a line of the file of `auditor what-if --keys`", what_if_line),
+    SchemaFile("fix-kit", "`auditor fix-kit --format json`, and `kit.json`", fix_kit),
     SchemaFile("explanation", "each line of `auditor explain --format json`", explanation),
     SchemaFile("plan", "`auditor plan --format json`", plan),
     SchemaFile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gzip
 import json
 import re
 from collections.abc import Mapping
@@ -254,6 +255,17 @@ class TestAnswersOfCommands:
         judged = json.loads(capsys.readouterr().out)
         valid("summary", judged)
         assert check_folder(Path(judged["out"]))["objects"] == second.coverage["listed"]
+
+    def test_fix_kit(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        out = asyncio.run(audit(stub, tmp_path)).folder
+        main(["fix-kit", str(out), "--out", str(tmp_path / "kit"), "--format", "json"])
+        kit = json.loads(capsys.readouterr().out)
+        valid("fix-kit", kit)
+        assert kit["jobs"]
+        with gzip.open(tmp_path / "kit/predicted.jsonl.gz") as lines:
+            assert valid("what-if-line", *map(json.loads, lines)) > 0
 
     def test_explain_plan_check_and_hash(
         self, stub: StubServer, samples: StubBucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
