@@ -39,7 +39,12 @@ DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 STRICT: Final[frozenset[type]] = frozenset({BucketFile, Checkpoint, ReadFacts, Seal})
 """Classes whose reader refuses a member that it does not know."""
 OPTIONAL: Final = frozenset(
-    {("HashTask", "hops"), ("HashTask", "sequencer"), *(("Checkpoint", name) for name in ("void", "writer", "rollups"))}
+    {
+        ("HashTask", "hops"),
+        ("HashTask", "sequencer"),
+        ("ObjectLine", "read_at"),
+        *(("Checkpoint", name) for name in ("void", "writer", "rollups")),
+    }
 )
 """Members that are written only if they have something to say. All others are always there."""
 _ANY_ORDER: Final[Mapping[tuple[type, str], tuple[EnumType, ...]]] = {

@@ -12,6 +12,7 @@ from auditor.hashing.run import HashRunSummary
 from auditor.ledger.manifests import csv_table, history
 from auditor.model.access import Verdict
 from auditor.model.digest import ALGORITHMS
+from auditor.model.estimate import Estimate
 from auditor.model.flat_members import FactState, is_public
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import FORM as ROLLUPS_FORM
@@ -220,6 +221,9 @@ SCHEMAS: Final = (
         "check",
         "`auditor check --format json`",
         lambda maker: maker.members(RunCheck, extra={"whole": {"type": "boolean"}}),
+    ),
+    SchemaFile(
+        "estimate", "`auditor estimate --format json`, a line for each target", lambda maker: maker.members(Estimate)
     ),
     SchemaFile("hash", "`auditor hash --format json`", lambda maker: maker.members(HashRunSummary)),
     SchemaFile("history-line", "a line of `auditor digests history --format json-lines`", history_line),

@@ -279,6 +279,7 @@ class TestAnswersOfCommands:
             ("plan", 0, ["plan", f"s3://{BUCKET}", "--ranges", "4", "--out", str(tmp_path), *live]),
             ("plan", 0, ["plan", f"s3://{BUCKET}", "--listing", *live]),
             ("check", 0, ["check", str(out), "--format", "json"]),
+            ("estimate", 0, ["estimate", f"s3://{BUCKET}", *live]),
             ("hash", 4, ["hash", f"s3://{BUCKET}", "--ledger", f"sqlite:{tmp_path / 'digests.db'}", *live]),
         ):
             assert main(arguments) == code, arguments
