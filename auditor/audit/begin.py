@@ -102,8 +102,8 @@ async def ask_bucket(
 
 
 def with_own_reading(facts: BucketFacts) -> BucketFacts:
-    """Return the facts with our own reading of the bucket policy as its status, where the server's says nothing: Ceph
-    calls each policy public that names a user, and other servers may not have the status.
+    """Return the facts with the auditor's own judgement on whether the bucket policy is public, if the server's answer
+    is of no use. Ceph calls each policy public that names a user, and other servers may not have the call.
     """
     unsaid = isinstance(facts.policy_is_public, Skipped) or facts.semantics is Semantics.CEPH
     if not unsaid or not isinstance(facts.policy, str):

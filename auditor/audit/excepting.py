@@ -24,7 +24,9 @@ class RunExceptions:
         self._tally = tally
 
     def object(self, recorded: Recorded) -> Recorded:
-        """Count what covers an object that the tally has, and return its record with the names of the exceptions."""
+        """Count the exceptions that cover an object. The tally must have counted the object. Return its record with the
+        names of the exceptions.
+        """
         excepted = self._exceptions.of_object(recorded.judgement)
         if excepted is NOTHING:
             return recorded
@@ -35,7 +37,9 @@ class RunExceptions:
         return Recorded(recorded.judgement, standing, _named(recorded.findings, excepted))
 
     def bucket(self, findings: Sequence[Finding], standings: tuple[Standing, ...]) -> tuple[Standing, ...]:
-        """Count what covers the findings on the bucket, and return their history with the names of the exceptions."""
+        """Count the exceptions that cover findings on the bucket. Return the findings' history with the names of the
+        exceptions.
+        """
         excepted = self._exceptions.of_bucket(findings)
         self._tally.except_findings(excepted, findings)
         return _named(standings, excepted)

@@ -17,7 +17,7 @@ from auditor.runs.reading import RunReader
 
 def page_of(summary: Summary, shown: Highlights, bucket: bytes | None, rollups: RollUps | None) -> str:
     """Return the page of a run as HTML. bucket: the bytes of bucket.json; None if the run has none. rollups: the run's
-    roll-ups; None if it has none: the page is then made of the objects and findings that `shown` has.
+    roll-ups; None if the run has none. The page then has only the objects and findings in `shown`.
     """
     from auditor.reports.page.build import source_of  # an import that every start would pay for
     from auditor.reports.page.render import audit_page

@@ -52,12 +52,14 @@ def is_open(judgement: Judgement) -> bool:
 class Standings:
     """Gives findings and verdicts their history, and counts the changes since the last complete run in the tally.
 
-    That run is read along with the listing, in key order. Call load() in a thread before the objects up to a key are
-    given to object(). If the last run cannot be read, the counts say so, and the present run goes on.
+    The last complete run is read along with the listing, in key order. Before objects are given to object(), call
+    load() in a thread, with the last of their keys. If the last run cannot be read, the counts say so, and the present
+    run goes on.
 
     began: the start of this run, in ISO 8601 in UTC. tally: receives the counts. earlier: the last complete run; None
-    if there is none. judged: IDs of the rules that this run judges. start_after: the last key that this run has by now.
-    done: the version IDs of that key. file: the bucket.json of this run; None to look for no causes.
+    if there is none. judged: IDs of the rules that this run judges. start_after: the last key that this run has
+    recorded so far. done: the recorded version IDs of that key. file: the bucket.json of this run; None to look for no
+    causes.
     """
 
     def __init__(
@@ -113,11 +115,11 @@ class Standings:
             self._lines = past.objects()
 
     def needs(self, key: str) -> bool:
-        """True if load() has to read the earlier run up to this key."""
+        """True if the last complete run is not read up to this key yet, so that load() has to be called."""
         return not self._ended and (self._reached is None or self._reached < key)
 
     def load(self, key: str) -> None:
-        """Read the earlier run up to this key, and some way on. Blocks."""
+        """Read the last complete run up to this key, and a number of objects further. Blocks."""
         with self._reading():
             assert self._lines is not None
             for number, one in enumerate(self._lines, 1):
@@ -130,7 +132,7 @@ class Standings:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Stop to compare, and say so in the counts, if the earlier run cannot be read."""
+        """If the last run cannot be read, stop comparing with it, and say so in the counts."""
         try:
             yield
         except OutputError as error:
@@ -174,17 +176,20 @@ class Standings:
         return self._same_key.pop(ref.version_id, None) if self._same_key else None
 
     def cover(self, findings: Sequence[Finding], standings: Sequence[Standing]) -> None:
-        """Move the counted changes of findings that an exception covers to the kind excepted."""
+        """Count the changes of findings that an exception covers under the kind `excepted`, in place of their first
+        kind.
+        """
         for finding, standing in zip(findings, standings, strict=True):
             if self._earlier is not None and standing.exception is not None and standing.new is not False:
                 kind = ChangeKind.NEW if standing.new else ChangeKind.DECIDED
                 self._tally.move_change(f"finding {finding.severity.value}", kind.value, ChangeKind.EXCEPTED.value)
 
     def changes(self, complete: bool) -> Changes:
-        """Return the changes for the summary; call this once, after the last object. Blocks.
+        """Return the changes for the summary. Call this once, after the last object. Blocks.
 
-        What the earlier run has after that object is gone if the listing is complete, and else unread. The run's own
-        tally does not count it, because a run that goes on from a checkpoint would count it again.
+        Objects that only the earlier run has after the last object count as gone if the listing is complete, and else
+        as unread. The run's own tally does not include these, because a run that goes on from a checkpoint would count
+        them again.
         """
         against = self._against.run_id if self._against else None
         if against is None:
@@ -199,7 +204,7 @@ class Standings:
         return changes_of(uncompared(self._tally, self._earlier.summary), against, CUT, self._causes)
 
     def _end(self) -> None:
-        """Count what the earlier run has after the last object as gone."""
+        """Count the objects of the earlier run that come after the last object as gone."""
         if not self._ended:
             self.load(_LAST)
         self._leave_key()
@@ -273,9 +278,9 @@ class Standings:
 
 
 class StoredStandings:
-    """Gives findings and verdicts that are judged again the history that the run's lines have.
+    """Gives a run that is judged again the history of its findings and verdicts, as the lines of the run have it.
 
-    began: the start of the run that read the facts. What its lines do not have gets this time.
+    began: the start of the run that read the facts. A finding or verdict that the lines do not have gets this time.
     """
 
     def __init__(self, began: str) -> None:

@@ -34,7 +34,7 @@ _AT_ONCE: Final = 1024
 """Number of objects after which the work looks if it is to stop."""
 
 Sink = Callable[[bytes], object]
-"""Takes the JSON line of each object that a change moves, or makes unpredictable."""
+"""A function that receives the JSON line of each object that a change moves, or makes unpredictable."""
 
 
 def ignored_line(line: bytes) -> None:

@@ -96,7 +96,9 @@ class _Work(Generic[R]):
     failed: Callable[[Target, str, int], None] | None
 
     async def do(self, target: Target) -> int:
-        """Do the work for the target, and return its exit code. Other errors than those of a bug raise nothing."""
+        """Do the work for the target, and return its exit code. A RunError is reported, and so is any error of one of
+        several targets; the other targets go on.
+        """
         name = visible(target.uri)
         if self.stop:
             return self._fail(target, f"{name} was not {self.verb}: {self.stop.reason}", HOLE)

@@ -1,4 +1,6 @@
-"""The changes of a bucket and of the configuration between two runs, and the objects whose verdict each has moved."""
+"""Find the causes of changes between two runs: changes of the bucket and of the configuration. Find the objects whose
+verdict each cause has moved.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ _CODES: Final = {
     ReasonCode.REQUESTER_PAYS: _PAYER,
     ReasonCode.TRUSTED: _TRUST,
 }
-"""The cause of which a reason of a verdict speaks. The other reasons are of the object itself."""
+"""For each reason code about the bucket or the configuration: the cause behind it. Other reason codes are about the
+object itself."""
 
 _MOVED: Final = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.IMPROVED, ChangeKind.RESOLVED)
 
@@ -91,9 +94,9 @@ def _text(configuration: Mapping[str, Any]) -> str:
 
 
 def moved_by(causes: Iterable[str], kind: ChangeKind | None, old: Seen | None, new: Seen | None) -> list[str]:
-    """Return the causes that moved the verdict of an object which both runs have read.
+    """Return the causes that moved the verdict of an object. Both runs must have read the object.
 
-    A cause moved it if its reasons differ in what they say of the cause, and the cause did change.
+    A cause moved the verdict if the cause changed between the runs, and the object's reasons about this cause differ.
     """
     if kind not in _MOVED or old is None or new is None:
         return []
@@ -102,7 +105,9 @@ def moved_by(causes: Iterable[str], kind: ChangeKind | None, old: Seen | None, n
 
 
 def _cause(text: str) -> str | None:
-    """Return the cause of which a reason, in the form of Reason.text, speaks; None if it is the object's own."""
+    """Return the cause that a reason is about; None if the reason is about the object itself. text: the reason in the
+    form of Reason.text.
+    """
     try:
         return _CODES.get(ReasonCode(text.partition(": ")[0]))
     except ValueError:  # of a later release

@@ -39,7 +39,9 @@ def changes_of(
 
 
 def uncompared(tally: Tally, last: Summary) -> dict[str, int]:
-    """Return the changes with the rest of the last run, to which the listing did not come, counted as unread."""
+    """Return the counts of changes for a listing that did not reach its end. The results of the last run that it did
+    not reach count as unread.
+    """
     found = dict(tally.changes)
     open_ = {f"verdict {word}": number for word, number in last.verdicts.items() if word != "private"}
     for name, number in (*open_.items(), *((f"finding {word}", n) for word, n in last.findings.items())):

@@ -20,19 +20,22 @@ from auditor.rules.plan import ACLS_DISABLED, Plan, make_plan
 from auditor.runs.bucket_file import BucketFile
 
 ADDS = frozenset({ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.EXCEPTED, ChangeKind.UNCOVERED})
-"""The kinds of changes after which there is something that was not there. They count by the new verdict."""
+"""The kinds of changes after which the new run has a finding or verdict that the old run did not have. They are counted
+by the new verdict."""
 
 
 def judged_rules(file: BucketFile, undecided: Iterable[RuleUndecided]) -> frozenset[str]:
-    """Return the IDs of the rules that a run judged on all that it read. undecided: those that lacked a fact."""
+    """Return the IDs of the rules that a run judged on all objects that it read. undecided: the rules that lacked a
+    bucket fact.
+    """
     selected = [rule for rule in RULES if rule.id in file.selected]
     lacking = frozenset(item.rule for item in undecided)
     return frozenset().union(*(judged_by(selected, make_plan(selected, one.facts)) for one in file.read)) - lacking
 
 
 def judged_by(rules: Iterable[Rule], plan: Plan) -> frozenset[str]:
-    """Return the IDs of the rules that a plan judges. Where ACLs are disabled, a rule on ACLs has its answer, and
-    counts.
+    """Return the IDs of the rules that a plan judges. If ACLs are disabled, a rule on ACLs counts as judged: no ACL has
+    an effect.
     """
     disabled = plan.ask.acl == Skipped(ACLS_DISABLED)
     answered = {rule.id for rule in rules if disabled and {"acl", "owner"}.intersection(rule.reads)}
@@ -42,12 +45,14 @@ def judged_by(rules: Iterable[Rule], plan: Plan) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step from the old run to the new one: its kind, None for no change, and the two words on the history."""
+    """The change of one finding or verdict from the old run to the new one. kind: None for no change. The other two
+    members are its history (Standing).
+    """
 
     kind: ChangeKind | None
     new: bool | None
     since: str | None
-    """Since when the old run had it; None if the row begins with the new run."""
+    """Since when the old run had the finding or verdict; None if only the new run has it."""
 
 
 def verdict_step(old: Seen | None, new: Seen | None) -> Step:
@@ -98,7 +103,7 @@ def with_exceptions(kind: ChangeKind | None, before: str | None, after: str | No
 
 
 def verdict_of(kind: ChangeKind, old: Seen | None, new: Seen | None) -> Verdict:
-    """Return the verdict by which a change of this kind counts."""
+    """Return the verdict under which a change of this kind is counted: the old one or the new one."""
     first, second = (new, old) if kind in ADDS else (old, new)
     for seen in (first, second):
         if seen is not None and seen.verdict is not None and (seen.open or kind in ADDS):
@@ -107,8 +112,8 @@ def verdict_of(kind: ChangeKind, old: Seen | None, new: Seen | None) -> Verdict:
 
 
 def added_step(rule: str, old: Seen | None, rules: Collection[str] | None, exception: str | None = None) -> Step:
-    """Return the step of a finding that the old run does not have. old: its results on the object. rules: IDs of those
-    that the old run judged; None if it does not say.
+    """Return the step of a finding that only the new run has. old: the old run's results on the object. rules: IDs of
+    the rules that the old run judged; None if it does not say.
     """
     looked = (rules is None or rule in rules) and not (old is not None and old.outcome is Outcome.UNDECIDED)
     kind = ChangeKind.NEW if looked else ChangeKind.DECIDED
@@ -121,8 +126,8 @@ def kept_step(old: FindingLine, exception: str | None = None) -> Step:
 
 
 def lost_kind(rule: str, new: Seen | None, rules: Collection[str]) -> ChangeKind:
-    """Return the kind of change of a finding that the new run does not have. new: its results on the object. rules:
-    those that the new run judged on the object.
+    """Return the kind of change of a finding that only the old run has. new: the new run's results on the object.
+    rules: the rules that the new run judged on the object.
     """
     if new is None or not new.there:
         return ChangeKind.GONE

@@ -148,7 +148,7 @@ class Diff:
 
 
 _UNSEEN: Final = Seen(Outcome.UNDECIDED, Verdict.UNKNOWN)
-"""The results of an object to which an incomplete run did not come."""
+"""Stands for the results of an object that an incomplete run did not reach."""
 
 
 def _seen(one: PastObject | None, key: str, end: str | None) -> Seen | None:

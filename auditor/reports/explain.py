@@ -87,7 +87,7 @@ _WORDS: Final = {
     Verdict.MASKED: "masked from",
     Verdict.PRIVATE: "closed to others than",
 }
-"""The words for a verdict before the audiences that get in."""
+"""For each verdict, the words that stand before the audiences in the sentence of the verdict, such as "shared with"."""
 
 _ALONE: Final = {
     Verdict.EXPOSED: "exposed to anyone on the internet, or to any AWS account",

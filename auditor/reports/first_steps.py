@@ -22,7 +22,8 @@ MOST_BROKEN: Final = 5
 _STATEMENTS: Final = 6
 """Largest number of policy statements whose removal is tried."""
 _KINDS: Final = 32
-"""Largest number of kinds on which changes are tried. A long policy takes the judge long: then it is smaller."""
+"""Largest number of kinds of objects on which changes are tried. For a long policy the number is smaller, because the
+judge takes long."""
 _LEAST_KINDS: Final = 4
 _SHORT_POLICY: Final = 2048
 """Number of characters of a policy up to which _KINDS kinds are tried."""
@@ -68,10 +69,11 @@ class _Effect:
 
 
 def first_steps(kinds: OpenKinds, groups: Iterable[Group]) -> tuple[tuple[FirstStep, ...], int]:
-    """Return the changes to make first, and the number of exposed objects whose kind they do not look at.
+    """Return the changes to make first, and the number of exposed objects whose kind was not looked at.
 
-    groups: the run's groups, for the undecided objects. The fewest changes are looked for one by one: the next one is
-    that which closes most objects beyond those that it takes from others, if there is one.
+    groups: the run's groups, for the undecided objects. The changes are found one after the other. Each next change is
+    the one with the most gain: the objects that it closes, less the shared or intended objects that it also closes. The
+    search ends if no change has a gain.
     """
     found = _Search(kinds)
     steps = [*found.steps(), *_deciding(groups, kinds.judged_for.versions, found)]
@@ -138,8 +140,9 @@ class _Search:
     def _best(
         self, made: Sequence[_Change], candidates: Iterable[_Change], before: _Effect
     ) -> tuple[_Change, _Effect] | None:
-        """Return the change, of those that are not made, that closes most objects beyond those that it takes from
-        others; None if none closes more. Of several the first is returned.
+        """Return the change with the most gain, among the candidates that are not made yet; None if none has a gain.
+        The gain is the number of objects that the change closes, less those that it takes from others. Of equal
+        changes, the first is returned.
         """
         found: tuple[_Change, _Effect] | None = None
         most = 0

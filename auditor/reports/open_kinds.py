@@ -1,5 +1,5 @@
-"""Count the exposed and shared objects of a run by kind, with an example of each: the effect of a change on an example
-is its effect on all objects of the kind.
+"""Count the exposed and shared objects of a run by kind, with one example of each kind. A change affects all objects of
+a kind as it affects the example.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class OpenObject:
 
 @dataclass(frozen=True, slots=True)
 class JudgedFor:
-    """The facts by which the access of a run's objects is judged, and changed. Each field is that of VerdictJudge."""
+    """The facts by which the objects of a run are judged, before and after a hypothetical change. Each field is that of
+    VerdictJudge.
+    """
 
     facts: BucketFacts
     trusted: frozenset[str]

@@ -1,4 +1,6 @@
-"""Counts of results by prefix, of which the smallest are merged into those above them."""
+"""Counts of results by prefix. If there are too many prefixes, the counts of the smallest are merged into the prefix
+one level above.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ LONGEST: Final = 300
 
 
 class Subject(NamedTuple):
-    """The things that one row of groups counts. Each field is that of Group."""
+    """The findings or objects that one row of groups counts. Each field is that of Group."""
 
     kind: GroupKind
     rule: str | None
@@ -121,7 +123,7 @@ def merge_small(row: Row) -> None:
 
 
 def _merge_up(row: Row, prefix: str) -> bool:
-    """Move the counts of a prefix to the one above it. Return True if that one was there."""
+    """Move the counts of a prefix to the prefix one level above. Return True if that prefix had counts before."""
     count, above = row.pop(prefix), prefix_above(prefix)
     there = row.get(above)
     if there is None:

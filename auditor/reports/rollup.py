@@ -111,7 +111,9 @@ class RollUpBuilder:
             self._count(*waiting.popleft())
 
     def keep(self) -> None:
-        """Count all noted results: some versions of the last key are written, whatever becomes of the others."""
+        """Count all noted results. This is for the end of a part in the middle of a key: some versions of the last key
+        are written, whether the others will be or not.
+        """
         while self._waiting:
             self._count(*self._waiting.popleft())
 

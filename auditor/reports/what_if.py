@@ -138,7 +138,7 @@ class WhatIfCounts:
     unknown_before: int = 0
     """Number of the unpredictable objects whose verdict is unknown before the change, too."""
     judged_otherwise: int = 0
-    """Number of objects whose verdict before the change is another one than that in the run's line."""
+    """Number of objects whose verdict before the change differs from the verdict in the run's line."""
     moves: dict[Move, MovedObjects] = field(default_factory=dict)
     gains: Counter[str] = field(default_factory=Counter)
     loses: Counter[str] = field(default_factory=Counter)
@@ -183,7 +183,9 @@ class WhatIfCounts:
 
     @property
     def ordered(self) -> list[tuple[Move, MovedObjects]]:
-        """The moves towards the widest verdict first; of those, the most objects first."""
+        """The moves, sorted by the verdict after the change, the widest first, and then by the number of objects, the
+        largest first.
+        """
         return sorted(self.moves.items(), key=lambda item: (_WIDEST_FIRST.index(item[0].after), -item[1].objects))
 
     @property

@@ -106,7 +106,8 @@ class Rule:
     right type and an invalid value.
     """
     values: bool = False
-    """True if the check reads values of user metadata. A run folder does not keep these, unless it is told to."""
+    """True if the check reads values of user metadata. A run folder has these values only if the setting keep_metadata
+    is on."""
 
     def needs(self, fact: str) -> bool:
         """True if the check reads the fact, or a member of it: `head` is needed for `head.object_lock_mode` too, and

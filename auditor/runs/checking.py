@@ -40,7 +40,8 @@ class RunCheck:
     sha256: str | None
     """SHA-256 of parts.json, which a keeper of evidence notes elsewhere; None if the run has no seal."""
     chain: tuple[str, ...] = ()
-    """IDs of the earlier runs to whose seals the chain leads unbroken, the latest first."""
+    """IDs of the earlier runs whose seals were found and match, the latest first. Each seal has the digest of the one
+    before it."""
 
     @property
     def exit_code(self) -> int:
@@ -227,7 +228,9 @@ class RunChecker:
                 self._faults.append(f"{kind}/ has {counted(found, 'line')}, and the summary counts {expected[kind]:,}")
 
     def _earlier(self, seal: Seal) -> list[str]:
-        """Follow the chain to the seals of earlier runs. Return the IDs of those that it names truly."""
+        """Follow the chain of seals to earlier runs. Return the IDs of the runs whose seals match their digests in the
+        chain.
+        """
         found: list[str] = []
         if seal.previous is not None and not _earlier(seal.previous.run, self._run.run_id):
             self._faults.append(f"{SEAL} names a previous run that is no earlier run")
@@ -245,13 +248,17 @@ class RunChecker:
         return found
 
     def _lacks_link(self, link: Link, later: bool) -> None:
-        """Note that an earlier run is gone, unless only the end of the chain is: old runs may be deleted."""
+        """Add a fault if the run before this one has files, but has lost its seal. Runs further back in the chain may
+        be deleted. later: True for a run further back.
+        """
         folder = run_path(self._run.bucket_name, link.run)
         if not later and self._store.list(f"{folder}/"):
             self._faults.append(f"the earlier run {link.run} has lost its {SEAL}")
 
     def _links(self, seal: Seal) -> Iterator[tuple[Link, bytes | None]]:
-        """Yield each earlier run that the chain names, with the bytes of its seal. The IDs of runs fall on the way."""
+        """Yield each earlier run that the chain of seals names, with the bytes of its seal. Each run in the chain is
+        older than the one before.
+        """
         link, run_id = seal.previous, seal.run
         for _ in range(LINKS):
             if link is None or not _earlier(link.run, run_id):
@@ -265,7 +272,9 @@ class RunChecker:
             run_id, link = link.run, earlier.previous if earlier else None
 
     def _later(self, sha256: str) -> None:
-        """Compare this seal with the digest that a later run has of it: it shows if parts.json itself was altered."""
+        """Compare this run's seal with its digest in the seal of a later run. A difference shows that parts.json itself
+        was altered.
+        """
         try:
             summary = self._run.summary
             latest = last_run(self._store, self._run.bucket_name, target_name(summary.target)) if summary else None

@@ -330,13 +330,17 @@ class RunFolder:
         self._described = data
 
     def _sealed_before(self) -> list[SealedPart]:
-        """Return the entries that the seal of an earlier process has of the parts that this process goes on from."""
+        """Return the entries of those parts that this process keeps from an earlier process, as that process's seal has
+        them.
+        """
         seal = read_seal(self._store, self.path)
         found = [(Part.parse(one.path), one) for one in seal.parts] if seal else []
         return [one for part, one in found if part is not None and self._covered(part)]
 
     def _unsealed(self) -> list[SealedPart]:
-        """Read the parts of earlier processes that did not live to seal them, and return their entries."""
+        """Read the parts that earlier processes wrote and did not seal before they were killed. Return their
+        entries.
+        """
         if not self._first_part:
             return []
         known = {one.path for one in self._earlier}

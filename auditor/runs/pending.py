@@ -23,7 +23,9 @@ class KeyedCounts(Protocol):
     """
 
     def upto(self, key: str | None) -> None:
-        """Count the noted results of the object versions with this key; None: those of the bucket itself."""
+        """Count the noted results of the object versions with this key. With None, count the results of the bucket
+        itself.
+        """
 
     def keep(self) -> None:
         """Count all noted results."""
@@ -39,9 +41,9 @@ class KeyedCounts(Protocol):
 class RunPosition:
     """How far a run has come: the last key whose lines were taken, and a copy of the tally after that key.
 
-    tally: None while the run's own tally is that of the key: a run without versions copies it only where a part ends.
-    rollups: the roll-ups after that key, as KeyedCounts.saved() gives them; None unless a checkpoint saves the
-    position.
+    tally: None while the run's own tally is still the tally of this key. Only a run with versions copies the tally at
+    each key; other runs copy it where a part ends. rollups: the roll-ups after that key, as KeyedCounts.saved() gives
+    them; None unless a checkpoint saves the position.
     """
 
     key: str | None
@@ -148,7 +150,9 @@ class PendingLines:
             return self._is_full()
 
     def end_part(self) -> None:
-        """End the part after the last key whose lines were taken, whatever its size. All versions of it were taken."""
+        """End the part after the last key whose lines were taken, whatever the part's size. Call this only if all
+        versions of that key were taken.
+        """
         with self._lock:
             self._end_key()
             if any(self._counts.values()):

@@ -37,7 +37,7 @@ _RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<r
 
 @dataclass(frozen=True, slots=True)
 class _Nights:
-    """The only member of rollups.json that the next run reads."""
+    """The part of rollups.json that the next run reads: the trend."""
 
     nights: tuple[TrendNight, ...] = ()
 

@@ -21,7 +21,8 @@ from auditor.text import visible
 from auditor.verify.history import acknowledgements
 
 Told = list[tuple[Target, list[Event]]]
-"""The events of the ledger's history for each key. A key is a Target whose prefix is the whole key."""
+"""For each key, the events that were written into the ledger's history. The key is a Target whose prefix is the whole
+key."""
 
 
 def run(options: argparse.Namespace) -> int:

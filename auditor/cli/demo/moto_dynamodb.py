@@ -62,7 +62,9 @@ def undo_quickly(load_module: Callable[[str], ModuleType]) -> None:
 
 
 def _itself(table: Any, _memo: dict[int, Any]) -> Any:
-    """Stand for the copy of a table, which moto puts in the place of the table after a failure."""
+    """Replace the copying of a table: return the table itself. moto puts the copy in the table's place after a
+    failure.
+    """
     return table
 
 

@@ -1,4 +1,4 @@
-"""Lay out the bar of every listed object by its fate, and the magnified bar of those that are not private."""
+"""Lay out two bars: one of all listed objects by verdict, and a magnified one of the objects that are not private."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from auditor.model.record import record
 
 @record()
 class Sign:
-    """A kind of objects on the page: a verdict, or one of the words beside it. name: of its colour in the style sheet.
-    mark: a character that tells it without its colour. words: its meaning.
+    """A kind of objects that the page shows with a colour and a mark: a verdict, or a word such as "accepted". name:
+    name of its colour in the style sheet. mark: a character that shows the kind without the colour. words: the meaning.
     """
 
     name: str
@@ -124,8 +124,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageBar:
-    """The fate of every listed object. parts: all of them, which add up to `listed`. below: those of the magnified
-    bar. private_from: x at which the private objects begin in the whole bar.
+    """The bar of all listed objects, divided by verdict. parts: the parts of the bar, which add up to `listed`. below:
+    the parts of the magnified bar. private_from: x at which the private objects begin in the whole bar.
     """
 
     listed: int

@@ -1,4 +1,4 @@
-"""The table of what could not be looked at."""
+"""Make the table of holes: the facts that could not be read."""
 
 from __future__ import annotations
 

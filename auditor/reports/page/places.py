@@ -1,4 +1,4 @@
-"""Lay out where the objects are that are not private: maps of prefixes, and the same numbers as a table."""
+"""Lay out where the objects are that are not private, as maps of prefixes and as a table with the same numbers."""
 
 from __future__ import annotations
 

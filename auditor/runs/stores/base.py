@@ -13,8 +13,8 @@ from auditor.errors import OutputError
 from auditor.model.json_text import JsonError, parse_object
 
 Change = Callable[[dict[str, Any] | None], dict[str, Any] | None]
-"""Takes the value of a JSON file (None: there is no file) and returns the new value (None: leave the file as it is). It
-is called again if another process wrote the file in between."""
+"""A function that changes a JSON file. It gets the file's value (None if there is no file), and returns the new value
+(None to leave the file as it is). It is called again if another process wrote the file in between."""
 
 
 class Store(Protocol):
