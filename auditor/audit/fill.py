@@ -158,7 +158,9 @@ class Fill(Audit):
         return source.pages(self._io, start_after), source
 
     def _undecided_before(self) -> frozenset[str]:
-        """Return the IDs of the rules that lacked a fact of the bucket at any time of the filled run."""
+        """Return the IDs of the rules that were undecided in a part of the filled run, because a fact of the bucket
+        could not be read. A resumed run reads these facts once in each process.
+        """
         plans = (make_plan(self._rules, one.facts) for one in self._file.read)
         return frozenset(item.rule for plan in plans for item in plan.undecided)
 

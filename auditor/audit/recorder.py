@@ -1,4 +1,6 @@
-"""The end of the pipeline: judge and count each object, and write its lines to the run folder."""
+"""The end of the pipeline: look each object up in the ledger, send it to the hashing queue if it is new, judge and
+count it, and write its lines to the run folder.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class WhatIf:
 
 
 class ChangedJudge:
-    """Judges the objects of a run under a change."""
+    """Tells the access that each object of a run would give if settings of its bucket were changed (BucketChange)."""
 
     def __init__(self, facts: BucketFacts, change: BucketChange, judge: VerdictJudge) -> None:
         self._objects = ChangedObjects(facts, change)

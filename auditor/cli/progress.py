@@ -133,7 +133,9 @@ def make_progress(stream: TextIO | None = None) -> Progress:
 
 
 def showing(progress: Progress, count: Count, *, ends: bool = True) -> AbstractAsyncContextManager[None]:
-    """Return a context manager that shows the progress each second. ends: True to show it once more at the end."""
+    """Return a context manager that shows the progress of its `with` block each second. ends: True to show it a last
+    time, as done, if the block ends without an error; a bar is then removed.
+    """
 
     def update(snapshot: Snapshot) -> None:
         if snapshot.heard or snapshot.objects:

@@ -195,7 +195,7 @@ class HashStatusFinder:
         `other`.
 
         word: "recorded" or "stored", the kind of the digests in `other`. An event is left out if the history ends with
-        mismatches, and one of these equals the event.
+        mismatches, and one of these has the same detail: the same algorithm, digests and source.
         """
         for name, digest in found.items():
             if name not in other or other[name] == digest:

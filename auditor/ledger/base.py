@@ -127,7 +127,7 @@ class Known:
     digest: str
     source: Source
     recorded_at: str
-    """Time at which the digest was recorded, ISO 8601 in UTC."""
+    """Time at which the digest was recorded, ISO 8601 in UTC; "" if it is unknown."""
     verified_at: str | None
     """Time of the last verification, ISO 8601 in UTC; None if the digest was recorded and never verified."""
     bytes_read: int

@@ -1,4 +1,6 @@
-"""The history of a finding or of an object's verdict: since when it holds, if it is new, and the exception for it."""
+"""The history of a finding or of an object's verdict: since when it holds, whether it is new, and the exception of the
+configuration that covers it. Also the results of an object in the form in which two runs compare them.
+"""
 
 from __future__ import annotations
 

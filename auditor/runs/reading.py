@@ -210,7 +210,11 @@ class RunReader:
                 yield part
 
     def _parts(self, *kinds: str) -> Iterator[Part]:
-        """Yield the files of these kinds that belong to the run, in order."""
+        """Yield the files of these kinds that belong to the run, sorted by key range, part number and kind.
+
+        A part belongs to the run if a checkpoint covers it, or if its file of objects is there, which is put in place
+        last. Parts that the run skipped are left out.
+        """
         parts = found_parts(self._store, self.path)
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
         checkpoints = {range_id: self._checkpoint(range_id) for range_id in {part.range_id for part in parts}}

@@ -18,8 +18,8 @@ must be larger than that by more than chance (two standard deviations)."""
 
 TRIAL_REFUSALS: Final = 6
 TRIAL_CALLS: Final = 50
-"""Number of refusals, and of calls, that are needed after a fall to judge if the fall helped. With fewer, the result is
-a matter of chance."""
+"""Least number of refusals (TRIAL_REFUSALS) and of calls (TRIAL_CALLS) from which the refusals of a time say something.
+With fewer, for instance after the rate was lowered, their share is a matter of chance."""
 
 TRIAL_FALLS: Final = 2
 """Number of falls in a row, each with a pause for S3 to recover, after which refusals of the same share count as

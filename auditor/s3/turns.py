@@ -16,7 +16,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 class CallTurns:
     """A row of callers that wait for their turns. Only the first one looks at the clock, so that a new interval counts
-    for all of them.
+    for all callers behind it.
 
     interval: seconds from one turn to the next; 0 if nobody has to wait. waited: True if a caller had to wait; a reader
     of this field may set it to False.

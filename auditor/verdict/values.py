@@ -154,7 +154,9 @@ def _texts(tests: Sequence[ConditionTest], domain: Texts) -> list[str]:
 
 
 def _sets(test: ConditionTest) -> Iterator[tuple[Glob, ...]]:
-    """Yield the sets of texts, as patterns, on which the outcome of a test depends."""
+    """Yield the sets of texts on which the outcome of a test depends: it is the same for all texts that are in the same
+    sets. A set is a tuple of patterns; a text is in the set if one of them matches it.
+    """
     assert isinstance(test.comparison, Patterns)
     if test.ceph and test.negated:
         yield from ((glob,) for glob in test.comparison.sure)

@@ -132,10 +132,11 @@ class Walk:
         self._paused = False
 
     async def all(self, pairs: AsyncGenerator[list[Pair], None]) -> bool:
-        """Find the outcome of each Pair, and return True if both the listing and the ledger were read to their ends.
+        """Find the outcome of each Pair, and pass it to the sink. Return True if both the listing and the ledger were
+        read to their ends, and no read was paused.
 
-        A stop takes effect between two keys. The first error that ends the run cancels all reads, and is raised as it
-        is. Even then, the outcomes found before the error are written into the histories.
+        A stop takes effect between two keys. The first error cancels all reads, and is raised itself, in no exception
+        group. Outcomes that were collected for the histories of keys before the error are still written to the ledger.
         """
         try:
             ended = await in_order(

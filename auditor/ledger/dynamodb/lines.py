@@ -71,10 +71,10 @@ async def lines_of(table: Table, bucket: str, key: str) -> list[Line]:
 
 
 def write_look(event: Event, version: Version, algorithm: str, place: int) -> str:
-    """Return a verification of a digest as a text for the digest's item. The text has the place, the time, and the
-    unusual fields.
+    """Return a verification of a digest as a JSON text for the digest's item: the place, the time, and the rest. The
+    rest is empty if the event equals that of _usual(); else it is version ID, ETag, size and detail, all four.
 
-    Fields that equal those of _usual() are left out. place: number that orders the writes of a key.
+    place: the verification's number in the order of all writes of the key.
     """
     rest = [event.version_id, event.etag, event.size, dict(event.detail)]
     if event == _usual(event.key, event.at, version, algorithm):

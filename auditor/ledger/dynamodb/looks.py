@@ -27,8 +27,8 @@ from auditor.ledger.matching import NULL
 from auditor.ledger.seals import contradicted, line_seal
 
 _TRIES: Final = 30
-"""Number of attempts to write a verification. An attempt fails only if another writer succeeds, so that this many
-workers can verify one object at the same time."""
+"""Number of attempts to write a verification; then LedgerError. After the first attempt, an attempt fails only if
+another writer was first, so that about this many workers can verify one object at the same time."""
 
 
 async def looked(table: Table, bucket: str, event: Event) -> bool:

@@ -24,7 +24,7 @@ CREATE TABLE digest (
 class Spool:
     """A temporary database of digests, one for each manifest name, object key and algorithm.
 
-    Texts are stored as bytes, because SQLite ends a text at a NUL.
+    Names, keys and versions are stored as bytes, because SQLite ends a text at a NUL.
     """
 
     def __init__(self, sources: Sequence[ManifestFile]) -> None:

@@ -178,7 +178,9 @@ def _notes(entries: Sequence[IndexEntry], newest: datetime | None) -> Iterable[s
 
 
 def _overlaps(entries: Sequence[IndexEntry]) -> Iterable[tuple[str, str]]:
-    """Yield pairs of targets of which the first lies in the second, some at most."""
+    """Yield the URIs of two targets of which the first lies in the second, for at most _OVERLAPS pairs. Targets without
+    a summary are skipped.
+    """
     by_bucket: dict[str, list[Target]] = {}
     for one in entries:
         if one.summary is not None:
