@@ -17,7 +17,7 @@ from ocsf_json_schema import OcsfJsonSchemaEmbedded, get_ocsf_schema
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.base import COLUMNS, FormatOptions, coverage_sentence
-from auditor.reports.formats.csv_rows import neutral
+from auditor.reports.formats.csv_rows import as_text, csv_row, neutral
 from auditor.reports.formats.groups import LARGEST
 from auditor.reports.formats.markdown import LONGEST
 from auditor.reports.formats.ocsf import events, milliseconds
@@ -76,10 +76,32 @@ def test_a_spreadsheet_shows_each_hostile_key_as_text(hostile: tuple[Summary, Ho
     table = pandas.read_csv(io.StringIO(written("csv", *hostile), newline=""), dtype=str, keep_default_na=False)
     assert list(table.columns) == list(COLUMNS)
     keys = list(table[table["kind"] == "finding"]["key"])
-    assert keys == [neutral(key) for key in HOSTILE]
+    assert keys == [as_text(key) for key in HOSTILE]
     for column in table.columns:
         for cell in table[column]:
             assert not cell.lstrip().startswith(("=", "+", "-", "@", "|", "%", "＝", "＋", "－", "＠"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1e5", "1E-5", "007", "1,000", ".5", "5.", " 5", "5 ", "50%", "$5", "1_000", "1'000", "-5", "+5", "\u0663"),
+        *("2026-01-02", "2026/01", "1/2", "3-4", "31.12.2026", "12:30", "12:30 PM", "2026-01-02T03:04:05Z", "1 1/2"),
+        *("1 May", "mar-1", "SEPT2", "1-mar-26", "march 2026", "TRUE", "false"),
+    ],
+)
+def test_a_text_like_a_number_or_a_date_stays_a_text(text: str) -> None:
+    """LibreOffice 7.4 makes numbers and dates of some of them, and other spreadsheets of others."""
+    assert as_text(text) == f"'{text}"
+    (cell,) = pandas.read_csv(io.StringIO(csv_row([as_text(text)])), header=None)[0]
+    assert cell == f"'{text}"
+
+
+@pytest.mark.parametrize(
+    "text", ["a1", "1e5.txt", "March", "market2", "3d", "x/2026-01-02", "v1.2", "photos/1", "null"]
+)
+def test_other_texts_are_left_as_they_are(text: str) -> None:
+    assert as_text(text) == text
 
 
 def test_a_cell_that_the_reference_defuses_begins_with_an_apostrophe() -> None:
