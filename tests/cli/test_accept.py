@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 import auditor
-from auditor.cli.main import main
 from auditor.config.exceptions import read_exceptions
 from auditor.errors import UsageError
 from auditor.model.finding import Severity
@@ -20,24 +18,11 @@ from auditor.model.object import ALL_USERS
 from auditor.model.run_lines import FindingLine
 from auditor.reports.accept import entry_for
 from auditor.rules.exceptions import covers_key
+from tests.cli.conftest import Run
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.stub import StubServer
 
-Run = Callable[..., tuple[int, str, str]]
 SOON = (datetime.now(UTC).date() + timedelta(days=30)).isoformat()
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run one command in an empty directory: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def line(key: str | None) -> FindingLine:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
-from auditor.cli.main import main
 from auditor.model.object import ALL_USERS, Grant
+from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import OWNER, STRANGER
 
-Run = Callable[..., tuple[int, str, str]]
 GroupJson = dict[str, Any]
 BUCKET: Final = "audited"
 OWN: Final = Grant(OWNER, "FULL_CONTROL")
@@ -23,19 +20,6 @@ SHARED: Final = {"grants": (OWN, Grant(STRANGER, "READ"))}
 BOTH: Final = {"grants": (OWN, Grant(STRANGER, "READ"), Grant("b0" * 32, "READ"))}
 CONTROL: Final = {"grants": (OWN, Grant(ALL_USERS, "FULL_CONTROL"))}
 SOON: Final = (datetime.now(UTC).date() + timedelta(days=30)).isoformat()
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run one command in an empty directory: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def audited(run: Run, stub: StubServer, *rules: str) -> tuple[str, list[GroupJson]]:

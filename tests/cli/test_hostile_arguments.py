@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from auditor.cli.logs import Plain
-from auditor.cli.main import main
+from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
 
-Run = Callable[..., tuple[int, str, str]]
 TARGET = ("audit", "s3://bucket", "--endpoint-url", "http://127.0.0.1:9")
 ESCAPE = "\x1b[31mred\r\nAUDITED: clean\u202e"
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def is_one_sentence(err: str) -> bool:

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from auditor.cli.main import main
 from auditor.config.accounts import read_accounts
 from auditor.errors import ConfigError
 from auditor.model.object import ALL_USERS, Grant
+from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import OWNER, STRANGER
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run one command in an empty directory: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def test_party_is_named_and_counted(run: Run, stub: StubServer, tmp_path: Path) -> None:
