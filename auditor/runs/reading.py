@@ -213,9 +213,11 @@ class RunReader:
         """Yield the files of these kinds that belong to the run, sorted by key range, part number and kind.
 
         A part belongs to the run if a checkpoint covers it, or if its file of objects is there, which is put in place
-        last. Parts that the run skipped are left out.
+        last. Parts that the run skipped are left out. Raises OutputError if a complete run lacks a file that its seal
+        names, or all files of a kind of lines that it counts: the rest would pass for the whole.
         """
         parts = found_parts(self._store, self.path)
+        self._check_whole(kinds, {part.path for part in parts})
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
         checkpoints = {range_id: self._checkpoint(range_id) for range_id in {part.range_id for part in parts}}
         for part in parts:
@@ -225,6 +227,20 @@ class RunReader:
             covered = checkpoint is not None and part.number < checkpoint.next_part
             if covered or (part.range_id, part.number) in committed:
                 yield part
+
+    def _check_whole(self, kinds: tuple[str, ...], found: set[str]) -> None:
+        summary = self.summary
+        if summary is None or not summary.complete:
+            return
+        seal = read_seal(self._store, self.path)
+        gone = [one.path for one in seal.parts if one.lines and one.path not in found] if seal else []
+        if seal is None:  # an earlier release wrote the run
+            counts = {"objects": summary.coverage.listed, "findings": sum(summary.findings.values())}
+            there = {path.partition("/")[0] for path in found}
+            gone = [kind for kind, lines in counts.items() if lines and kind not in there]
+        for path in gone:
+            if path.startswith(kinds):
+                raise OutputError(f"{self.uri}/{path} is gone: `auditor check` says what the run lacks")
 
     def _typed(self, kind: str, line: Callable[..., T]) -> Iterator[T]:
         for value in self.lines(kind):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import tracemalloc
 from pathlib import Path
 from uuid import uuid4
@@ -122,6 +123,28 @@ def test_a_complete_run(store: LocalStore) -> None:
     assert run.summary.coverage.listed == 4
     assert run.checkpoint is not None
     assert run.checkpoint.start_after == "d"
+
+
+@pytest.mark.parametrize("kind", ["objects", "findings", "undecided"])
+def test_a_complete_run_that_lost_a_part_is_no_smaller_run(store: LocalStore, tmp_path: Path, kind: str) -> None:
+    """An answer on the parts that are left would call a bucket clean whose other objects nobody looked at."""
+    write_run(store)
+    first = min((tmp_path / FOLDER / kind).iterdir())
+    first.unlink()
+    run = RunReader(store, "audited", RUN)
+    for read in (run.by_part, lambda: list(run.lines(kind))):
+        with pytest.raises(OutputError, match=f"{kind}/{first.name} is gone"):
+            read()
+
+
+@pytest.mark.parametrize("kind", ["objects", "findings"])
+def test_lost_lines_of_a_run_without_a_seal(store: LocalStore, tmp_path: Path, kind: str) -> None:
+    write_run(store)
+    (tmp_path / FOLDER / "parts.json").unlink()
+    assert len(list(RunReader(store, "audited", RUN).objects())) == 4
+    shutil.rmtree(tmp_path / FOLDER / kind)
+    with pytest.raises(OutputError, match=f"/{kind} is gone"):
+        RunReader(store, "audited", RUN).by_part()
 
 
 def test_a_run_that_was_interrupted(store: LocalStore) -> None:
