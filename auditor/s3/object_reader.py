@@ -80,15 +80,15 @@ class ObjectReader:
         A known fact is kept only if it is of the object that is there now: an object that was written again since has
         other facts, and all of them are read. A HEAD shows this by its ETag and time. An ACL shows nothing.
 
-        known: the facts of the earlier run. unchanged: returns True if the listing has the object as it was. Raises
-        RunError if every further call would fail too.
+        known: the facts of the earlier run. unchanged: returns True if a listing that begins after the call has the
+        object as it was: it is called after the ACL was read. Raises RunError if every further call would fail too.
         """
         ref, wants_acl, wants_head = known.ref, self._lacks_acl(known), self._lacks_head(known)
         combines = wants_acl and not wants_head and isinstance(known.head, Head) and self._asks_acl(ref)
-        if combines and not _is_fixed(ref) and not await unchanged():
-            return _renewed(await self.read(ref))
         try:
             acl = await self._acl(ref) if wants_acl else known.acl
+            if combines and not _is_fixed(ref) and not await unchanged():
+                return _renewed(await self.read(ref))
             head = await self._head(ref, acl) if wants_head else known.head
             if self._keys is not None and isinstance(head, Head):
                 await self._keys.read(head)

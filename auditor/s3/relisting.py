@@ -17,8 +17,6 @@ from auditor.s3.engines.base import Engine, ListQuery
 
 _PAGES: Final = 4
 """Number of pages that are kept. Objects are asked about roughly in the order of their keys."""
-_FRESH: Final = 60.0
-"""Seconds for which a page counts as the present state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,8 @@ class _Listing:
 class Relisting:
     """Says if objects are listed as an earlier run listed them.
 
-    A page of the listing serves all objects on it: of objects that lie close together, a thousand take one call.
+    A page of the listing serves all objects on it that were asked about before it was listed: objects that lie close
+    together and are read at once take one call.
     """
 
     def __init__(self, engine: Engine, caller: Caller, target: Target) -> None:
@@ -48,19 +47,20 @@ class Relisting:
         self._listing = asyncio.Lock()
 
     async def has(self, ref: ObjectRef, after: str | None) -> bool:
-        """True if the listing has this version, with the same ETag and time. False if it was not seen, or could not be
-        listed. after: a key before that of the object, after which the page begins; None for the first key.
+        """True if the listing, begun after this call, has this version with the same ETag and time. False if it was not
+        seen, or could not be listed. after: a key before that of the object, after which the page begins; None for the
+        first key.
         """
+        asked = self._caller.clock()
         async with self._listing:
-            page = self._page_of(ref.key) or await self._list(after)
+            page = self._page_of(ref.key, asked) or await self._list(after)
         if page is None or not page.covers(ref.key):
             return False
         now = page.refs.get((ref.key, ref.version_id))
         return now is not None and (now.etag, now.last_modified) == (ref.etag, ref.last_modified)
 
-    def _page_of(self, key: str) -> _Listing | None:
-        oldest = self._caller.clock() - _FRESH
-        return next((page for page in self._pages if page.at >= oldest and page.covers(key)), None)
+    def _page_of(self, key: str, asked: float) -> _Listing | None:
+        return next((page for page in self._pages if page.at > asked and page.covers(key)), None)
 
     async def _list(self, after: str | None) -> _Listing | None:
         target, at = self._target, self._caller.clock()
