@@ -48,6 +48,17 @@ def test_index_names_each_target_and_leads_to_its_page(run: Run, tmp_path: Path)
     assert all((index.parent / link).is_file() for link in links)
 
 
+def test_prefix_under_which_nothing_is_listed_is_not_closed(run: Run, tmp_path: Path) -> None:
+    """It may have a mistake. The table and the alert doubt it, too."""
+    run("audit", "s3://second/im/", "s3://second/in/", "--only", "O02")
+    page = (tmp_path / "auditor-runs" / "index.html").read_text()
+    rows = {
+        name: row for row in page.split("<tr")[1:] for name in ("im/", "in/") if f">s3://second/{name}</code>" in row
+    }
+    assert ("closed" in rows["im/"], "nothing listed" in rows["im/"]) == (False, True)
+    assert "closed" in rows["in/"]
+
+
 def test_single_target_has_no_index(run: Run, tmp_path: Path) -> None:
     assert run("audit", "s3://first", "--only", "O02")[0] == 3
     assert not (tmp_path / "auditor-runs" / "index.html").exists()

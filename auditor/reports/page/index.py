@@ -27,6 +27,7 @@ OLD: Final = timedelta(hours=36)
 COLUMNS: Final = ("exposed", "new", "undecided", "critical, high", "listed")
 _FAILED: Final = Sign("rest", "not audited", "✕", "no result")
 _HOLE: Final = Sign("unknown", "hole", "?", "something could not be read")
+_EMPTY: Final = Sign("rest", "nothing listed", "–", "there was no object to look at")
 _CLOSED: Final = Sign("intended", "closed", "✓", "nothing is open to others")
 _GRAVE: Final = (Severity.CRITICAL, Severity.HIGH)
 _OVERLAPS: Final = 5
@@ -78,7 +79,7 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
         aside.append(entry.failed)
     before, emphasis, after = sentence_parts(summary, intended.get(Verdict.EXPOSED, 0), new)
     return TargetRow(
-        sign=_sign(numbers, bool(aside)),
+        sign=_sign(numbers, bool(aside), summary.coverage.listed),
         target=target,
         link=entry.link,
         sentence=f"{before}{emphasis}{after}",
@@ -96,16 +97,19 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
     )
 
 
-def _sign(numbers: dict[Sign, int], hole: bool) -> Sign:
+def _sign(numbers: dict[Sign, int], hole: bool, listed: int) -> Sign:
     if numbers[signs.EXPOSED]:
         return signs.EXPOSED
     if hole:
         return _HOLE
+    if not listed:  # a prefix with a mistake lists nothing either
+        return _EMPTY
     return next((sign for sign in (signs.UNKNOWN, signs.SHARED) if numbers[sign]), _CLOSED)
 
 
 _PLACES: Final = {
-    sign: place for place, sign in enumerate((_FAILED, signs.EXPOSED, _HOLE, signs.UNKNOWN, signs.SHARED, _CLOSED))
+    sign: place
+    for place, sign in enumerate((_FAILED, signs.EXPOSED, _HOLE, signs.UNKNOWN, signs.SHARED, _EMPTY, _CLOSED))
 }
 
 
