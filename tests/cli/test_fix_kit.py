@@ -226,6 +226,16 @@ def test_a_party_that_only_an_exposed_object_names(write: Write, stub: StubServe
     assert write()["readiness"]["now"]["blocks"] == ["1 object has grants that the present policy does not carry"]
 
 
+def test_an_acl_that_was_not_read_may_open_what_the_policy_opens(
+    write: Write, stub: StubServer, bucket: StubBucket
+) -> None:
+    allow = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": resource("*")}
+    bucket.policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    stub.put("audited", "hidden", acl="public-read", deny={"acl"})
+    stub.put("audited", "seen")
+    assert write(code=4)["exposed_objects_kept"] == {"unread": 1, "by-policy": 1}
+
+
 def test_signed_requests_on_purpose(write: Write, stub: StubServer) -> None:
     stub.put("audited", "site/a", acl="authenticated-read")
     stub.put("audited", "b")

@@ -24,6 +24,8 @@ class Kept(StrEnum):
     """An exception says that it is public on purpose."""
     BY_POLICY = "by-policy"
     """No grant to everyone opens it: the bucket policy does."""
+    UNREAD = "unread"
+    """Its ACL is not known: whether a grant opens it too is not known either."""
     ANONYMOUS = "anonymous"
     """Nobody owns it, so that everyone may change its ACL again."""
     FOREIGN = "foreign"
@@ -53,8 +55,9 @@ class AclCloser:
         acl = one.line.acl
         if one.is_intended:
             return Kept.INTENDED
-        public = [grant for grant in acl.grants if grant.grantee in PUBLIC] if isinstance(acl, Acl) else []
-        if not isinstance(acl, Acl) or (not public and acl.owner != ANONYMOUS_OWNER):
+        if not isinstance(acl, Acl):
+            return Kept.UNREAD
+        if acl.owner != ANONYMOUS_OWNER and not any(grant.grantee in PUBLIC for grant in acl.grants):
             return Kept.BY_POLICY
         if acl.owner == ANONYMOUS_OWNER:
             return Kept.ANONYMOUS

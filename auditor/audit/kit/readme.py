@@ -23,6 +23,7 @@ _LABEL: Final = 18
 _KEPT: Final[Mapping[Kept, str]] = {
     Kept.INTENDED: "are exposed on purpose, by an exception: their ACLs stay",
     Kept.BY_POLICY: "are exposed by the bucket policy, not by their ACL: look at `auditor what-if`",
+    Kept.UNREAD: "have an ACL that was not read, and that may open them besides the bucket policy",
     Kept.ANONYMOUS: "belong to the anonymous user, so that anyone may open them again: copy them over themselves, or"
     " turn ACLs off",
     Kept.FOREIGN: "belong to another account that lets the bucket's owner not change the ACL: ask it, or turn ACLs off",
