@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -45,7 +45,8 @@ def latest_entry(store: Store, target: Target) -> IndexEntry:
 def entries_in(store: Store) -> list[IndexEntry]:
     """Return the entries of all targets that have a complete run in the store, of all buckets. Blocks.
 
-    In a bucket it lists the names of all files. A run that cannot be read is named by its bucket, and has no numbers.
+    In a bucket it lists the names of all files. A run that cannot be read is named by its bucket, and has no numbers;
+    so is a bucket of which no run is complete.
     """
     return [entry for bucket in _buckets(store) for entry in _entries_of(store, bucket)]
 
@@ -65,21 +66,26 @@ def index_text(entries: Iterable[IndexEntry], place: str) -> str:
 
 
 def _buckets(store: Store) -> list[str]:
-    """Return the buckets that have a latest.json in the store, sorted."""
+    """Return the buckets that have a run or a latest.json in the store, sorted."""
     if store.bucket is None:  # a directory, which may have much else below it
-        paths = [path.relative_to(store.uri()).as_posix() for path in Path(store.uri()).glob(f"bucket=*/{_LATEST}")]
+        place = Path(store.uri())
+        found = (path for name in (_LATEST, "run=*") for path in place.glob(f"bucket=*/{name}"))
+        paths = [path.relative_to(place).as_posix() for path in found]
     else:
-        paths = [path for path in store.list("bucket=") if path.count("/") == 1 and path.endswith(f"/{_LATEST}")]
-    names = (path.partition("/")[0].removeprefix("bucket=") for path in paths)
+        paths = [path for path in store.list("bucket=") if path.partition("/")[2].startswith((_LATEST, "run="))]
+    names = {path.partition("/")[0].removeprefix("bucket=") for path in paths}
     return sorted(name for name in names if BUCKET_NAME.fullmatch(name))
 
 
 def _entries_of(store: Store, bucket: str) -> Iterator[IndexEntry]:
     """Yield an entry for each run that the latest.json of a bucket names."""
     try:
-        runs = parse_object(store.get(f"{bucket_path(bucket)}/{_LATEST}") or b"")["runs"]
-        names = [str(run) for run in runs.values()] if isinstance(runs, Mapping) else []
-    except (JsonError, KeyError):
+        latest = store.get(f"{bucket_path(bucket)}/{_LATEST}")
+        if latest is None:
+            yield IndexEntry(target=Target(bucket), failed="no run of it is complete")
+            return
+        names = [str(run) for run in parse_object(latest)["runs"].values()]
+    except (JsonError, KeyError, AttributeError):
         yield IndexEntry(target=Target(bucket), failed="its latest.json is damaged")
         return
     for run_id in names:

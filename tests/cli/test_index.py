@@ -11,6 +11,7 @@ import pytest
 
 from auditor.cli.main import main
 from tests.support.servers.stub import StubServer
+from tests.support.servers.world import Odd
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -111,3 +112,20 @@ def test_index_that_cannot_be_written_hides_no_result(run: Run, tmp_path: Path) 
     assert code == 1
     assert "2 targets: 2 passed" in out
     assert "the index page is not written: " in err
+
+
+def test_bucket_without_a_complete_run_is_a_hole_of_the_index(run: Run, stub: StubServer, tmp_path: Path) -> None:
+    """The page that the audit itself wrote names it, and the page that is made again has to do so, too."""
+    stub.world.buckets["second"].odd["ListObjectsV2"] = Odd.DENIED
+    assert run("audit", "s3://first", "s3://second", "--only", "O02", "--out", "runs")[0] == 4
+    assert run("report", "runs")[0] == 0
+    page = (tmp_path / "runs" / "index.html").read_text()
+    assert "no run of it is complete" in page
+    assert "1 not audited" in page
+
+
+def test_latest_json_of_another_form_is_a_hole_of_the_index(run: Run, tmp_path: Path) -> None:
+    run("audit", "s3://first", "s3://second", "--only", "O02", "--out", "runs")
+    (tmp_path / "runs" / "bucket=second" / "latest.json").write_text('{"runs": [1]}')
+    assert run("report", "runs")[0] == 0
+    assert "its latest.json is damaged" in (tmp_path / "runs" / "index.html").read_text()
