@@ -13,10 +13,14 @@ import pytest
 from auditor.audit.security_hub import BATCH_BYTES, SentFindings, batches, open_security_hub
 from auditor.errors import RunError, UsageError
 from auditor.model.access import Verdict
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.finding import Judgement, RuleUndecided
+from auditor.model.object import Ask, Skipped
 from auditor.reports.formats.asff_finding import HubAccount
 from auditor.reports.formats.asff_gone import BlindSpot, LookedAt
+from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.s3.rate import RateLimit
+from tests.support.samples.bucket import facts
 from tests.support.samples.reports import denied, finding, judged, rollups_of, sample_summary, tally_of, target
 from tests.support.servers.security_hub import HubWorld, security_hub
 from tests.support.servers.world import ACCOUNT
@@ -31,11 +35,13 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubWorld]:
         yield world
 
 
-def send(*judgements: Judgement, run: str = FIRST, account: str | None = None, **changes: Any) -> SentFindings:
+def send(
+    *judgements: Judgement, run: str = FIRST, account: str | None = None, asked: bool = True, **changes: Any
+) -> SentFindings:
     summary = sample_summary(tally_of(*judgements), run=run, **changes)
     rollups = replace(rollups_of(*judgements), run=run, target=summary.target, complete=summary.complete)
     rules = frozenset({"O02", "E01"}) - {one.rule for one in summary.rules_undecided}
-    looked = replace(LookedAt.by(summary, rollups, None), rules=rules)
+    looked = replace(LookedAt.by(summary, rollups, None), rules=rules, asked=asked)
 
     async def sent() -> SentFindings:
         async with open_security_hub(None, None, account) as opened:
@@ -104,6 +110,32 @@ def test_nothing_is_archived_that_was_not_looked_at_again(
     done = send(*later, run=SECOND, **changes)
     assert (done.archived, done.kept) == (0, 2)
     assert hub.state("ARCHIVED") == set()
+
+
+def test_a_run_that_asks_less_leaves_unread_objects_as_they_are(hub: HubWorld) -> None:
+    send(denied("v/x"))
+    states = []
+    for asked in (False, True):
+        send(judged("v/x"), run=SECOND, asked=asked)
+        states += [one["RecordState"] for one in hub.findings.values() if one["GeneratorId"].endswith("/undecided")]
+    assert states == ["ACTIVE", "ARCHIVED"]
+
+
+@pytest.mark.parametrize(
+    ("ask", "ownership", "asked"),
+    [
+        (Ask(None, None), "ObjectWriter", True),
+        (Ask(None, Skipped("no rule")), "ObjectWriter", False),
+        (Ask(Skipped("no rule"), None), "ObjectWriter", False),
+        (Ask(Skipped("ACLs are disabled"), None), BUCKET_OWNER_ENFORCED, True),
+    ],
+)
+def test_a_run_says_if_it_asked_each_object_for_all(ask: Ask, ownership: str, asked: bool) -> None:
+    rollups = rollups_of(judged("k"))
+    read = (ReadFacts(0, facts(ownership=ownership), ask),)
+    file = BucketFile(run=FIRST, target=target(), now="", ledger=False, selected=(), configuration={}, read=read)
+    assert LookedAt.by(sample_summary(), rollups, file).asked is asked
+    assert LookedAt.by(sample_summary(), rollups, None).asked is False
 
 
 def test_a_rule_that_was_not_judged_keeps_its_findings(hub: HubWorld) -> None:

@@ -73,3 +73,5 @@ def test_wrong_fingerprint_or_day_is_one_sentence(run: Run, stub: StubServer) ->
     code, _, err = run("accept", "0" * 32, "--run", folder, "--until", "tomorrow")
     assert code == 2
     assert "until is 'tomorrow': write a day" in err
+    code, _, err = run("accept", "0" * 32, "--run", folder, "--until", "2020-01-01")
+    assert (code, "--until 2020-01-01 is past" in err) == (2, True)

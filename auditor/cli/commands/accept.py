@@ -49,6 +49,8 @@ def _check(options: argparse.Namespace, until: str) -> None:
     """Raise UsageError for an owner, a reason or a day that auditor.toml may not have."""
     entry = {"rule": "O02", "owner": options.owner or "owner", "reason": options.reason or "reason", "until": until}
     read_exceptions([entry], "the flags")
+    if until < datetime.now(UTC).date().isoformat():
+        raise UsageError(f"--until {until} is past: an exception that has expired covers nothing, give a day to come")
 
 
 def _finding(opened: RunReader, fingerprint: str) -> FindingLine:

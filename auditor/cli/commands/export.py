@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import secrets
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from auditor.aio import loop as loops
 from auditor.audit.security_hub import SentFindings, open_security_hub
@@ -28,6 +30,8 @@ from auditor.runs.reading import RunReader, open_run
 from auditor.runs.stores.local import output_errors
 from auditor.text import counted, visible
 
+_REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
+
 
 def run(options: argparse.Namespace) -> int:
     """Write the run in the chosen format, or send it. Return 0, or 1 if a finding is refused."""
@@ -35,6 +39,8 @@ def run(options: argparse.Namespace) -> int:
     account = None if options.account is None else account_number(options.account, "--account")
     if options.format != "asff" and (account or options.send):
         raise UsageError(f"--account and --send are for --format asff, not {options.format}: leave them out")
+    if settings.region is not None and not _REGION.fullmatch(settings.region):
+        raise UsageError(f"--region {settings.region!r} is no region: write it like eu-west-1")
     connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
     first_word(f"reading the run {visible(options.run_folder)}")
     with open_run(options.run_folder, **connection) as opened:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from auditor.model.access import Verdict
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.model.summary import Summary
 from auditor.reports.compare import judged_rules
 from auditor.reports.formats.asff_finding import KIND, PLACE, RULE
-from auditor.runs.bucket_file import BucketFile
+from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.text import visible
 
 
@@ -29,10 +30,13 @@ class BlindSpot:
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """The part of its target that a run looked at. rules: IDs of the rules that it judged; None if it is not known."""
+    """The part of its target that a run looked at. rules: IDs of the rules that it judged; None if it is not known.
+    asked: True if it asked each object for its HEAD, and for its ACL where ACLs count.
+    """
 
     complete: bool
     rules: frozenset[str] | None
+    asked: bool = True
     blind: tuple[BlindSpot, ...] = ()
 
     @classmethod
@@ -40,7 +44,8 @@ class LookedAt:
         """Return what the run looked at. bucket: its bucket.json; None for a run of an earlier release."""
         rules = None if bucket is None else judged_rules(bucket, summary.rules_undecided)
         blind = (spot for group in rollups.groups for spot in _blind(group, summary.target.bucket))
-        return cls(summary.complete, rules, tuple(blind))
+        asked = bucket is not None and all(_asked_all(one) for one in bucket.read)
+        return cls(summary.complete, rules, asked, tuple(blind))
 
     def shows_end(self, finding: Mapping[str, Any]) -> bool:
         """True if the run looked at the whole subject of a finding that it does not have any more."""
@@ -48,10 +53,16 @@ class LookedAt:
         rule, kind, place = fields.get(RULE), fields.get(KIND), fields.get(PLACE)
         if not self.complete or (rule and self.rules is not None and rule not in self.rules):
             return False
+        if kind == GroupKind.UNDECIDED.value and not self.asked:
+            return False
         if kind not in (GroupKind.FINDING.value, GroupKind.VERDICT.value) or place is None:
             return True
         of_objects = "/" in place.removeprefix("s3://")
         return not (of_objects and any(spot.hides(place) for spot in self.blind))
+
+
+def _asked_all(read: ReadFacts) -> bool:
+    return read.ask.head is None and (read.ask.acl is None or read.facts.ownership == BUCKET_OWNER_ENFORCED)
 
 
 def _blind(group: Group, bucket: str) -> Iterator[BlindSpot]:
