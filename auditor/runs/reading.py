@@ -136,7 +136,7 @@ class RunReader:
         """Read the files with which the next run of the target compares itself, side by side. A damaged one raises
         OutputError when it is used.
         """
-        side_by_side([partial(self._try, name) for name in ("summary", "bucket", "nights")])
+        side_by_side([partial(self._try, name) for name in ("summary", "bucket", "nights", "_seal")])
 
     def _try(self, name: str) -> None:
         with suppress(OutputError):
@@ -228,11 +228,16 @@ class RunReader:
             if covered or (part.range_id, part.number) in committed:
                 yield part
 
+    @cached_property
+    def _seal(self) -> Seal | None:
+        """The seal of the run, which is final once the run has its summary."""
+        return read_seal(self._store, self.path)
+
     def _check_whole(self, kinds: tuple[str, ...], found: set[str]) -> None:
         summary = self.summary
         if summary is None or not summary.complete:
             return
-        seal = read_seal(self._store, self.path)
+        seal = self._seal
         gone = [one.path for one in seal.parts if one.lines and one.path not in found] if seal else []
         if seal is None:  # an earlier release wrote the run
             counts = {"objects": summary.coverage.listed, "findings": sum(summary.findings.values())}

@@ -27,7 +27,7 @@ NIGHT = [
     {"PUT running.json"},
 ]
 LAST_RUN = [
-    {"GET summary.json", "GET bucket.json", "GET rollups.json"},
+    {"GET summary.json", "GET bucket.json", "GET rollups.json", "GET parts.json"},
     {"GET "},
     {"GET state.json"},
     {"GET findings"},
