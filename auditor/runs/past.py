@@ -35,6 +35,8 @@ class PastRun:
         self.run = run
         self._start_after = start_after
         self._seen: dict[bytes, Seen] = {}
+        self._kept: dict[Part, bytes | None] = {}
+        """The bytes of the file with the findings on the bucket, until its findings on objects are read."""
 
     @cached_property
     def _by_part(self) -> list[tuple[int, dict[str, Part]]]:
@@ -44,10 +46,14 @@ class PastRun:
         """Return the findings on the bucket itself."""
         for _, files in self._by_part:
             found: list[FindingLine] = []
-            for line in self._findings(files.get("findings")):
+            part = files.get("findings")
+            data = None if part is None else self._data(part)
+            for line in self._findings(part, data):
                 if line.key is not None:
                     break
                 found.append(line)
+            if part is not None and self._start_after is None:
+                self._kept[part] = data
             return found
         return []
 
@@ -62,7 +68,7 @@ class PastRun:
         findings = [
             line
             for part in (self.run.parts_with(key, "findings") if any(line.rules for line in lines) else ())
-            for line in self._findings(part)
+            for line in self._findings(part, self._data(part))
             if line.key == key
         ]
         return [
@@ -85,11 +91,13 @@ class PastRun:
                 yield number, files
 
     def _part(self, files: dict[str, Part]) -> Iterator[PastObject]:
-        findings, start = self._findings(files.get("findings")), self._start_after
+        part, start = files.get("findings"), self._start_after
+        findings = self._findings(part, None if part is None else self._data(part))
         ahead = next(findings, None)
         while ahead is not None and ahead.key is None:
             ahead = next(findings, None)
-        for line in self._lines(files.get("objects")):
+        objects = files.get("objects")
+        for line in self._lines(objects, None if objects is None else self._data(objects)):
             key, version_id, seen = self._parsed(line)
             found: list[FindingLine] = []
             if seen.rules:
@@ -127,8 +135,8 @@ class PastRun:
         except JsonError as error:
             raise self._damaged("objects", error) from error
 
-    def _findings(self, part: Part | None) -> Iterator[FindingLine]:
-        for line in self._lines(part):
+    def _findings(self, part: Part | None, data: bytes | None) -> Iterator[FindingLine]:
+        for line in self._lines(part, data):
             try:
                 value = json.loads(line)
             except ValueError as error:
@@ -144,16 +152,21 @@ class PastRun:
     def _damaged(self, kind: str, error: Exception) -> OutputError:
         return OutputError(f"{self.run.uri}/{kind} has a damaged line ({error}): audit again")
 
-    def _lines(self, part: Part | None) -> Iterator[bytes]:
-        """Yield the lines of a part's file. Raises OutputError if the file is missing or damaged."""
+    def _data(self, part: Part) -> bytes | None:
+        """Return the bytes of a part's file; None if the file is missing."""
+        if part in self._kept:
+            return self._kept.pop(part)
+        return self.run.store.get(f"{self.run.path}/{part.path}")
+
+    def _lines(self, part: Part | None, data: bytes | None) -> Iterator[bytes]:
+        """Yield the lines of a part's file. data: its bytes. Raises OutputError if the file is missing or damaged."""
         if part is None:
             return
-        path = f"{self.run.path}/{part.path}"
-        data = self.run.store.get(path)
         try:
             if data is None:
                 raise EOFError("it is gone")
             with io.BufferedReader(gzip.GzipFile(fileobj=io.BytesIO(data)), 65536) as lines:
                 yield from lines
         except (OSError, EOFError, zlib.error) as error:
-            raise OutputError(f"{self.run.store.uri(path)} is damaged ({error}): audit again") from error
+            place = self.run.store.uri(f"{self.run.path}/{part.path}")
+            raise OutputError(f"{place} is damaged ({error}): audit again") from error

@@ -56,6 +56,7 @@ class RunReader:
         self._store = store
         self._bucket = bucket
         self._run_id = run_id
+        self._prepared = False
 
     @property
     def store(self) -> Store:
@@ -136,7 +137,9 @@ class RunReader:
         """Read the files with which the next run of the target compares itself, side by side. A damaged one raises
         OutputError when it is used.
         """
-        side_by_side([partial(self._try, name) for name in ("summary", "bucket", "nights", "_seal")])
+        names = ("summary", "bucket", "nights", "checkpoint", "_seal", "_files")
+        side_by_side([partial(self._try, name) for name in names])
+        self._prepared = True
 
     def _try(self, name: str) -> None:
         with suppress(OutputError):
@@ -216,10 +219,14 @@ class RunReader:
         last. Parts that the run skipped are left out. Raises OutputError if a complete run lacks a file that its seal
         names, or all files of a kind of lines that it counts: the rest would pass for the whole.
         """
-        parts = found_parts(self._store, self.path)
+        final = self._prepared and self.complete
+        parts = self._files if final else found_parts(self._store, self.path)
         self._check_whole(kinds, {part.path for part in parts})
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
-        checkpoints = {range_id: self._checkpoint(range_id) for range_id in {part.range_id for part in parts}}
+        checkpoints = {
+            range_id: self.checkpoint if final and range_id == UNDIVIDED else self._checkpoint(range_id)
+            for range_id in {part.range_id for part in parts}
+        }
         for part in parts:
             checkpoint = checkpoints[part.range_id]
             if part.kind not in kinds or (checkpoint is not None and part.number in checkpoint.skipped_parts):
@@ -227,6 +234,11 @@ class RunReader:
             covered = checkpoint is not None and part.number < checkpoint.next_part
             if covered or (part.range_id, part.number) in committed:
                 yield part
+
+    @cached_property
+    def _files(self) -> list[Part]:
+        """The files of all parts, which are final once the run has its summary."""
+        return found_parts(self._store, self.path)
 
     @cached_property
     def _seal(self) -> Seal | None:

@@ -27,10 +27,7 @@ NIGHT = [
     {"PUT running.json"},
 ]
 LAST_RUN = [
-    {"GET summary.json", "GET bucket.json", "GET rollups.json", "GET parts.json"},
-    {"GET "},
-    {"GET state.json"},
-    {"GET findings"},
+    {*(f"GET {name}.json" for name in ("summary", "bucket", "rollups", "parts", "state")), "GET "},
     {"GET findings"},
     {"GET objects"},
 ]
