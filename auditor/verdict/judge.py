@@ -54,11 +54,7 @@ class VerdictJudge:
 
     def access(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> ObjectAccess:
         """Return the access to one object: its verdict, audiences and reasons."""
-        latest = ref.is_latest or not self._versions
-        owner = None if isinstance(acl, Acl) and acl.owner else ref.owner
-        key = EncryptionFacts.of(head, self._facts.semantics)
-        engine = self._engine if key.kms is None else self._engine_of(key.kms)
-        kind: Kind = (engine.class_of(ref.key), acl, owner, key, latest)
+        engine, kind = self._engine_and_kind(ref, acl, head)
         found = self._known.get(kind)
         if found is None:
             found = self._judge(engine, *kind)
@@ -69,11 +65,16 @@ class VerdictJudge:
 
     def kind(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> Kind:
         """Return the kind of one object: the facts that decide its access."""
+        return self._engine_and_kind(ref, acl, head)[1]
+
+    def _engine_and_kind(
+        self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped
+    ) -> tuple[AccessEngine, Kind]:
         latest = ref.is_latest or not self._versions
         owner = None if isinstance(acl, Acl) and acl.owner else ref.owner
         key = EncryptionFacts.of(head, self._facts.semantics)
         engine = self._engine if key.kms is None else self._engine_of(key.kms)
-        return engine.class_of(ref.key), acl, owner, key, latest
+        return engine, (engine.class_of(ref.key), acl, owner, key, latest)
 
     def _engine_of(self, kms: str) -> AccessEngine:
         """Return the engine for the objects under one KMS key. It knows the policy of this KMS key only."""
