@@ -12,6 +12,7 @@ from auditor.audit.stored import StoredObject, StoredPart
 from auditor.model.access import Verdict
 from auditor.model.finding import Judgement
 from auditor.model.object import Acl, DigestSources, Evidence, Head, ObjectRef, ReadAt, Skipped, Unread
+from auditor.model.prior import NO_PRIOR, Prior
 from auditor.model.record import record
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
@@ -113,8 +114,11 @@ class FillSource:
         key = known.head.sse_kms_key_id if isinstance(known.head, Head) else None
         return bool(key) and not self._knows_key(key or "")
 
-    async def read(self, ref: ObjectRef) -> Evidence:
-        """Read the facts of an object that its line lacks. Raises RunError if every further call would fail too."""
+    async def read(self, ref: ObjectRef, prior: Prior = NO_PRIOR) -> Evidence:
+        """Read the facts of an object that its line lacks. The steps of a fill have no `prior`: the line has the facts.
+
+        Raises RunError if every further call would fail too.
+        """
         waiting = self._waiting[ref.key, ref.version_id]
         known = waiting.known
         unchanged = partial(self._relisting.has, ref, waiting.after)
@@ -141,10 +145,12 @@ class FillSource:
 
     def _read_at(self, known: Evidence, found: Evidence) -> ReadAt | None:
         """Return the times of the facts: those that were read just now have the start of this run."""
-        old = known.read_at or ReadAt()
-        acl = self._began if isinstance(found.acl, Acl) and found.acl is not known.acl else old.acl
-        head = self._began if isinstance(found.head, Head) and found.head is not known.head else old.head
-        return None if acl is head is None else ReadAt(acl, head)
+        found_at = known.read_at or ReadAt()
+        if isinstance(found.acl, Acl) and found.acl is not known.acl:
+            found_at = replace(found_at, acl=self._began, acl_from=None)
+        if isinstance(found.head, Head) and found.head is not known.head:
+            found_at = replace(found_at, head=self._began, head_from=None)
+        return None if found_at == ReadAt() else found_at
 
 
 def _is_before(files: dict[str, Part], last: dict[str, str | None], start_after: str) -> bool:

@@ -191,14 +191,26 @@ class DigestSources:
     """Digests of the bytes that this run read. Empty if this run read no bytes, or if all digests agree."""
 
 
+class FactSource(StrEnum):
+    """Where a fact was read that the run itself did not read: in an earlier run, or in an S3 Inventory."""
+
+    RUN = "run"
+    INVENTORY = "inventory"
+
+
 @record()
 class ReadAt:
-    """When a later run read facts of an object again that the run with its listing could not read: the start of that
-    later run, in ISO 8601 in UTC; None for a fact that was read along with the listing.
+    """When the facts of an object were read that were not read along with its listing, in ISO 8601 in UTC.
+
+    The time is the start of the run that read the fact, or the time of the Inventory: the fact is not older than that.
+    None for a fact that was read along with the listing. acl_from, head_from: the earlier source of the fact; None if
+    the run with the listing, or one that filled it, read the fact itself.
     """
 
     acl: str | None = None
     head: str | None = None
+    acl_from: FactSource | None = None
+    head_from: FactSource | None = None
 
 
 NO_LEDGER: Final = Skipped("no ledger was given")

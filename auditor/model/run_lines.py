@@ -87,7 +87,7 @@ class ObjectLine:
     exception: str | None = None
     """ID of the exception that covers the verdict."""
     read_at: ReadAt | None = None
-    """When a later run read the ACL or the HEAD, which the run with the listing could not read; most lines lack it."""
+    """When and where the ACL or the HEAD was read that was not read along with the listing; most lines lack it."""
 
     @property
     def prefix1(self) -> str:

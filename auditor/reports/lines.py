@@ -10,6 +10,7 @@ from typing import Any, Final
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import first_prefix, has_public_grant, is_public, state_of
+from auditor.model.json_text import plain
 from auditor.model.object import Acl, AnyVersion, Head, Outcome, ReadAt, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.standing import Standing
@@ -66,7 +67,7 @@ def object_line(
 
 def read_at_member(read_at: ReadAt | None) -> dict[str, Any]:
     """Return the member `read_at` of an object's line; no member if all facts were read along with the listing."""
-    return {} if read_at is None else {"read_at": {"acl": read_at.acl, "head": read_at.head}}
+    return {} if read_at is None else {"read_at": plain(read_at)}
 
 
 def access_members(access: ObjectAccess | None) -> dict[str, Any]:

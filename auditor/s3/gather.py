@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from auditor.aio.ordered import in_order, one_ahead
 from auditor.aio.stop import Stop
 from auditor.model.object import Evidence, ObjectRef
+from auditor.model.prior import NO_PRIOR, Prior
 from auditor.model.record import record
 from auditor.s3.calls import Caller
 from auditor.s3.listing import Listed, within_limit
@@ -31,9 +32,12 @@ class Gathered:
 
 
 class EvidenceReader(Protocol):
-    """Reads the facts of an object; a failed call on one object gives the value Unread."""
+    """Reads the facts of an object; a failed call on one object gives the value Unread.
 
-    async def read(self, ref: ObjectRef) -> Evidence: ...
+    prior: the facts that need no call.
+    """
+
+    async def read(self, ref: ObjectRef, prior: Prior = NO_PRIOR) -> Evidence: ...
 
 
 Sink = Callable[[list[Gathered]], Awaitable[None]]
@@ -104,6 +108,6 @@ class _Starter:
 
     async def _read(self, step: Listed, ref: ObjectRef) -> Gathered:
         try:
-            return Gathered(step, await self._reader.read(ref))
+            return Gathered(step, await self._reader.read(ref, step.prior or NO_PRIOR))
         finally:
             self._end(ref)  # not in a callback, which runs later: _must_stop counts the permits in use

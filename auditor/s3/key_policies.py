@@ -37,10 +37,14 @@ class KeyPolicies:
         self._ask = ask
         self._asking = asyncio.Lock()
 
+    def knows(self, head: Head) -> bool:
+        """True if read() would make no call."""
+        return not head.sse_kms_key_id or head.sse_kms_key_id in self.policies
+
     async def read(self, head: Head) -> None:
         """Read the policy of the KMS key that encrypts the object, unless it was asked for before. Raises RunError."""
         key = head.sse_kms_key_id
-        if not key or key in self.policies:
+        if not key or self.knows(head):
             return
         async with self._asking:
             if key not in self.policies:

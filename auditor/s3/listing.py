@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from auditor.aio.stop import Stop
 from auditor.errors import BucketError, CallFailed
 from auditor.model.object import Evidence, ObjectRef
+from auditor.model.prior import Prior
 from auditor.model.record import record
 from auditor.model.target import Target
 from auditor.s3.calls import LIMITS, Caller
@@ -29,13 +30,15 @@ class Listed:
     """One step of the listing: a listed object, or a delete marker (then ref is None).
 
     delete_markers: number of delete markers after the step before, up to and including this step. known: the facts of
-    the object if they are known by now, so that no call is needed.
+    the object if they are known by now, so that no call is needed. prior: those facts of an earlier source that may be
+    used, so that only the others are asked; None if there are none.
     """
 
     key: str
     ref: ObjectRef | None
     delete_markers: int = 0
     known: Evidence | None = None
+    prior: Prior | None = None
 
 
 async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerator[list[Listed], None]:

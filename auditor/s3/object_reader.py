@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from auditor.aws.failures import is_gone
 from auditor.errors import CallFailed
 from auditor.model.bucket import BucketFacts, Semantics
-from auditor.model.object import Acl, Ask, Evidence, Head, ObjectRef, Skipped, Unread
+from auditor.model.object import Acl, Ask, Evidence, FactSource, Head, ObjectRef, Skipped, Unread
+from auditor.model.prior import NO_PRIOR, Prior
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from auditor.s3.key_policies import KeyPolicies
 
 INTERNED_ACLS: Final = 1024
+_NOT_ASKED: Final = Skipped("it was not asked for")
 NO_OBJECT_ACLS: Final = "the server lacks GetObjectAcl, and the bucket's ACL counts for each object"
 
 
@@ -53,22 +55,55 @@ class ObjectReader:
         self._probing = asyncio.Lock()
         self._probed_at = float("-inf")
 
-    async def read(self, ref: ObjectRef) -> Evidence:
+    async def read(self, ref: ObjectRef, prior: Prior = NO_PRIOR) -> Evidence:
         """Read the ACL and the HEAD of a listed object, and return them as evidence.
 
-        The evidence also tells if the object was deleted or overwritten since it was listed. Raises RunError if every
+        The evidence also tells if the object was deleted or overwritten since it was listed. A fact that `prior` has is
+        used without a call, unless a HEAD shows that the object was written again since. Raises RunError if every
         further call would fail too.
         """
+        kept_acl, kept_head = self._kept(ref, prior)
         try:
-            acl = await self._acl(ref)
-            head = await self._head(ref, acl)
+            acl = kept_acl or await self._acl(ref)
+            # An ACL of an earlier day does not prove that the bucket answers today.
+            head = kept_head or await self._head(ref, _NOT_ASKED if kept_acl else acl)
             if self._keys is not None and isinstance(head, Head):
                 await self._keys.read(head)
-            if isinstance(head, Head) and head.etag != ref.etag:
-                return await self._changed(ref, head)
+            if kept_head is None and isinstance(head, Head):
+                if head.etag != ref.etag:
+                    return await self._changed(ref, head)
+                if kept_acl and head.last_modified not in (ref.last_modified, None):
+                    kept_acl, acl = None, await self._acl(ref)  # the same bytes again, perhaps with another ACL
         except _VanishedError:
             return _gone(ref)
-        return Evidence(ref, acl, head)
+        return Evidence(ref, acl, head, read_at=prior.read_at(acl=kept_acl is not None, head=kept_head is not None))
+
+    def known(self, ref: ObjectRef, prior: Prior) -> Evidence | None:
+        """Return the evidence that read() would return without any call; None if it would make one."""
+        acl, head = self._kept(ref, prior)
+        if (acl is None and self._asks_acl(ref)) or (head is None and self._ask.head is None):
+            return None
+        if head is not None and self._keys is not None and not self._keys.knows(head):
+            return None
+        read_at = prior.read_at(acl=acl is not None, head=head is not None)
+        return Evidence(ref, acl or self._ask.acl or _NOT_ASKED, head or self._ask.head or _NOT_ASKED, read_at=read_at)
+
+    def _kept(self, ref: ObjectRef, prior: Prior) -> tuple[Acl | None, Head | None]:
+        """Return the facts of `prior` that stand for calls of this run: no fact that the run does not ask for, no HEAD
+        of other bytes, and no ACL where the bucket's own ACL counts for each object.
+        """
+        acl = prior.acl if self._stand_in is None and self._asks_acl(ref) else None
+        head = prior.head if self._ask.head is None else None
+        if head is not None and (head.etag != ref.etag or self._lacks_checksum(ref, head, prior.head_from)):
+            head = None
+        return acl and self._interned(acl), head
+
+    def _lacks_checksum(self, ref: ObjectRef, head: Head, source: FactSource) -> bool:
+        """True if a HEAD of today would name a wanted checksum that the HEAD of an earlier run was not asked for."""
+        if source is not FactSource.RUN or not self._ask_checksums:
+            return False
+        names = self._wanted.intersection(ref.checksum_algorithms)
+        return any(getattr(head, f"checksum_{name.lower()}", "") is None for name in names)
 
     def lacks(self, known: Evidence) -> bool:
         """True if read_again() would read a fact of an object with these facts."""

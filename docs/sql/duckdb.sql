@@ -57,7 +57,7 @@ FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_del
     "reasons": 'VARCHAR[]',
     "since": 'VARCHAR',
     "exception": 'VARCHAR',
-    "read_at": 'STRUCT("acl" VARCHAR, "head" VARCHAR)'
+    "read_at": 'STRUCT("acl" VARCHAR, "head" VARCHAR, "acl_from" VARCHAR, "head_from" VARCHAR)'
   })
 WHERE contains(filename, '/objects/part-');
 

@@ -119,9 +119,10 @@ async def test_lines_say_when_a_fact_was_read(stub: StubServer, holed: StubBucke
         for run in (first.summary["run"], second.summary["run"])
     ]
     assert times[0] <= times[1]
-    assert second.line("k003")["read_at"] == {"acl": times[0], "head": None}
-    assert second.line("k004")["read_at"] == {"acl": None, "head": times[1]}
-    assert second.line("k012")["read_at"] == {"acl": times[1], "head": times[1]}
+    own = {"acl_from": None, "head_from": None}
+    assert second.line("k003")["read_at"] == {"acl": times[0], "head": None, **own}
+    assert second.line("k004")["read_at"] == {"acl": None, "head": times[1], **own}
+    assert second.line("k012")["read_at"] == {"acl": times[1], "head": times[1], **own}
     carried = [line for line in second.objects if "read_at" not in line]
     assert carried == [line for line in before.objects if line["outcome"] == "audited"]
     unseen = f"of objects that run {first.summary['run']} had read: this run asked for what it lacked"

@@ -45,7 +45,7 @@ _OBJECT_WORDS: Final = {
     "hashed": "a digest is known, null without a ledger",
     "since": "start of the first run of the unbroken row in which it was at least this open",
     "exception": "ID of the exception that covers the verdict",
-    "read_at": "start of the later run that read acl or head again, null if the listing run read all",
+    "read_at": "when acl or head was read and by which earlier source, null if all was read along with the listing",
 }
 _FINDING_WORDS: Final = {
     "fingerprint": "the same from run to run",
