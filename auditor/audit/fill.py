@@ -155,7 +155,7 @@ class Fill(Audit):
         assert self._fill_recorder is not None
         self._fill_recorder.source = source
         start_after = target.start_after if target.start_after != self._target.start_after else None
-        return source.pages(self._io, start_after), source
+        return source.pages(self._thread.run, start_after), source
 
     def _undecided_before(self) -> frozenset[str]:
         """Return the IDs of the rules that were undecided in a part of the filled run, because a fact of the bucket

@@ -7,29 +7,27 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar, against_of, ask_bucket, check_budget, listed_by, load_run, permits_of
+from auditor.audit.digests import dispatcher_of, finder_of
+from auditor.audit.ending import GatheredRun, RunEnding
 from auditor.audit.excepting import RunExceptions
+from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.judged_by import begun_file
 from auditor.audit.recorder import Recorder
-from auditor.audit.report import page_of
 from auditor.audit.resume import begun_rollups, selection_of
 from auditor.audit.standing import Standings
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
-from auditor.errors import RunStopped
 from auditor.hashing.limits import STREAMS
 from auditor.model.bucket import BucketFacts
-from auditor.model.changes import Changes
 from auditor.model.dates import iso_date
 from auditor.model.object import Acl, Skipped
 from auditor.model.rollup import RollUps
@@ -39,9 +37,7 @@ from auditor.progress import Snapshot
 from auditor.reports.compare import judged_by
 from auditor.reports.highlights import Highlights
 from auditor.reports.open_kinds import JudgedFor
-from auditor.reports.rollup import RollUpBuilder, finished_rollups
-from auditor.reports.summary import not_looked_at, summarize
-from auditor.reports.trend import trend
+from auditor.reports.rollup import RollUpBuilder
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
@@ -56,17 +52,13 @@ from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.gather import EvidenceReader, gather
 from auditor.s3.listing import Listed, pages
-from auditor.s3.object_reader import NO_OBJECT_ACLS, ObjectReader, stand_in
+from auditor.s3.object_reader import ObjectReader, stand_in
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
-from auditor.verdict.trust import Trust
 
 if TYPE_CHECKING:
-    from auditor.hashing.queue.send import Dispatcher
-    from auditor.hashing.status import HashStatusFinder
     from auditor.s3.key_policies import KeyPolicies
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 1.0
@@ -117,7 +109,7 @@ class Audit:
         ledger = places.ledger is not None
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
         self._selection = selection_of(self._rules, settings, ledger=ledger)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
+        self._thread = FolderThread(stop)
         self._started = time.monotonic()
         self._before: RunReader | None = None
         self._expected: int | None = None
@@ -149,14 +141,15 @@ class Audit:
                 async with self._outer_stop.flight() as limit, task_group() as group:
                     run_id = self.run_id if self._resumed else None
                     store = self._places.store
-                    loading = group.create_task(self._io(self._load, run_id))
+                    loading = group.create_task(self._thread.run(self._load, run_id))
                     if run_id is not None:  # a run that cannot be resumed makes no call
                         await asyncio.wait([loading])
                     asking = group.create_task(
                         ask_bucket(self._settings, self._connection, self._caller, self._engines)
                     )
                 if limit.expired():
-                    raise self._stopped(store.uri() if loading.cancelled() else f"s3://{self._target.bucket}")
+                    asked_place = store.uri() if loading.cancelled() else f"s3://{self._target.bucket}"
+                    raise silent(asked_place, self._outer_stop)
                 before: RunSoFar = loading.result()
                 state, self._target, self._before = before.state, before.target, before.latest
                 self._connection, asked = asking.result()
@@ -165,7 +158,7 @@ class Audit:
                 check_budget(self._caller, self._settings, 1 + self._calls_per_object(plan))
                 return await self._audit(facts, plan, before)
         finally:
-            self._thread.shutdown(wait=False)  # a store that does not answer would block for minutes
+            self._thread.end()
 
     @property
     def calls_left(self) -> int | None:
@@ -191,12 +184,6 @@ class Audit:
     def _facts(self, asked: BucketFacts, before: RunSoFar) -> BucketFacts:
         """Return the facts of the bucket by which to judge. asked: those that were read just now."""
         return asked
-
-    def _stopped(self, silent: str) -> RunStopped:
-        return RunStopped(f"{silent} did not answer before the end ({self._outer_stop.reason})")
-
-    async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, work, *args)
 
     async def _audit(self, facts: BucketFacts, plan: Plan, before: RunSoFar) -> Summary:
         async with AsyncExitStack() as stack:
@@ -240,16 +227,25 @@ class Audit:
         )
         self._began_at = folder.saved_key
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._close, folder)
+            stack.push_async_callback(self._thread.close, folder)
             async with self._outer_stop.flight() as limit:
-                await self._io(folder.prepare)
+                await self._thread.run(folder.prepare)
                 engine = await stack.enter_async_context(self._engines((settings.engine, self._connection)))
             if limit.expired():
-                raise self._stopped(folder.uri)
+                raise silent(folder.uri, self._outer_stop)
             self._caller.permits.assume_open(engine.open_connections)
-            dispatcher = self._dispatcher()
-            fixity = self._fixity(engine, stack)
-            standings = await self._io(self._open_standings, before, facts, plan, tally)
+            dispatcher = dispatcher_of(target.bucket, self.run_id, settings, self._places)
+            fixity = finder_of(
+                target.bucket,
+                settings,
+                self._places,
+                engine,
+                stack,
+                rate=self._rate,
+                concurrency=self._ceiling,
+                stop=self._stop,
+            )
+            standings = await self._thread.run(self._open_standings, before, facts, plan, tally)
             exceptions = RunExceptions(settings, target.bucket, self._now, tally)
             recorder = self._recorder(
                 judge,
@@ -261,7 +257,7 @@ class Audit:
                 dispatcher,
                 settings,
                 self._caller.counts,
-                self._io,
+                self._thread.run,
                 rollups,
             )
             self.shown = recorder.shown
@@ -285,11 +281,11 @@ class Audit:
                     ended = False
                     self._resumed |= target.versions  # the report then names only lines that stay
                     recorder.count_calls()
-                    await self._save(folder, lambda: folder.save(whole_key=False))
+                    await self._thread.save(folder, lambda: folder.save(whole_key=False))
             except BaseException:
                 # Save the objects gathered so far. In a run over versions the last key may lack versions.
                 async with self._outer_stop.saving():
-                    await self._io(lambda: folder.save(whole_key=False))
+                    await self._thread.run(lambda: folder.save(whole_key=False))
                 raise
             return await self._finish(facts, plan, folder, recorder, ended)
 
@@ -322,21 +318,6 @@ class Audit:
         standings = Standings(began_at(self.run_id), tally, earlier, judged_by(self._rules, plan), start, done, file)
         standings.open()
         return standings
-
-    async def _save(self, folder: RunFolder, work: Callable[[], T]) -> T:
-        """Run `work` in the thread that writes the run folder, and return its result.
-
-        Raises RunStopped if the work has not ended when the time for saving after a stop is over.
-        """
-        async with self._outer_stop.saving() as limit:
-            result: T = await self._io(work)
-        if limit.expired():
-            raise self._stopped(folder.uri)
-        return result
-
-    async def _close(self, folder: RunFolder) -> None:
-        async with self._outer_stop.saving():
-            await self._io(folder.close)
 
     async def _gather(
         self,
@@ -382,9 +363,9 @@ class Audit:
             await asyncio.sleep(TICK_SECONDS)
             before, self._before = self._before, None
             if before is not None:
-                self._expected = await self._io(listed_by, before)
+                self._expected = await self._thread.run(listed_by, before)
             folder.check_due()
-            await self._io(folder.flush)
+            await self._thread.run(folder.flush)
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""
@@ -401,61 +382,33 @@ class Audit:
     async def _finish(
         self, facts: BucketFacts, plan: Plan, folder: RunFolder, recorder: Recorder, ended: bool
     ) -> Summary:
-        settings = self._settings
-        recorder.count_calls()
-        undecided = recorder.tally.rules_undecided(plan.undecided)
-        accepted, exceptions = recorder.summed_exceptions(undecided)
-        handed_on = bool(self._hands_on and self._outer_stop and not ended)
-        acl = Skipped(NO_OBJECT_ACLS) if self._lacks_acls else plan.ask.acl
-        unseen = not_looked_at(facts, self._target, acl, plan.ask.head)
-        changes = Changes() if handed_on else await self._save(folder, partial(recorder.standings.changes, ended))
-        result = summarize(
-            run=self.run_id,
-            out=folder.uri,
+        run = GatheredRun(
+            run_id=self.run_id,
             target=self._target,
-            engine=settings.engine,
+            settings=self._settings,
+            places=self._places,
+            region=self._connection.region,
+            facts=facts,
+            plan=plan,
+            folder=folder,
+            recorder=recorder,
+            rollups=self._rollups,
+            earlier=self._earlier,
             complete=ended,
-            tally=recorder.tally,
-            rules_undecided=undecided,
+            resumed=self._resumed,
+            is_latest=self._is_latest,
+            lacks_acls=self._lacks_acls,
             algorithms=self._algorithms,
-            not_looked_at=[*unseen, *self._more_unseen()],
-            seconds=time.monotonic() - self._started,
-            resume=None if ended else self._resume(folder),
-            accepted_rules=accepted,
-            exceptions=exceptions,
-            trust_unused=Trust.of(settings.trusted).unused(recorder.tally.trusted),
-            changes=changes,
+            more_unseen=tuple(self._more_unseen()),
+            started=self._started,
+            stopped=self._stop.reason,
         )
-        if handed_on:
-            await self._save(folder, folder.hand_on)
-            return result
-        if recorder.tally.routed["objects"] and self._places.ledger is not None:
-            await self._write_routed(facts, folder)
-        self.shown = recorder.shown
-        if self._resumed:  # only the run folder has the lines of earlier processes
-            await self._save(folder, folder.save)
-            run = RunReader(self._places.store, self._target.bucket, self.run_id)
-            self.shown = await self._save(folder, lambda: Highlights.read(run, recorder.tally.verdicts["exposed"]))
-        self.rollups = groups = await self._save(folder, partial(self._finished_rollups, result))
-        page = await self._save(folder, lambda: page_of(result, self.shown, folder.described, groups))
-        await self._save(
-            folder,
-            lambda: folder.finish(
-                result, page, None if groups is None else groups.to_json(), update_latest=self._is_latest
-            ),
-        )
-        return result
-
-    async def _write_routed(self, facts: BucketFacts, folder: RunFolder) -> None:
-        """Write the manifests and jobs for the objects that are left to S3 Batch Operations."""
-        await self._save(folder, folder.save)
-        from auditor.audit.hashing import write_routed
-
-        account = facts.account if isinstance(facts.account, str) else None
-        target, region = self._target, self._connection.region
-        await self._save(
-            folder, partial(write_routed, self._places, self._settings, target, self.run_id, region, account)
-        )
+        ending = RunEnding(run, self._thread)
+        if self._hands_on and self._outer_stop and not ended:
+            return await ending.hand_on()
+        summary = await ending.finish()
+        self.shown, self.rollups = ending.shown, ending.rollups
+        return summary
 
     @property
     def _algorithms(self) -> Sequence[str] | None:
@@ -472,35 +425,3 @@ class Audit:
     def _more_unseen(self) -> Iterable[str]:
         """Return phrases on further things that the run did not look at, for the summary."""
         return ()
-
-    def _finished_rollups(self, result: Summary) -> RollUps | None:
-        """Return the roll-ups, with the trend that the last complete run carries on. Blocks."""
-        return finished_rollups(self._rollups, result, trend(result, self._earlier))
-
-    # An audit without a ledger does not import the modules that hash: the import takes a tenth of a small audit's CPU.
-    def _fixity(self, engine: Engine, stack: AsyncExitStack) -> HashStatusFinder | None:
-        if self._places.ledger is None:
-            return None
-        from auditor.audit.hashing import open_fixity
-
-        return open_fixity(
-            self._target.bucket,
-            self._settings,
-            self._places,
-            engine,
-            stack,
-            rate=self._rate,
-            concurrency=self._ceiling,
-            stop=self._stop,
-        )
-
-    def _dispatcher(self) -> Dispatcher | None:
-        settings, places = self._settings, self._places
-        if places.ledger is None or places.queue is None:
-            return None
-        from auditor.hashing.queue.send import Dispatcher
-
-        return Dispatcher(places.queue, self.run_id, self._target.bucket, settings.algorithms)
-
-    def _resume(self, folder: RunFolder) -> Resume:
-        return Resume(self.run_id, folder.position, self._stop.reason)
