@@ -44,6 +44,7 @@ LEFT_OUT: Final = (
     "auditor/reports/what_if.py",
     "auditor/runs/checking.py",
     "auditor/runs/run.py",
+    "auditor/s3/inventory/configuration.py",
     "auditor/s3/relisting.py",
     "auditor/testing.py",
     "auditor/verify/library.py",

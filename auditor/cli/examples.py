@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 COMMAND_GROUPS: Final = {
-    "look at buckets": ("audit", "estimate", "explain", "plan", "policy", "demo"),
+    "look at buckets": ("audit", "estimate", "explain", "plan", "inventory", "policy", "demo"),
     "ask a run again, without a request to its bucket": (
         *("report", "diff", "what-if", "fix-kit", "export", "sql", "judge", "check"),
         *("accept", "who"),
@@ -73,6 +73,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "auditor plan s3://my-bucket",
         "auditor plan s3://my-bucket/2026/ --versions --ranges 16",
         "auditor plan s3://my-bucket --listing --format json",
+    ),
+    "inventory": (
+        "auditor inventory s3://my-bucket",
+        "auditor inventory s3://my-bucket --versions --inventory s3://reports/inventory --expected-owner 123456789012",
     ),
     "explain": (
         "auditor explain s3://my-bucket/report.pdf",

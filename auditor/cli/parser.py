@@ -51,6 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     _audit(commands.add_parser, "audit", "audit the objects of buckets and prefixes")
     _estimate(commands.add_parser)
+    _inventory(commands.add_parser)
     _hash(commands.add_parser)
     _work(commands.add_parser)
     _verify(commands.add_parser)
@@ -135,6 +136,17 @@ def _estimate(add: Add) -> None:
     settings_flags(parser, "engine", "concurrency", "max_rate")
     settings_flags(parser, "ledger", "algorithms", "hash", "accept_cost", "batch_over")
     connection_flags(parser)
+    format_flag(parser)
+
+
+def _inventory(add: Add) -> None:
+    parser = command(add, "inventory", "print the S3 Inventory to set up for a bucket, its policy and its price")
+    parser.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="the bucket, or the keys with a prefix")
+    settings_flags(parser, "versions", inventory="where the reports are to go: s3://BUCKET/PREFIX, another bucket")
+    parser.add_argument("--weekly", action="store_true", help="a report each Sunday, not each day")
+    parser.add_argument("--parquet", action="store_true", help="reports in Parquet, which need duckdb, not in CSV")
+    settings_flags(parser, "profile", "region", expected_owner="the account (12 digits) that owns the bucket")
+    config_flag(parser)
     format_flag(parser)
 
 

@@ -205,6 +205,12 @@ class Settings:
     record: bool = _setting(
         values.flag, False, "read new and changed objects, too, and record their digests", "--record"
     )
+    inventory: str | None = _setting(
+        values.text,
+        None,
+        "the destination of the bucket's S3 Inventory: s3://BUCKET/PREFIX",
+        "--inventory PLACE",
+    )
     endpoint_url: str | None = _setting(
         values.endpoint,
         None,

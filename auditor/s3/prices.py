@@ -1,4 +1,4 @@
-"""The prices of S3's requests: the table prices.toml, in which the user may replace single prices."""
+"""The prices of S3's requests and reports: the table prices.toml, in which the user may replace single prices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 _FILE: Final = Path(__file__).with_name("prices.toml")
 _PICO: Final = 10**12
 """Prices are whole numbers of millionths of a millionth of a dollar, so that sums of billions are exact."""
-REQUESTS: Final = ("list", "data_event")
+REQUESTS: Final = ("list", "data_event", "inventory")
 """The prices that do not depend on the storage class."""
 RETRIEVAL: Final = "retrieval"
 """The table of the prices of bytes, by storage class."""
@@ -19,7 +19,7 @@ RETRIEVAL: Final = "retrieval"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """The prices of requests, each in picodollars.
+    """The prices of requests, each in picodollars. inventory: of one object in a report of S3 Inventory.
 
     as_of, region: the day and the region of the list prices. replaced: names of the prices that the user replaced.
     retrieval: of a GB, by storage class.
@@ -29,6 +29,7 @@ class Prices:
     region: str
     list: int
     data_event: int
+    inventory: int
     get: Mapping[str, int]
     retrieval: Mapping[str, int]
     replaced: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ def prices_with(replaced: Mapping[str, Any]) -> Prices:
         region=document["region"],
         list=_of_thousand(given.get("list", document["list"])),
         data_event=_of_thousand(given.get("data_event", document["data_event"])),
+        inventory=_of_thousand(given.get("inventory", document["inventory"])),
         get={name: _of_thousand(value) for name, value in {**document["get"], **classes}.items()},
         retrieval={name: round(value * _PICO) for name, value in {**document[RETRIEVAL], **retrieval}.items()},
         replaced=(*sorted(given), *(f"{RETRIEVAL}.{name}" for name in sorted(retrieval))),

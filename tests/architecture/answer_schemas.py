@@ -1,5 +1,5 @@
-"""The JSON Schemas of answers that no dataclass has: of `diff`, `explain`, `fix-kit`, `plan`, `what-if` and
-`digests history`.
+"""The JSON Schemas of answers that no dataclass has: of `diff`, `explain`, `fix-kit`, `inventory`, `plan`, `what-if`
+and `digests history`.
 """
 
 from __future__ import annotations
@@ -90,6 +90,20 @@ def explanation(maker: SchemaMaker) -> Schema:
         "not_looked_at": TEXTS,
     }
     return with_members("The access to one object, and its reasons.", members)
+
+
+def inventory(maker: SchemaMaker) -> Schema:
+    """`auditor inventory --format json`."""
+    document: Schema = {"type": "object", "additionalProperties": {"description": "A member by its name in the API."}}
+    members: dict[str, Schema] = {
+        "bucket": TEXT,
+        "id": {"description": "The ID of the configuration.", **TEXT},
+        "configuration": {"description": "An InventoryConfiguration of the S3 API.", **document},
+        "destination_policy": {"description": "A bucket policy for the destination.", **document},
+        "dollars_per_billion": {"description": "The price of a report on 10^9 objects.", "type": "number"},
+        "placeholders": {"description": "Words in the documents that the user has to replace.", **TEXTS},
+    }
+    return with_members("The S3 Inventory to set up for a bucket.", members)
 
 
 def plan(maker: SchemaMaker) -> Schema:

@@ -35,6 +35,7 @@ from tests.architecture.answer_schemas import (
     explanation,
     fix_kit,
     history_line,
+    inventory,
     plan,
     what_if,
     what_if_line,
@@ -216,6 +217,7 @@ SCHEMAS: Final = (
     SchemaFile("what-if-line", "a line of the file of `auditor what-if --keys`", what_if_line),
     SchemaFile("fix-kit", "`auditor fix-kit --format json`, and `kit.json`", fix_kit),
     SchemaFile("explanation", "each line of `auditor explain --format json`", explanation),
+    SchemaFile("inventory", "`auditor inventory --format json`", inventory),
     SchemaFile("plan", "`auditor plan --format json`", plan),
     SchemaFile(
         "check",

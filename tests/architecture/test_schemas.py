@@ -276,6 +276,7 @@ class TestAnswersOfCommands:
         for name, code, arguments in (
             ("explanation", 0, ["explain", f"s3://{BUCKET}/plain/odd\n", *live]),
             ("explanation", 0, ["explain", f"s3://{BUCKET}/plain/0000059.txt", "--run", str(out), "--format", "json"]),
+            ("inventory", 0, ["inventory", f"s3://{BUCKET}", "--format", "json"]),
             ("plan", 0, ["plan", f"s3://{BUCKET}", "--ranges", "4", "--out", str(tmp_path), *live]),
             ("plan", 0, ["plan", f"s3://{BUCKET}", "--listing", *live]),
             ("check", 0, ["check", str(out), "--format", "json"]),

@@ -1,0 +1,90 @@
+"""`auditor inventory` prints what sets up an S3 Inventory, and makes no call."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any, Final
+
+import pytest
+from botocore.session import Session
+from botocore.validate import ParamValidator
+
+from auditor.s3.inventory.configuration import FIELDS
+from tests.cli.conftest import Run
+
+NAMED: Final = ("--inventory", "s3://reports/night/inventory/", "--expected-owner", "111122223333")
+
+
+def documents(run: Run, *arguments: str) -> dict[str, Any]:
+    code, out, _ = run("inventory", *arguments, "--format", "json")
+    assert code == 0
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """The command lines that a shell reads in the text."""
+    plain = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    return [shlex.split(command) for command in plain.split("\n\n")]
+
+
+@pytest.mark.parametrize("prefix", ["", "a b/'ü%2F/"])
+def test_printed_configuration_is_one_that_s3_takes(run: Run, prefix: str) -> None:
+    found = documents(run, f"s3://audited/{prefix}", *NAMED, "--versions")
+    shape = Session().get_service_model("s3").operation_model("PutBucketInventoryConfiguration").input_shape
+    call = {"Bucket": "audited", "Id": found["id"], "InventoryConfiguration": found["configuration"]}
+    assert not ParamValidator().validate(call, shape).has_errors()
+    assert found["configuration"].get("Filter") == ({"Prefix": prefix} if prefix else None)
+    assert found["configuration"]["IncludedObjectVersions"] == "All"
+    assert found["configuration"]["Destination"]["S3BucketDestination"]["Prefix"] == "night/inventory"
+    assert found["placeholders"] == []
+
+
+def test_every_field_of_the_api_is_asked_for(run: Run) -> None:
+    named = Session().get_service_model("s3").shape_for("InventoryOptionalField").enum
+    assert set(named) <= set(FIELDS)
+    assert documents(run, "s3://audited")["configuration"]["OptionalFields"] == list(FIELDS)
+
+
+def test_destination_admits_reports_of_this_bucket_and_account_alone(run: Run) -> None:
+    (statement,) = documents(run, "s3://audited", *NAMED)["destination_policy"]["Statement"]
+    assert statement["Principal"] == {"Service": "s3.amazonaws.com"}
+    assert statement["Resource"] == ["arn:aws:s3:::reports/night/inventory/audited/*"]
+    assert statement["Condition"]["StringEquals"]["aws:SourceAccount"] == "111122223333"
+    assert statement["Condition"]["ArnLike"] == {"aws:SourceArn": "arn:aws:s3:::audited"}
+
+
+def test_two_commands_are_printed_for_a_shell(run: Run) -> None:
+    code, out, _ = run("inventory", "s3://audited/it's/", *NAMED, "--weekly", "--parquet")
+    policy, put = commands_in(out)
+    answer = documents(run, "s3://audited/it's/", *NAMED, "--weekly", "--parquet")
+    assert code == 0
+    assert policy[:5] == ["aws", "s3api", "put-bucket-policy", "--bucket", "reports"]
+    assert json.loads(policy[-1]) == answer["destination_policy"]
+    assert put[:5] == ["aws", "s3api", "put-bucket-inventory-configuration", "--bucket", "audited"]
+    assert json.loads(put[-1]) == answer["configuration"]
+    assert answer["configuration"]["Schedule"] == {"Frequency": "Weekly"}
+    assert answer["configuration"]["Destination"]["S3BucketDestination"]["Format"] == "Parquet"
+
+
+def test_what_the_user_did_not_name_is_a_placeholder(run: Run) -> None:
+    code, out, err = run("inventory", "s3://audited")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "replace DESTINATION-BUCKET and ACCOUNT-ID, or name them by --inventory and --expected-owner" in err
+    assert out.count("DESTINATION-BUCKET") == 3
+    assert out.count("ACCOUNT-ID") == 1
+
+
+def test_price_is_that_of_the_list_or_of_the_user(run: Run, tmp_path: Any) -> None:
+    assert documents(run, "s3://audited")["dollars_per_billion"] == 2.5
+    (tmp_path / "auditor.toml").write_text("[prices]\ninventory = 0.000003\n")
+    assert documents(run, "s3://audited", "--config", str(tmp_path / "auditor.toml"))["dollars_per_billion"] == 3.0
+    assert "$3.00 for each 1,000,000,000 objects" in run("inventory", "s3://audited")[1]
+
+
+@pytest.mark.parametrize("place", ["reports", "s3://", "s3://UP*", "https://reports/x"])
+def test_wrong_destination_is_one_sentence(run: Run, place: str) -> None:
+    code, out, err = run("inventory", "s3://audited", "--inventory", place)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "is no place of inventory reports: give s3://BUCKET/PREFIX" in err
