@@ -19,6 +19,9 @@ _STACK: Final = (
 _PACKAGES: Final = "DeleteObject DeleteObjectVersion GetObject ListBucket ListBucketVersions PutObject"
 _KEY: Final = "CreateGrant Decrypt DescribeKey Encrypt GenerateDataKey"
 """Actions of Lambda and DynamoDB, with the deployer's rights, on the key: a grant for each function and table."""
+FILES: Final = "elasticfilesystem:DescribeMountTargets"
+"""Action of Lambda, with the deployer's rights, where a function mounts a file system (Lambda developer guide). EFS
+knows no resource for it but all."""
 ACTIONS: Final = {
     "AWS::CloudFormation::Stack": ("cloudformation", "stack/{name}/*", _STACK),
     "AWS::CloudWatch::Alarm": (
@@ -109,12 +112,13 @@ ACTIONS: Final = {
 The ledger has no action that deletes it: it is kept when the stack is removed."""
 
 
-def policy(types: Iterable[str], stack: str, key: str = "") -> dict[str, Any]:
+def policy(types: Iterable[str], stack: str, key: str = "", *, mounts: bool = False) -> dict[str, Any]:
     """Return the policy for a stack of these types of resources. The partition is `aws`.
 
-    key: the ARN of the stack's KMS key; empty if it has none. Raises KeyError for a type that has no actions.
+    key: the ARN of the stack's KMS key; empty if it has none. mounts: True if functions mount a file system. Raises
+    KeyError for a type that has no actions.
     """
-    by_resource: dict[str, set[str]] = {"*": {"cloudformation:ValidateTemplate"}}
+    by_resource: dict[str, set[str]] = {"*": {"cloudformation:ValidateTemplate", *([FILES] if mounts else [])}}
     for kind in sorted({*types, "AWS::CloudFormation::Stack"}):
         service, place, names = ACTIONS[kind]
         resource = _arn(service, place.format(name=stack))
@@ -144,7 +148,9 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     template = json.loads(given.made.read_text(encoding="utf-8"))
     types = {one["Type"] for one in template["Resources"].values()}
-    made = policy(types, f"{SERVICE}-{given.stage}", template["Parameters"]["KmsKeyArn"]["Default"])
+    values = {name: one.get("Default", "") for name, one in template["Parameters"].items()}
+    mounts = bool(values["FileSystemArn"])
+    made = policy(types, f"{SERVICE}-{given.stage}", values["KmsKeyArn"], mounts=mounts)
     sys.stdout.write(json.dumps(made, indent=2) + "\n")
     return 0
 

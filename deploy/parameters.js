@@ -16,6 +16,7 @@ const NAMES = [
   'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
   'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'chatTopic', 'eventBus', 'ledger',
   'kmsKey', 'notificationTopic', 'tags', 'deploymentBucket', 'serviceRole', 'permissionsBoundary', 'rolePath', 'subnets', 'securityGroups',
+  'fileSystem', 'out',
 ];
 const NUMBERS = {
   silentHours: [1, 168],
@@ -41,6 +42,8 @@ const ROLE = /^arn:[a-z-]+:iam::[0-9]{12}:role\/.+$/;
 const KEY = /^arn:[a-z-]+:kms:([a-z0-9-]+):[0-9]{12}:key\/[A-Za-z0-9-]+$/;
 const TOPIC = /^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$/;
 const BUS = /^arn:[a-z-]+:events:[a-z0-9-]+:[0-9]{12}:event-bus\/[A-Za-z0-9._/-]{1,256}$/;
+const FILES = /^arn:[a-z-]+:elasticfilesystem:([a-z0-9-]+):[0-9]{12}:access-point\/fsap-[0-9a-f]+$/;
+const MOUNTED = /^\/mnt\/reports(\/[A-Za-z0-9._-]+)*$/;
 const TIME = /^[0-9]{1,9}(\.[0-9]{1,9})?[mhdw]$/;
 const PERCENT = /^[0-9]{1,3}(\.[0-9]{1,9})?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
@@ -74,6 +77,20 @@ function keyRegion(name, arn) {
   const found = KEY.exec(arn);
   if (!found) fail(`the parameter ${name} has '${arn}': give the ARN of a KMS key, arn:..:kms:REGION:ACCOUNT:key/ID, and no alias`);
   return found[1];
+}
+
+/* A shared file system lies in a VPC. */
+function checkFiles({ fileSystem, out, subnets, securityGroups }, region) {
+  if (fileSystem && (FILES.exec(fileSystem) || [])[1] !== region) {
+    fail(`the parameter fileSystem is '${fileSystem}': give the ARN of an EFS access point of the stack's region, ${region}`);
+  }
+  if (fileSystem && !(subnets && securityGroups)) {
+    fail('the parameter fileSystem is given without a VPC: give subnets and securityGroups too, with a mount target in each subnet');
+  }
+  if (out && !fileSystem) fail(`the parameter out is '${out}' without a file system: give fileSystem too, or reportsBucket instead`);
+  if (out && (!MOUNTED.test(out) || out.split('/').some((one) => one === '.' || one === '..'))) {
+    fail(`the parameter out is '${out}': give a directory on the file system, /mnt/reports or /mnt/reports/NAME`);
+  }
 }
 
 function listed(buckets) {
@@ -261,6 +278,7 @@ module.exports = async ({ options, resolveVariable }) => {
   if (values.kmsKey && keyRegion('kmsKey', values.kmsKey) !== region) {
     fail(`the parameter kmsKey is '${values.kmsKey}': give a key of the stack's region, ${region}`);
   }
+  checkFiles(values, region);
   // Where the function finds the file: the builder puts it at the root of its package, whatever its own name is.
   checked.configFile = values.config ? 'auditor.toml' : '';
   choice('logLevel', values.logLevel, ['DEBUG', 'INFO', 'WARNING', 'ERROR']);

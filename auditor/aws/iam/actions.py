@@ -73,6 +73,9 @@ NETWORK: Final = (
 )
 """Actions of Lambda for a function in a VPC (Lambda developer guide, "Giving Lambda functions access to a VPC")."""
 
+FILES: Final = ("elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite")
+"""Actions with which a function uses a shared file system (Service Authorization Reference, Elastic File System)."""
+
 REPORTS_KEY_WRITES: Final = ("kms:GenerateDataKey",)
 REPORTS_KEY_READS: Final = ("kms:Decrypt",)
 REPORTS_KEY: Final = (*REPORTS_KEY_WRITES, *REPORTS_KEY_READS)

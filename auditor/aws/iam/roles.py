@@ -55,6 +55,8 @@ class Deployment:
     """ARN of the KMS key of the reports bucket, the queues, the topic, the ledger and the logs."""
     in_vpc: bool = False
     """True if the functions run in a VPC."""
+    file_system: str | None = None
+    """ARN of the access point of a shared file system (EFS) that the functions mount; None if there is none."""
 
     def named(self, thing: str) -> str:
         return f"{SERVICE}-{self.stage}-{thing}"
@@ -159,14 +161,14 @@ def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
 
     The run folders and their KMS key are excepted: their own policies may let the role read them.
     """
-    (_, run_folders) = store_statements("Reports", (), deployment.out, arns)
+    run_folders = store_statements("Reports", (), deployment.out, arns)
     key = deployment.reports_key
     return [
         {
             "Sid": "NoContents",
             "Effect": "Deny",
             "Action": list(actions.READ_CALLS.values()),
-            "NotResource": run_folders["Resource"],
+            **({"NotResource": run_folders[-1]["Resource"]} if run_folders else {"Resource": ["*"]}),
         },
         {
             "Sid": "NoDecryption",
@@ -183,13 +185,28 @@ def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[S
     If `calls` do not include reading, the role may not decrypt with the key either. To let it read reports all the
     same, the policies of the bucket and of the key must allow it.
     """
-    if not deployment.out.startswith("s3://"):
-        raise UsageError("the deployed audit writes to a bucket: name it with --out s3://REPORTS/audits")
+    mounted = deployment.file_system is not None and deployment.out.startswith("/")
+    if not mounted and not deployment.out.startswith("s3://"):
+        raise UsageError(
+            "the deployed audit writes to a bucket, or to a file system that it mounts: name it with --out"
+            " s3://REPORTS/audits, or with --out /mnt/reports and --file-system ARN"
+        )
     on_key = actions.REPORTS_KEY if {*actions.STORE_READS} <= {*calls} else actions.REPORTS_KEY_WRITES
     return [
         *store_statements("Reports", calls, deployment.out, arns),
+        *_files(deployment, arns),
         *key_statements("StackKey", on_key, [deployment.reports_key]),
     ]
+
+
+def _files(deployment: Deployment, arns: Arns) -> list[Statement]:
+    """Return the statement on the shared file system. IAM knows its actions on file systems, and the access point as a
+    condition.
+    """
+    if deployment.file_system is None:
+        return []
+    allowed = statement("Files", actions.FILES, [arns.anywhere("elasticfilesystem", "file-system/*")])
+    return [allowed | {"Condition": {"StringEquals": {"elasticfilesystem:AccessPointArn": deployment.file_system}}}]
 
 
 def _dispatch(deployment: Deployment, arns: Arns) -> list[Statement]:

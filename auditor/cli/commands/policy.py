@@ -22,6 +22,7 @@ from auditor.rules import RULES
 from auditor.rules.selection import select
 
 _KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
+_FILES: Final = re.compile(r"arn:[a-z-]+:elasticfilesystem:[a-z0-9-]+:[0-9]{12}:access-point/fsap-[0-9a-f]+")
 _STAGE: Final = re.compile(r"[A-Za-z0-9-]+")
 _ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy, "verify": verify_role_policy}
 
@@ -72,8 +73,13 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
     """Read the flags that describe a deployment. Raises UsageError for a malformed ARN or name. Wildcards are
     malformed: with one, the policy would allow more than the user meant.
     """
-    if not options.role and (options.stage or options.vpc):
-        raise UsageError("--stage and --vpc are a deployment's: add --role audit, hashing or verify")
+    if not options.role and (options.stage or options.vpc or options.file_system):
+        raise UsageError("--stage, --vpc and --file-system are a deployment's: add --role audit, hashing or verify")
+    if options.file_system and not _FILES.fullmatch(options.file_system):
+        raise UsageError(
+            f"--file-system {options.file_system[:100]!r} is not the ARN of an EFS access point,"
+            " arn:..:elasticfilesystem:REGION:ACCOUNT:access-point/fsap-.."
+        )
     keys = words(options.audited_keys or "", "--audited-keys")
     for key in [*keys, *([options.reports_key] if options.reports_key else [])]:
         if not _KEY.fullmatch(key):
@@ -93,6 +99,7 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
         key_policies=settings.key_policies,
         reports_key=options.reports_key,
         in_vpc=options.vpc,
+        file_system=options.file_system,
     )
 
 

@@ -19,6 +19,7 @@ REGION = "eu-west-1"
 TARGETS = ("s3://photos", "s3://archive/2024/")
 KEY, OTHER = (f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{number}" for number in (1, 2))
 TOPIC, CHAT = (f"arn:aws:sns:{REGION}:{ACCOUNT}:{name}" for name in ("ours", "chat"))
+FILES = f"arn:aws:elasticfilesystem:{REGION}:{ACCOUNT}:access-point/fsap-0a1b"
 BUS = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/ours"
 CHANNELS = ("--topic", TOPIC, "--chat-topic", CHAT, "--event-bus", BUS)
 
@@ -32,10 +33,16 @@ WHOLE = (
         "EventBusArn": BUS,
         "SubnetIds": "subnet-1",
         "SecurityGroupIds": "sg-1",
+        "FileSystemArn": FILES,
     },
-    ("--reports-key", KEY, "--audited-keys", f"{KEY},{OTHER}", "--vpc", *CHANNELS),
+    ("--reports-key", KEY, "--audited-keys", f"{KEY},{OTHER}", "--vpc", "--file-system", FILES, *CHANNELS),
 )
 """What the stack is given, and how the command is told of it: nothing, and all that roles follow from."""
+ON_FILES: tuple[dict[str, str], tuple[str, ...]] = (
+    {**WHOLE[0], "ReportsPath": "/mnt/reports/audits"},
+    (*WHOLE[1], "--out", "/mnt/reports/audits"),
+)
+"""The same, with the run folders on the file system."""
 
 CASES = [*(("audit", level) for level in LEVELS), ("hashing", "fixity"), ("verify", "fixity")]
 
@@ -48,8 +55,9 @@ def flat(statements: Sequence[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
             one["Effect"],
             *(
                 (name, frozenset(as_list(one.get(name, []))))
-                for name in ("Action", "NotAction", "Resource", "NotResource", "Condition")
+                for name in ("Action", "NotAction", "Resource", "NotResource")
             ),
+            json.dumps(one.get("Condition")),
         )
 
 
@@ -57,7 +65,7 @@ def anywhere(role: dict[str, Any]) -> list[dict[str, Any]]:
     """The one policy's statements; ARNs that were given are the same on both sides."""
     (policy,) = role["Properties"]["Policies"]
     text = json.dumps(policy["PolicyDocument"]["Statement"])
-    for given in (KEY, OTHER, TOPIC, CHAT, BUS):
+    for given in (KEY, OTHER, TOPIC, CHAT, BUS, FILES):
         text = text.replace(given, given.replace(f"{REGION}:{ACCOUNT}", "<given>"))
     text = text.replace(f":{REGION}:{ACCOUNT}:", ":*:*:").replace("<given>", f"{REGION}:{ACCOUNT}")
     found: list[dict[str, Any]] = json.loads(text)
@@ -71,7 +79,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[st
 
 
 @pytest.mark.parametrize(("role", "level"), CASES, ids=lambda value: str(value))
-@pytest.mark.parametrize(("given", "told"), [PLAIN, WHOLE], ids=["plain", "whole"])
+@pytest.mark.parametrize(("given", "told"), [PLAIN, WHOLE, ON_FILES], ids=["plain", "whole", "on files"])
 def test_it_prints_what_the_packaged_role_has(
     role: str, level: str, given: dict[str, str], told: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

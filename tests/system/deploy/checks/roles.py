@@ -6,6 +6,7 @@ from auditor.aws.iam import roles
 from auditor.model.target import Target
 
 _KEY = "arn:aws:kms:eu-central-1:111122223333:key/0a1b"
+_FILES = "arn:aws:elasticfilesystem:eu-central-1:111122223333:access-point/fsap-0a1b"
 _ROLES = {
     "audit": roles.audit_role_policy,
     "hashing": roles.hashing_role_policy,
@@ -23,6 +24,7 @@ def allowed(function: str, level: str = "fixity") -> set[str]:
         key_policies=level != "exposure",
         reports_key=_KEY,
         in_vpc=True,
+        file_system=_FILES,
         event_bus="arn:aws:events:eu-west-1:123456789012:event-bus/ours",
     )
     policy = _ROLES[function]([Target("photos")], deployment, "aws")
