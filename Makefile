@@ -8,7 +8,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-deploy test-e2e mutants check docs goldens rule format lock bench bench-memory clean \
+.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-deploy test-e2e mutants check docs goldens rule format lock bench bench-memory scale clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package template release check-template elasticmq dynamodb-local
 
 help: ## list the targets
@@ -252,6 +252,9 @@ bench: install ## measure it all and write docs/performance.md; QUICK=1 minutes,
 
 bench-memory: install ## peak memory alone, of whole audits of 10,000 to 1,000,000 objects; QUICK=1: fewer
 	@$(BIN)/python -m benchmarks --part memory $(if $(QUICK),--quick) $(ARGS)
+
+scale: install ## simulate nights of 10^6 to 10^10 objects for docs/scale.md; or one: ARGS="--objects 3e8 --mode mixed"
+	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
 clean: ## remove what was set up
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-mutants .venv-browser mutants

@@ -10,6 +10,8 @@ from typing import Any, Final
 JOBS: Final = {
     "engine": "benchmarks.clients.ours:engine",
     "audit": "benchmarks.clients.ours:audit",
+    "nights": "benchmarks.clients.nights:nights",
+    "list-keys": "benchmarks.clients.nights:listing",
     "audit-invoked": "benchmarks.clients.invoked:audit",
     "gather": "benchmarks.clients.invoked:ours",
     "cold": "benchmarks.clients.cold:first_call",

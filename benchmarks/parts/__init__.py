@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.parts import cold, engines, hashing, memory, packing, shares, targets, throttled, transfers, verifying
+from benchmarks.parts import (
+    cold,
+    engines,
+    hashing,
+    memory,
+    nights,
+    packing,
+    shares,
+    targets,
+    throttled,
+    transfers,
+    verifying,
+)
 from benchmarks.parts.interface import Part
 
 PARTS: Final[dict[str, Part]] = {
@@ -15,6 +27,7 @@ PARTS: Final[dict[str, Part]] = {
     "verifying": verifying.PART,
     "transfers": transfers.PART,
     "memory": memory.PART,
+    "nights": nights.PART,
     "throttled": throttled.PART,
     "cold": cold.PART,
     "targets": targets.PART,

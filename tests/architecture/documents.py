@@ -14,6 +14,7 @@ from auditor.config.settings import SETTINGS
 from auditor.reports.formats import FORMATS
 from auditor.rules import RULES
 from auditor.rules.docs import as_markdown
+from benchmarks.scale import page as scale
 from tests.architecture.schema_files import pages as schema_pages
 from tests.architecture.verdict_page import verdict_page
 from tests.support.paths import ROOT
@@ -72,6 +73,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/configuration.md": configuration_page,
     "docs/outputs.md": outputs_page,
     "docs/verdict.md": verdict_page,
+    scale.PAGE: scale.page,
+    scale.PICTURE: scale.drawing,
     **schema_pages(),
     "docs/sql/duckdb.sql": lambda: duckdb_file("RUN"),
     "docs/sql/athena.sql": lambda: athena_file(PLACE),

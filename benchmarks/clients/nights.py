@@ -1,0 +1,94 @@
+"""Audits of one bucket on two nights, with a call for each fact or with every fact known, and a listing alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from auditor.aio import loop as loops
+from auditor.aio.stop import Stop
+from auditor.audit.estimate import EstimateRun
+from auditor.audit.run import Audit
+from auditor.config.resources import Resources
+from auditor.config.settings import Settings
+from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef
+from auditor.model.target import Target
+from auditor.rules.judge import Judge
+from auditor.rules.plan import Plan
+from auditor.runs.paths import bucket_path
+from auditor.runs.stores.local import LocalStore
+from auditor.s3.engines import load
+from auditor.s3.engines.base import Engine
+from auditor.s3.gather import EvidenceReader
+from auditor.s3.listing import Listed
+from auditor.s3.object_reader import ObjectReader
+from benchmarks.meter import Meter
+from benchmarks.server.objects import BUCKET, OWNER
+
+NIGHTS: Final = 2
+TARGET: Final = Target(BUCKET)
+_ACL: Final = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),))
+
+
+class KnownAudit(Audit):
+    """An audit that lists, judges and writes as any other, and finds the facts of each object known."""
+
+    def _source(
+        self, engine: Engine, target: Target, reader: ObjectReader, judge: Judge, plan: Plan
+    ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
+        steps, source = super()._source(engine, target, reader, judge, plan)
+        return _with_facts(steps), source
+
+
+async def _with_facts(pages: AsyncGenerator[list[Listed], None]) -> AsyncGenerator[list[Listed], None]:
+    async for page in pages:
+        yield [replace(step, known=_evidence(step.ref)) if step.ref else step for step in page]
+
+
+def _evidence(ref: ObjectRef) -> Evidence:
+    """The facts that the server would have answered with."""
+    head = Head(
+        etag=ref.etag,
+        content_length=ref.size,
+        last_modified=ref.last_modified,
+        content_type="application/octet-stream",
+        server_side_encryption="AES256",
+        storage_class=ref.storage_class,
+    )
+    return Evidence(ref, _ACL, head)
+
+
+def _settings(url: str) -> Settings:
+    settings = Settings(endpoint_url=url, max_rate=None)
+    load(settings.engine)
+    return settings
+
+
+def nights(meter: Meter, *, url: str, known: bool) -> dict[str, Any]:
+    """Measure two whole audits into one place: the second one compares each object with the first.
+
+    known: False to send a call for each fact. Returns the number of objects, and the bytes of their compressed lines.
+    """
+    settings, audit = _settings(url), KnownAudit if known else Audit
+    with tempfile.TemporaryDirectory() as out:
+        places = Resources(store=LocalStore(Path(out)), ledger=None)
+        for _ in range(NIGHTS):
+            with meter.measuring():
+                summary = loops.run(audit(TARGET, settings, places, Stop()).run())
+        if not summary.complete or (known and summary.calls.acl + summary.calls.head):
+            raise RuntimeError(f"the audit is not the one to measure: {summary}")
+        runs = Path(out, bucket_path(BUCKET)).glob("run=*/objects/*")
+        written = sum(file.stat().st_size for file in runs)
+    objects = summary.coverage.audited
+    return {"objects": objects, "bytes": written / (NIGHTS * objects)}
+
+
+def listing(meter: Meter, *, url: str) -> dict[str, Any]:
+    """Measure the listing of all keys, as `auditor estimate` does it."""
+    settings = _settings(url)
+    with meter.measuring():
+        found = loops.run(EstimateRun(TARGET, settings, None, Stop()).run())
+    return {"objects": found.objects, "bytes": None}

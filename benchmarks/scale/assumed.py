@@ -1,0 +1,88 @@
+"""The choices that the tables of docs/scale.md compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from benchmarks.scale import bill
+from benchmarks.scale.bill import total
+from benchmarks.scale.find import Simulated
+from benchmarks.scale.mode import Mode
+from benchmarks.scale.night import Night
+
+BILLION: Final = 10**9
+ACL_DAYS: Final = 7.0
+HEAD_DAYS: Final = 30.0
+"""Nights within which the page's incremental run reads each kept ACL and each kept HEAD again."""
+SMALLER: Final = 1024
+"""MB at which a function that lists a range waits for its CPU about as long as for the listing."""
+FEW_NIGHTS: Final = 14
+
+
+def _keep_heads(night: Night) -> Night:
+    """What a rule reads may be in HEAD alone, and not in the Inventory: the last run then has it."""
+    return replace(night, head_days=HEAD_DAYS) if night.mode is Mode.MIXED else night
+
+
+Change = Callable[[Night], Night]
+OPTIONS: Final[tuple[tuple[str, Change], ...]] = (
+    ("CloudTrail data events are on", lambda one: replace(one, data_events=True)),
+    ("the run folder is on EFS", lambda one: replace(one, shared_files=True)),
+    (f"run folders are kept {FEW_NIGHTS} nights", lambda one: replace(one, kept_nights=FEW_NIGHTS)),
+    ("level `exposure`: no HEAD", lambda one: replace(one, head=False)),
+    (f"HEADs are kept from the last run, due in {HEAD_DAYS:.0f} nights", _keep_heads),
+    ("level `fixity`: each object is looked up in the ledger", lambda one: replace(one, ledger=True)),
+    ("events of changed objects come through a queue", lambda one: replace(one, object_events=True)),
+)
+"""Choices beside the tables' own, each as a change of a night."""
+
+
+def usual(mode: Mode, objects: int = BILLION) -> Night:
+    """Return the night of the page's tables: the defaults, and ages of what the last run read."""
+    return Night(
+        objects=objects,
+        mode=mode,
+        acl_days=ACL_DAYS if mode is Mode.INCREMENTAL else None,
+        head_days=HEAD_DAYS if mode is Mode.INCREMENTAL else None,
+        divided=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The dollars of a night apart from the calls on objects. requests: S3's, with S3 Inventory. functions: Lambda and
+    Step Functions. stored: a night's share of what is stored.
+    """
+
+    requests: float
+    functions: float
+    stored: float
+
+    @property
+    def running(self) -> float:
+        """Without what is stored."""
+        return self.requests + self.functions
+
+
+def own(one: Simulated) -> Own:
+    """Return the dollars of a night apart from the calls on objects."""
+    terms = [term for term in one.terms if term.service != bill.S3_CALLS]
+    stored = sum(term.dollars for term in terms if term.what == bill.STORED)
+    functions = total(terms, (bill.LAMBDA, bill.STEP_FUNCTIONS))
+    return Own(total(terms) - functions - stored, functions, stored)
+
+
+def cheaper(objects: int = BILLION) -> Iterator[tuple[str, Night]]:
+    """Yield a mixed night on which nothing changed, with its settings in words: the defaults, then one more setting
+    each time.
+    """
+    night = replace(usual(Mode.MIXED, objects), changed=0.0)
+    yield "the defaults", night
+    night = replace(night, kept_nights=FEW_NIGHTS)
+    yield f"and `reportDays` {FEW_NIGHTS}", night
+    night = replace(night, memory=SMALLER)
+    yield f"and `auditMemory` {SMALLER}", night
+    night = replace(night, inventory_days=7.0)
+    yield "and an Inventory each week, not each day", night

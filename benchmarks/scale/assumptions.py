@@ -1,0 +1,90 @@
+"""The tables of what the simulation assumes, and of its prices, each with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.audit.estimate import CALL_SECONDS
+from auditor.lambdas.handover import MARGIN_SECONDS
+from auditor.runs.folder import PART_LINES
+from auditor.s3.concurrency import AUTO_CEILING
+from benchmarks.scale import bill, find, night, prices, words
+from benchmarks.scale.assumed import ACL_DAYS, HEAD_DAYS, usual
+from benchmarks.scale.measured import Measured
+from benchmarks.scale.mode import Mode
+from benchmarks.tables import table
+
+_MEASURED = "measured: part `nights` of the [benchmarks](performance.md)"
+_LIST = "`auditor/s3/prices.toml`, as `auditor estimate`"
+
+
+def assumptions(found: Measured) -> str:
+    """Return the table of what is assumed."""
+    return table(("assumption", "value", "source"), list(_rows(found)))
+
+
+def _rows(found: Measured) -> Iterator[tuple[str, str, str]]:
+    plain = usual(Mode.LIVE)
+    yield "calls on an object whose facts are asked", "2: ACL and HEAD", "level `metadata`"
+    yield "objects that are new or changed", f"{words.percent(plain.changed)} a night", "a guess: see the table of ages"
+    due = f"an ACL in {ACL_DAYS:.0f} nights, a HEAD in {HEAD_DAYS:.0f}"
+    yield "what the last run read is due, incremental", due, "a guess: see the table of ages"
+    yield "ceiling of calls", f"{plain.max_rate:,.0f} a second, for all ranges together", "default of `max_rate`"
+    in_flight = f"{CALL_SECONDS * 1000:.0f} ms, {AUTO_CEILING} in flight in a function"
+    yield "time of an ACL or HEAD call", in_flight, "as `auditor estimate` assumes; not measured on AWS"
+    paged = f"{night.LIST_SECONDS * 1000:.0f} ms, in a range one after the other"
+    yield "time of a page of the listing", paged, "assumed: AWS names 100 to 200 ms for a first byte"
+    window = f"{night.FUNCTION_SECONDS} s less a margin of {MARGIN_SECONDS:.0f} s"
+    yield "a function", f"{plain.memory:,} MB, arm64, {window}", "defaults of the deployment"
+    cold = f"{night.cold_seconds(plain.memory, found):.2f} s at {plain.memory:,} MB"
+    yield "begin of an invocation", cold, "measured: a cold audit with its run folder in a bucket"
+    yield "CPU of an object that is listed, judged, compared and written", _micro(found.known_cpu), _MEASURED
+    yield "CPU of an ACL or HEAD call, beside it", _micro(found.call_cpu), _MEASURED
+    for mode, seconds in found.prior_cpu.items():
+        yield f"CPU of reading an object's known facts, {mode.value}", _micro(seconds), found.prior_source
+    yield "CPU of a function", "that of the measured processor, by its share", "assumed: not measured on arm64"
+    kept = f"{found.line_bytes:.0f} bytes, kept {plain.kept_nights} nights"
+    yield "an object's line in the run folder, compressed", kept, f"{_MEASURED}; default of `reportDays`"
+    stored = f"{bill.INVENTORY_BYTES} bytes, {bill.INVENTORY_KEPT} reports kept"
+    yield "an object's row in the Inventory, compressed", stored, "assumed, for equal ACLs and keys of some 60 letters"
+    parts = f"{night.PART_FILES} for {PART_LINES:,} objects or {night.PART_SECONDS} s, {night.HOP_FILES} an invocation"
+    yield "files of the run folder", parts, "as the code writes them"
+    yield "ranges of a map", f"{find.RANGES}, equally large", "default of `auditor plan`, cut by the last run"
+    states = f"{bill.CHILD_STATES} an invocation, one a range, {bill.MAP_STATES} around them"
+    yield "state transitions", states, "AWS counts one for each child that a Distributed Map starts"
+    yield "read units of the ledger", f"{bill.LEDGER_UNITS} an object", "[half to one](deploy.md#what-it-costs)"
+    yield "retries, refused calls, logs, alarms", "none", "not simulated"
+    yield "transfer between S3 and Lambda", "none", "free in one region"
+
+
+def _micro(seconds: float) -> str:
+    return f"{1e6 * seconds:.0f} us"
+
+
+def price_table(_: Measured) -> str:
+    """Return the prices, each with its page and how it was checked."""
+    own, (day, region) = prices.request_prices(), prices.as_of()
+    rows = [
+        (f"{prices.of_lists(1000):g}", "1,000", "LIST request", _LIST),
+        *(
+            (f"{prices.of_object_calls(1000, name):g}", "1,000", f"ACL, HEAD or GET request on {name}", _LIST)
+            for name in own.get
+        ),
+        (f"{prices.of_data_events(1000):g}", "1,000", "CloudTrail data event", _LIST),
+    ]
+    for one in prices.prices().values():
+        checked = "read there" if one.seen == "AWS" else "not confirmed there: other pages quote it"
+        rows.append((f"{one.dollars:.10f}".rstrip("0"), f"{one.units:,}", one.unit, f"[AWS]({one.page}), {checked}"))
+    return f"In {region}, without free tiers and volume discounts, as of {day}.\n\n" + table(
+        ("dollars", "for", "unit", "source"), rows
+    )
+
+
+def in_short() -> tuple[str, str]:
+    """Return two lines under the picture: what it assumes."""
+    one, (day, region) = usual(Mode.LIVE), prices.as_of()
+    return (
+        f"S3 Standard, {one.max_rate:,.0f} calls a second, ACL and HEAD, {words.percent(one.changed)} of the objects"
+        f" changed; incremental: an ACL is due in {ACL_DAYS:.0f} nights, a HEAD in {HEAD_DAYS:.0f}.",
+        f"A simulation with list prices of {region}, {day}; run folders are kept {one.kept_nights} nights.",
+    )

@@ -1,0 +1,115 @@
+"""The bill of a night: each term with its number of units, its price and its service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.scale import prices
+from benchmarks.scale.measured import Measured
+from benchmarks.scale.mode import Mode
+from benchmarks.scale.night import HOP_FILES, PART_FILES, Night, Pace
+
+NIGHTS: Final = 30
+"""Nights of a month."""
+GB: Final = 10**9
+INVENTORY_BYTES: Final = 100
+"""Bytes of an object's line in a compressed Inventory: an assumption, for keys of some 60 letters and equal ACLs."""
+INVENTORY_KEPT: Final = 2
+"""Inventories that are kept at a time."""
+CHILD_STATES: Final = 2
+"""State transitions of each invocation in a child of the map: the task, and the choice whether it is complete."""
+MAP_STATES: Final = 6
+"""State transitions of the map's own execution: plan, choice, map, summarize, begin and end."""
+QUEUE_REQUESTS: Final = 3
+"""Requests for a message: sent, received, deleted."""
+LEDGER_UNITS: Final = 0.75
+"""Read units of an object that is looked up in the ledger: half to one (docs/deploy.md)."""
+MB_IN_GB: Final = 1024
+
+STORED: Final = "GB-months stored"
+"""What is stored, in the terms of any service."""
+
+S3_LIST: Final = "S3 LIST"
+S3_CALLS: Final = "S3 ACL, HEAD"
+S3_INVENTORY: Final = "S3 Inventory"
+RUN_FOLDER: Final = "run folder"
+LAMBDA: Final = "Lambda"
+STEP_FUNCTIONS: Final = "Step Functions"
+CLOUDTRAIL: Final = "CloudTrail"
+SQS: Final = "SQS"
+DYNAMODB: Final = "DynamoDB"
+EFS: Final = "EFS"
+SERVICES: Final = (
+    S3_LIST, S3_CALLS, S3_INVENTORY, RUN_FOLDER, LAMBDA, STEP_FUNCTIONS, CLOUDTRAIL, SQS, DYNAMODB, EFS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of the bill. number: units of a night. dollars: of a night; for what is stored, a night's share."""
+
+    service: str
+    what: str
+    number: float
+    dollars: float
+
+
+def bill(night: Night, course: Pace, found: Measured) -> list[Term]:
+    """Return the terms of a night that are not zero."""
+    return [term for term in _terms(night, course, found) if term.number]
+
+
+def total(terms: Sequence[Term], services: Sequence[str] = SERVICES) -> float:
+    """Return the dollars of the terms of these services."""
+    return sum(term.dollars for term in terms if term.service in services)
+
+
+def _terms(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
+    lists, changed, due = night.lists, night.changed_calls, night.due_calls
+    yield Term(S3_LIST, "pages of the listing", lists, prices.of_lists(lists))
+    yield Term(S3_CALLS, "calls on what changed", changed, prices.of_object_calls(changed, night.storage_class))
+    yield Term(S3_CALLS, "calls on what is due", due, prices.of_object_calls(due, night.storage_class))
+    if night.mode is Mode.MIXED:
+        yield from _inventory(night)
+    yield from _run_folder(night, course, found)
+    yield from _functions(night, course)
+    if night.data_events:
+        yield Term(CLOUDTRAIL, "data events", night.s3_calls, prices.of_data_events(night.s3_calls))
+    yield _priced("sqs", SQS, "requests for the events", QUEUE_REQUESTS * night.events)
+    yield _priced("ledger_reads", DYNAMODB, "read units", LEDGER_UNITS * night.objects if night.ledger else 0)
+
+
+def _inventory(night: Night) -> Iterator[Term]:
+    listed = night.objects / night.inventory_days
+    yield _priced("inventory", S3_INVENTORY, "objects listed", listed)
+    stored = INVENTORY_KEPT * night.objects * INVENTORY_BYTES / GB
+    yield _priced("storage", S3_INVENTORY, STORED, stored / NIGHTS)
+
+
+def _run_folder(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
+    written = night.objects * found.line_bytes / GB
+    stored = written * night.kept_nights / NIGHTS
+    files = PART_FILES * course.parts + HOP_FILES * course.invocations
+    if night.shared_files:
+        yield _priced("efs_writes", EFS, "GB written", written)
+        yield _priced("efs_reads", EFS, "GB read to compare", written)
+        yield _priced("efs_storage", EFS, STORED, stored)
+        return
+    yield _priced("put", RUN_FOLDER, "PUT requests", files)
+    read = PART_FILES * course.parts
+    yield Term(RUN_FOLDER, "GET requests to compare", read, prices.of_object_calls(read, "STANDARD"))
+    yield _priced("storage", RUN_FOLDER, STORED, stored)
+
+
+def _functions(night: Night, course: Pace) -> Iterator[Term]:
+    yield _priced("lambda_seconds", LAMBDA, "GB-seconds", course.billed * night.memory / MB_IN_GB)
+    mapped = night.ranges > 1
+    yield _priced("lambda_requests", LAMBDA, "invocations", course.invocations + 2 * mapped)
+    steps = MAP_STATES + night.ranges + CHILD_STATES * course.invocations if mapped else 0
+    yield _priced("transitions", STEP_FUNCTIONS, "state transitions", steps)
+
+
+def _priced(price: str, service: str, what: str, number: float) -> Term:
+    return Term(service, what, number, prices.prices()[price].of(number))

@@ -1,0 +1,85 @@
+"""Find where one way of running a night becomes better than another one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from benchmarks.scale.bill import Term, bill, total
+from benchmarks.scale.measured import Measured
+from benchmarks.scale.night import Night, Pace, pace
+
+RANGES: Final = 64
+"""Ranges of a map: what `auditor plan` makes by default."""
+HOUR: Final = 3600.0
+"""Seconds of one function from which on the night goes over a map."""
+MOST_OBJECTS: Final = 10**12
+"""Where a search ends."""
+_WORTH: Final = 0.98
+"""Further ranges at once must shorten the night at least so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A night with its course and its bill."""
+
+    night: Night
+    course: Pace
+    terms: list[Term]
+
+    @property
+    def dollars(self) -> float:
+        """Dollars of the night, the share of what is stored included."""
+        return total(self.terms)
+
+
+def simulate(night: Night, found: Measured) -> Simulated:
+    """Return the course and the bill of a night."""
+    course = pace(night, found)
+    return Simulated(night, course, bill(night, course, found))
+
+
+def mapped(night: Night, found: Measured, ranges: int = RANGES) -> Night:
+    """Return the night over the ranges of a map, with no more ranges at once than shorten it."""
+    best = replace(night, ranges=ranges, at_once=1)
+    for at_once in sorted({min(ranges, 2**power) for power in range(1, math.ceil(math.log2(ranges)) + 1)}):
+        wider = replace(best, at_once=at_once)
+        if pace(wider, found).seconds < _WORTH * pace(best, found).seconds:
+            best = wider
+    return best
+
+
+def first_size(is_so: Callable[[int], bool], most: int = MOST_OBJECTS) -> int | None:
+    """Return the smallest number of objects from which on something is so, to 1 %; None if it is not so up to `most`.
+
+    is_so: False up to a number of objects, True from it on.
+    """
+    if not is_so(most):
+        return None
+    low, high = 0, most
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2 if low < 1000 else math.isqrt(low * high)
+        low, high = (low, middle) if is_so(middle) else (middle, high)
+    return high
+
+
+def largest_share(is_so: Callable[[float], bool]) -> float | None:
+    """Return the largest share, to a thousandth, up to which something is so; None if it is never so.
+
+    is_so: True up to a share between 0 and 1, False from it on.
+    """
+    low, high = 0, 1000
+    if not is_so(0.0):
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_so(middle / 1000) else (low, middle - 1)
+    return low / 1000
+
+
+def advised(night: Night, found: Measured) -> Simulated:
+    """Return the night with one function where that ends within an hour, else over a map."""
+    alone = simulate(night, found)
+    return alone if alone.course.seconds <= HOUR else simulate(mapped(night, found), found)

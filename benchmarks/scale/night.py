@@ -1,0 +1,191 @@
+"""One night of one bucket: its calls, hops, seconds and files, by plain arithmetic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.audit.estimate import CALL_SECONDS
+from auditor.config.settings import Settings
+from auditor.lambdas.handover import MARGIN_SECONDS, MOST_HOPS
+from auditor.runs.folder import PART_LINES
+from auditor.s3.concurrency import AUTO_CEILING
+from benchmarks.scale.measured import Measured
+from benchmarks.scale.mode import Mode
+
+PAGE_KEYS: Final = 1000
+"""Keys of a page of ListObjectsV2, at most (S3 API reference)."""
+LIST_SECONDS: Final = 0.1
+"""Seconds until a page of the listing is answered. Pages come one after the other. An assumption: AWS names 100 to 200
+ms for a small object's first byte."""
+FUNCTION_SECONDS: Final = 900
+"""`auditTimeout` of deploy/parameters.yml, and Lambda's longest."""
+WHOLE_CPU: Final = 1769
+"""Megabytes of a function that has a whole CPU. An audit is one event loop and cannot use more (AWS Lambda guide)."""
+PART_SECONDS: Final = 60
+"""Longest time that a part of a run folder is open."""
+PART_FILES: Final = 3
+"""Files that are put for a part: objects, findings, the checkpoint. A part without a finding has two."""
+HOP_FILES: Final = 11
+"""Calls to the place of the run folders at the begin and at the end of an invocation (docs/performance.md)."""
+LONGEST_CHAIN: Final = MOST_HOPS + 1
+"""Invocations in a row that one function may have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Night:
+    """The choices of a night.
+
+    head: False at level exposure, where an object has an ACL alone. changed: share of the objects that are new or
+    overwritten in a night. acl_days, head_days: a kept fact is read again within so many nights; None:
+    while the object stands, never. ranges: 1 for one function that hands on to itself, else those of the map.
+    at_once: ranges that run at the same time. max_rate: calls a second, of all ranges together. memory: MB of a
+    function. inventory_days: from one Inventory to the next. divided: True if the Inventory, which S3 does not sort, is
+    divided by range and sorted once; False if each invocation reads all of it. kept_nights: nights that a run folder is
+    kept.
+    """
+
+    objects: int
+    mode: Mode = Mode.LIVE
+    head: bool = True
+    changed: float = 0.01
+    acl_days: float | None = None
+    head_days: float | None = None
+    ranges: int = 1
+    at_once: int = 1
+    max_rate: float = Settings().max_rate or math.inf
+    memory: int = WHOLE_CPU
+    storage_class: str = "STANDARD"
+    inventory_days: float = 1.0
+    divided: bool = False
+    kept_nights: int = 400
+    data_events: bool = False
+    object_events: bool = False
+    ledger: bool = False
+    shared_files: bool = False
+
+    @property
+    def lists(self) -> int:
+        """LIST calls: a page for each 1,000 keys, and one more for each further range, which begins within a page."""
+        return max(1, math.ceil(self.objects / PAGE_KEYS)) + self.ranges - 1
+
+    @property
+    def changed_calls(self) -> int:
+        """Calls on objects that are new or changed; live, on all objects."""
+        return round(self.objects * self.asked) * (1 + self.head)
+
+    @property
+    def asked(self) -> float:
+        """Share of the objects that are asked because they changed. An Inventory of several days is half of them old,
+        on the mean of its nights, and all changes since then are asked each night.
+        """
+        if self.mode is Mode.LIVE:
+            return 1.0
+        nights = (self.inventory_days + 1) / 2 if self.mode is Mode.MIXED else 1.0
+        return min(1.0, self.changed * nights)
+
+    @property
+    def due_calls(self) -> int:
+        """Calls on objects whose kept facts are due by their age."""
+        if self.mode is Mode.LIVE:
+            return 0
+        ages = (self.acl_days, self.head_days if self.head else None)
+        return sum(round(self.objects * (1 - self.asked) / age) for age in ages if age is not None)
+
+    @property
+    def object_calls(self) -> int:
+        """All ACL and HEAD calls."""
+        return self.changed_calls + self.due_calls
+
+    @property
+    def s3_calls(self) -> int:
+        """All calls on the audited bucket, which the ceiling holds."""
+        return self.lists + self.object_calls
+
+    @property
+    def events(self) -> int:
+        """Notifications of objects that changed, where they are on."""
+        return round(self.objects * self.changed) if self.object_events else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """The course of a night. seconds: from the begin to the end. hops: invocations in a row for one range, at most.
+    invocations: of the audit function in all. billed: seconds of all invocations. calls_a_second: on the mean. limit:
+    what holds it back. parts: parts of the run folder.
+    """
+
+    seconds: float
+    hops: int
+    invocations: int
+    billed: float
+    calls_a_second: float
+    limit: str
+    parts: int
+
+    @property
+    def too_long(self) -> bool:
+        """True if a range needs more invocations in a row than a run may have."""
+        return self.hops > LONGEST_CHAIN
+
+
+def range_seconds(night: Night, found: Measured, at_once: int) -> tuple[float, str]:
+    """Return the seconds that one of the ranges takes, and what holds it back.
+
+    at_once: ranges that share the ceiling.
+    """
+    share = 1 / night.ranges
+    times = {
+        "the ceiling of calls": night.s3_calls * share / (night.max_rate / at_once),
+        "calls in flight": night.s3_calls * share * CALL_SECONDS / AUTO_CEILING,
+        "the listing": night.lists * share * LIST_SECONDS,
+        "CPU": cpu_seconds(night, found) * share / min(1.0, night.memory / WHOLE_CPU),
+    }
+    limit = max(times, key=lambda name: times[name])
+    return times[limit], limit
+
+
+def cpu_seconds(night: Night, found: Measured) -> float:
+    """Return the CPU seconds of all objects: known facts are read from a line each, asked ones take their calls."""
+    read = 0.0 if night.mode is Mode.LIVE else night.objects * found.prior_cpu[night.mode]
+    return night.objects * found.known_cpu + night.object_calls * found.call_cpu + read
+
+
+def pace(night: Night, found: Measured) -> Pace:
+    """Return the course of the night. Its seconds are infinite if an invocation has no time left for objects."""
+    at_once = min(night.ranges, night.at_once)
+    seconds, limit = range_seconds(night, found, at_once)
+    begin = begin_seconds(night, found)
+    window = FUNCTION_SECONDS - MARGIN_SECONDS - begin
+    if window <= 0:
+        return Pace(
+            seconds=math.inf, hops=LONGEST_CHAIN + 1, invocations=0, billed=math.inf, calls_a_second=0.0,
+            limit="reading the Inventory", parts=0,
+        )  # fmt: skip
+    hops = max(1, math.ceil(seconds / window))
+    one = seconds + hops * begin
+    whole = math.ceil(night.ranges / at_once) * one
+    parts = max(math.ceil(night.objects / night.ranges / PART_LINES), math.ceil(seconds / PART_SECONDS), hops)
+    return Pace(
+        seconds=whole,
+        hops=hops,
+        invocations=hops * night.ranges,
+        billed=one * night.ranges,
+        calls_a_second=night.s3_calls / whole,
+        limit=limit,
+        parts=parts * night.ranges,
+    )
+
+
+def cold_seconds(memory: int, found: Measured) -> float:
+    """Return the seconds of a cold begin: those of the largest measured memory that is not above the function's."""
+    return found.begin_seconds[max(size for size in found.begin_seconds if size <= memory)]
+
+
+def begin_seconds(night: Night, found: Measured) -> float:
+    """Return the seconds in which an invocation begins: cold, and where each reads the whole Inventory, with that."""
+    cold = cold_seconds(night.memory, found)
+    if night.mode is not Mode.MIXED or night.divided:
+        return cold
+    return cold + night.objects * found.row_cpu / min(1.0, night.memory / WHOLE_CPU)

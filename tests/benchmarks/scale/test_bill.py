@@ -1,0 +1,118 @@
+"""The bill of a night, term by term, against sums by hand and against `auditor estimate`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auditor.aio.stop import Stop
+from auditor.audit.estimate import EstimateRun
+from auditor.config.settings import Settings
+from auditor.model.target import Target
+from benchmarks.scale import bill, prices
+from benchmarks.scale.bill import Term, total
+from benchmarks.scale.find import simulate
+from benchmarks.scale.mode import Mode
+from benchmarks.scale.night import Night, pace
+from tests.benchmarks.scale.figures import FOUND
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.samples import generated_world
+from tests.support.servers.stub import StubServer
+
+MILLION, BILLION = 10**6, 10**9
+
+
+def terms(night: Night) -> dict[tuple[str, str], Term]:
+    return {(one.service, one.what): one for one in simulate(night, FOUND).terms}
+
+
+def test_a_million_live_objects() -> None:
+    found = terms(Night(objects=MILLION, kept_nights=30))
+    dollars = {f"{service}: {what}": one.dollars for (service, what), one in found.items()}
+    billed = 2_001_000 / 2000 + 1.0
+    assert dollars == pytest.approx(
+        {
+            "S3 LIST: pages of the listing": 1000 * 0.005 / 1000,
+            "S3 ACL, HEAD: calls on what changed": 2 * 0.4,
+            "run folder: PUT requests": (3 * 20 + 11 * 2) * 0.005 / 1000,
+            "run folder: GET requests to compare": 3 * 20 * 0.0004 / 1000,
+            "run folder: GB-months stored": 50
+            * MILLION
+            / 1e9
+            * 0.023,  # thirty nights' folders, a thirtieth of a month
+            "Lambda: GB-seconds": billed * 1769 / 1024 * 0.0000133334,
+            "Lambda: invocations": 2 * 0.2e-6,
+        }
+    )
+
+
+def test_the_guide_says_the_same_of_the_audit_function() -> None:
+    """docs/deploy.md: a million objects, 1,000 seconds at 1,769 MB, $0.023."""
+    found = terms(Night(objects=MILLION))
+    assert found[bill.LAMBDA, "GB-seconds"].dollars == pytest.approx(0.023, rel=0.02)
+    assert found[bill.RUN_FOLDER, "PUT requests"].dollars < 0.001
+    ledger = terms(Night(objects=MILLION, ledger=True))[bill.DYNAMODB, "read units"].dollars
+    assert 0.06 <= ledger <= 0.125
+
+
+def test_a_billion_mixed_objects() -> None:
+    night = Night(objects=BILLION, mode=Mode.MIXED, changed=0.0, divided=True)
+    found = terms(night)
+    assert found[bill.S3_LIST, "pages of the listing"].dollars == pytest.approx(5.0)
+    assert found[bill.S3_INVENTORY, "objects listed"].dollars == pytest.approx(2.5)
+    assert (bill.S3_CALLS, "calls on what changed") not in found
+    weekly = terms(replace(night, inventory_days=7.0))
+    assert weekly[bill.S3_INVENTORY, "objects listed"].dollars == pytest.approx(2.5 / 7)
+
+
+def test_a_map_pays_for_its_states() -> None:
+    night = Night(objects=MILLION, ranges=64, at_once=8)
+    found = terms(night)
+    assert found[bill.STEP_FUNCTIONS, "state transitions"].number == 6 + 64 + 2 * 64
+    assert found[bill.LAMBDA, "invocations"].number == 64 + 2
+    assert found[bill.LAMBDA, "GB-seconds"].number == pytest.approx(pace(night, FOUND).billed * 1769 / 1024)
+
+
+def test_choices_add_their_terms() -> None:
+    plain = Night(objects=MILLION, mode=Mode.INCREMENTAL, acl_days=30.0, head_days=30.0)
+    calls = 1000 + 20_000 + 66_000
+    assert terms(replace(plain, data_events=True))[bill.CLOUDTRAIL, "data events"].dollars == pytest.approx(
+        calls * 0.10 / 100_000
+    )
+    assert terms(replace(plain, object_events=True))[bill.SQS, "requests for the events"].number == 3 * 10_000
+    shared = terms(replace(plain, shared_files=True, kept_nights=30))
+    assert (bill.RUN_FOLDER, "PUT requests") not in shared
+    assert sum(one.dollars for one in shared.values() if one.service == bill.EFS) == pytest.approx(
+        0.05 * (0.06 + 0.03 + 0.30)
+    )
+    cold = terms(replace(plain, storage_class="GLACIER_IR"))
+    assert cold[bill.S3_CALLS, "calls on what changed"].dollars == pytest.approx(20_000 * 0.01 / 1000)
+
+
+@pytest.mark.parametrize("settings", [{}, {"level": "exposure"}], ids=str)
+async def test_auditor_estimate_says_the_same_of_one_bucket(stub: StubServer, settings: dict[str, Any]) -> None:
+    objects = 5_000
+    stub.world.buckets.update(generated_world(objects).buckets)
+    chosen = Settings(endpoint_url=stub.url, **settings)
+    estimate = await EstimateRun(Target(BUCKET), chosen, None, Stop()).run()
+    night = Night(objects=objects, head=not settings, data_events=True)
+    simulated = simulate(night, FOUND)
+    assert night.lists == estimate.calls.list
+    assert night.object_calls == estimate.calls.acl + estimate.calls.head
+    questions = estimate.calls.bucket * prices.of_lists(1)
+    assert total(simulated.terms, (bill.S3_LIST, bill.S3_CALLS)) == pytest.approx(estimate.dollars - questions)
+    assert total(simulated.terms, (bill.CLOUDTRAIL,)) == pytest.approx(estimate.data_events_dollars)
+    waits = estimate.calls.bucket / chosen.max_rate if chosen.max_rate else 0.0
+    assert simulated.course.seconds == pytest.approx(estimate.seconds - waits + 0.5, abs=0.1)
+    assert simulated.course.limit == "the ceiling of calls"
+
+
+def test_each_price_names_its_page() -> None:
+    assert prices.as_of()[1] == prices.request_prices().region
+    for name, one in prices.prices().items():
+        assert one.page.startswith("https://aws.amazon.com/"), name
+        assert one.seen in ("AWS", "quoted"), name
+        assert one.of(one.units) == pytest.approx(one.dollars), name
+    assert prices.prices()["put"].of(1) == pytest.approx(prices.of_lists(1)), "S3 bills a LIST as a PUT"

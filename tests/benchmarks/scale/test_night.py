@@ -1,0 +1,135 @@
+"""Calls, hops and seconds of nights that were computed by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.scale import night as nights
+from benchmarks.scale.mode import Mode
+from benchmarks.scale.night import LONGEST_CHAIN, Night, pace
+from tests.benchmarks.scale.figures import FOUND
+from tests.support.paths import ROOT
+
+MILLION = 10**6
+
+
+def test_a_million_live_objects() -> None:
+    night = Night(objects=MILLION)
+    assert (night.lists, night.object_calls, night.s3_calls) == (1000, 2 * MILLION, 2_001_000)
+    course = pace(night, FOUND)
+    assert course.limit == "the ceiling of calls"
+    assert course.hops == course.invocations == 2  # 1,000.5 s, at 854.5 s an invocation
+    assert course.seconds == course.billed == pytest.approx(2_001_000 / 2000 + 2 * 0.5)
+    assert course.parts == 20  # 50,000 objects each; 17 minutes would be 17
+
+
+def test_calls_of_the_other_modes() -> None:
+    mixed = Night(objects=MILLION, mode=Mode.MIXED, changed=0.01, divided=True)
+    assert (mixed.lists, mixed.changed_calls, mixed.due_calls) == (1000, 20_000, 0)
+    kept = replace(mixed, mode=Mode.INCREMENTAL, acl_days=30.0, head_days=30.0)
+    assert (kept.changed_calls, kept.due_calls) == (20_000, 2 * 33_000)
+    assert replace(kept, acl_days=10.0).due_calls == 99_000 + 33_000
+    assert replace(kept, acl_days=None, head_days=None).due_calls == 0
+    assert replace(kept, head=False).object_calls == 10_000 + 33_000
+    assert replace(kept, changed=1.0).due_calls == 0, "what changed is asked once"
+
+
+def test_an_old_inventory_leaves_more_to_ask() -> None:
+    """On the seven nights of a week 1 to 7 % have changed since: 4 % on the mean."""
+    weekly = Night(objects=MILLION, mode=Mode.MIXED, changed=0.01, inventory_days=7.0)
+    assert weekly.changed_calls == 2 * 40_000
+    assert replace(weekly, changed=0.5).changed_calls == 2 * MILLION
+
+
+def test_a_listing_holds_one_function_back() -> None:
+    course = pace(Night(objects=MILLION, mode=Mode.MIXED, changed=0.0, divided=True), FOUND)
+    assert course.limit == "the listing"
+    assert course.seconds == pytest.approx(1000 * 0.1 + 0.5)
+
+
+def test_a_small_function_is_held_back_by_its_cpu() -> None:
+    course = pace(Night(objects=MILLION, mode=Mode.INCREMENTAL, changed=0.0, memory=512), FOUND)
+    assert course.limit == "CPU"
+    assert course.seconds == pytest.approx(70e-6 * MILLION / (512 / 1769) + 2.0)
+
+
+def test_a_high_ceiling_does_not_help_beyond_the_calls_in_flight() -> None:
+    course = pace(Night(objects=MILLION, max_rate=100_000.0), FOUND)
+    assert course.limit == "calls in flight"
+    assert course.seconds == pytest.approx(2_001_000 * 0.03 / 128 + 0.5)
+
+
+def test_ranges_share_one_ceiling() -> None:
+    alone, wide = Night(objects=MILLION), Night(objects=MILLION, ranges=64, at_once=8)
+    one, many = pace(alone, FOUND), pace(wide, FOUND)
+    assert wide.s3_calls == alone.s3_calls + 63
+    assert many.calls_a_second <= 2000
+    assert many.seconds == pytest.approx(8 * (wide.s3_calls / 64 / 250 + 0.5))
+    assert many.billed == pytest.approx(64 * (wide.s3_calls / 64 / 250 + 0.5)), "all of them wait, and each is paid"
+    assert many.billed > 7 * one.billed
+    assert many.hops == 1
+    assert many.invocations == 64
+    assert many.parts == 64 * 3, "125 seconds are three parts of a minute"
+
+
+def test_one_function_may_not_go_on_for_ever() -> None:
+    last = math.floor(LONGEST_CHAIN * 854.5 * 2000 / 2.001)
+    assert not pace(Night(objects=last - 1000), FOUND).too_long
+    assert pace(Night(objects=last + 2000), FOUND).too_long
+    assert LONGEST_CHAIN == 201
+
+
+def test_an_inventory_that_each_invocation_reads() -> None:
+    night = Night(objects=100 * MILLION, mode=Mode.MIXED, changed=0.0)
+    assert nights.begin_seconds(night, FOUND) == pytest.approx(100.5)
+    assert nights.begin_seconds(replace(night, divided=True), FOUND) == 0.5
+    assert nights.begin_seconds(replace(night, mode=Mode.LIVE), FOUND) == 0.5
+    course = pace(night, FOUND)
+    assert course.hops == math.ceil(10_000 / (855 - 100.5))
+    assert course.seconds == pytest.approx(10_000 + course.hops * 100.5)
+    never = pace(replace(night, objects=900 * MILLION, ranges=64, at_once=64), FOUND)
+    assert never.too_long
+    assert never.seconds == math.inf
+    assert never.limit == "reading the Inventory"
+
+
+@given(
+    objects=st.integers(1, 10**11),
+    mode=st.sampled_from(Mode),
+    changed=st.floats(0, 1),
+    ranges=st.integers(1, 200),
+    at_once=st.integers(1, 200),
+    rate=st.floats(1, 1e6),
+    memory=st.sampled_from([128, 512, 1769, 3008]),
+)
+def test_no_night_exceeds_its_ceiling_or_loses_a_call(
+    objects: int, mode: Mode, changed: float, ranges: int, at_once: int, rate: float, memory: int
+) -> None:
+    night = Night(
+        objects=objects, mode=mode, changed=changed, acl_days=30.0, head_days=7.0, ranges=ranges, at_once=at_once,
+        max_rate=rate, memory=memory, divided=True,
+    )  # fmt: skip
+    course = pace(night, FOUND)
+    assert course.calls_a_second <= rate * 1.000001
+    assert night.lists * 1000 >= objects
+    assert night.object_calls <= 2 * objects + 2
+    assert course.billed <= course.seconds * min(ranges, at_once) * 1.000001
+    assert course.invocations >= ranges
+    assert course.parts * 50_000 >= objects
+
+
+def test_the_deployment_has_these_defaults() -> None:
+    deployed = (ROOT / "deploy" / "parameters.yml").read_text(encoding="utf-8").partition("\nlocal:")[0]
+    night = Night(objects=1)
+    for name, value in (
+        ("auditTimeout", nights.FUNCTION_SECONDS),
+        ("auditMemory", night.memory),
+        ("reportDays", night.kept_nights),
+        ("maxRate", f"{night.max_rate:.0f}"),
+    ):
+        assert f"\n  {name}: {value}\n" in deployed or f"\n  {name}: '{value}'\n" in deployed, name

@@ -1,0 +1,112 @@
+"""The page, its picture and the command: their words, and that what is drawn is what was computed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.page import between
+from benchmarks.scale import page, words
+from benchmarks.scale.__main__ import main
+from benchmarks.scale.assumed import OPTIONS, cheaper, own, usual
+from benchmarks.scale.find import simulate
+from benchmarks.scale.measured import measured
+from benchmarks.scale.mode import Mode
+from benchmarks.scale.picture import Panel, picture
+from tests.benchmarks.scale.figures import FOUND
+from tests.support.paths import ROOT
+
+
+def test_every_block_has_its_place_on_the_page() -> None:
+    text = (ROOT / page.PAGE).read_text(encoding="utf-8")
+    assert [name for name in page.BLOCKS if between(text, name, "\0") == text] == []
+
+
+@pytest.mark.parametrize("name", page.BLOCKS)
+def test_a_table_has_as_many_cells_in_each_row(name: str) -> None:
+    rows = [line for line in page.BLOCKS[name](FOUND).splitlines() if line.startswith("|")]
+    assert len(rows) > 2
+    assert len({row.count(" | ") for row in rows}) == 1
+    assert "nan" not in " ".join(rows)
+
+
+def test_a_curve_goes_through_its_points() -> None:
+    panel = Panel(
+        title="<t>", across=(10, 100, 1000), series={"live": [1.0, 10.0, 100.0]}, low=0, high=2, unit="${}",
+        dashed={"mixed": [(10, 100.0), (1000, 1.0)]}, marks=((10.0, "ten"),),
+    )  # fmt: skip
+    root = ElementTree.fromstring(picture("a & b", ("under", "it"), (panel,)))
+    lines = [item.get("points", "").split() for item in root if item.tag.endswith("polyline")]
+    live, mixed, mark = ([tuple(map(float, one.split(","))) for one in line] for line in lines)
+    assert live[0][0] < live[1][0] < live[2][0]
+    assert live[1][1] == pytest.approx((live[0][1] + live[2][1]) / 2), "equal factors are equal heights"
+    assert mixed == [(live[0][0], live[2][1]), (live[2][0], live[0][1])]
+    assert {at for at, _ in mark} == {mixed[-1][0]}
+    words_of = [item.text for item in root if item.tag.endswith("text")]
+    assert {"<t>", "a & b", "under", "$10", "ten"} <= set(words_of)
+
+
+def test_the_drawing_has_three_curves_in_each_panel() -> None:
+    root = ElementTree.fromstring(page.drawing())
+    assert sum(item.tag.endswith("polyline") for item in root) == 12, "three with dashes, and a mark at their ends"
+
+
+def test_cheaper_settings_are_cheaper_each_time() -> None:
+    sums = [own(simulate(night, FOUND)) for _, night in cheaper()]
+    dollars = [one.running + one.stored for one in sums]
+    assert dollars == sorted(dollars, reverse=True)
+    assert sums[0].requests == pytest.approx(7.5, abs=0.5)
+
+
+def test_what_the_page_says_of_eight_dollars() -> None:
+    """docs/scale.md: a daily Inventory does not come below $8 for 10^9 objects, a weekly one does."""
+    *daily, weekly = (own(simulate(night, measured())) for _, night in cheaper())
+    assert min(one.running for one in daily) > 8
+    assert weekly.running + weekly.stored < 8
+
+
+def test_an_option_that_does_not_concern_a_mode_changes_nothing() -> None:
+    kept = next(change for name, change in OPTIONS if "HEADs are kept" in name)
+    assert kept(usual(Mode.LIVE)) == usual(Mode.LIVE)
+    assert kept(usual(Mode.MIXED)) == replace(usual(Mode.MIXED), head_days=30.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (words.power(10**9), "10⁹"), (words.power(10**10), "10¹⁰"), (words.power(3_000), "3,000"),
+        (words.rounded(3_640_000), "3.6 million"), (words.rounded(170_999_999), "170 million"),
+        (words.rounded(7_000), "7,000"), (words.rounded(None), "none up to 10¹²"), (words.rounded(12), "12"),
+        (words.dollars(0.0), "$0.00"), (words.dollars(0.001), "below $0.01"), (words.dollars(7.5), "$7.50"),
+        (words.dollars(25_344.2), "$25,344"), (words.duration(0.2), "1 s"), (words.duration(100), "2 min"),
+        (words.duration(10_000), "2.8 h"), (words.duration(10**6), "11.6 days"), (words.duration(math.inf), "never"),
+        (words.counted(2_001_000), "2,001,000"), (words.counted(20_010_000_000), "20 billion"),
+        (words.counted(6.667), "6.67"), (words.percent(0.001), "0.1 %"),
+    ],
+)  # fmt: skip
+def test_numbers_as_words(found: str, text: str) -> None:
+    assert found == text
+
+
+def test_the_bill_of_ones_own_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--objects", "3e8", "--mode", "mixed", "--changed", "0"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("300,000,000 objects, mixed: a map of 64 ranges")
+    assert "calls on what changed" not in said
+    assert "$0.75" in said, "3e8 rows of the Inventory"
+
+
+def test_a_night_that_does_not_end_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--objects", "1e12", "--max-rate", "100"]) == 0
+    assert "it does not end: a range needs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("wrong", [["--objects", "0"], ["--objects", "x"], ["--objects", "5", "--max-rate", "nan"]])
+def test_a_wrong_number_is_refused_with_its_limits(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(wrong)
+    assert raised.value.code == 2
+    assert f"argument {wrong[-2]}: {wrong[-1]!r} is not a number from 1 to" in capsys.readouterr().err
