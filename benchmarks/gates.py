@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.s3.engines import DEFAULT_ENGINE
-from benchmarks.parts import cold, engines, hashing, memory, packing, shares, targets, throttled, verifying
+from benchmarks.parts import cold, engines, hashing, known, memory, packing, shares, targets, throttled, verifying
 
 Results = dict[str, Any]
 
@@ -96,6 +96,13 @@ def _packing(results: Results) -> Iterator[Gate]:
     yield Gate(name, 50, packing.times_fewer(found), True)
 
 
+def _known(results: Results) -> Iterator[Gate]:
+    found = known.shares(results.get("known", {"rows": []}))
+    objects = max(found, default=0)
+    name = f"audit of {objects:,} objects" if objects else "audit of the most objects"
+    yield Gate(f"{name}: CPU with a SQLite ledger that knows all of them to that without", 1.3, found.get(objects))
+
+
 def _verifying(results: Results) -> Iterator[Gate]:
     found = results.get("verifying", {"rows": []})
     yield Gate("verifying with DynamoDB: CPU of an object of 1,000 bytes, ms", 1, verifying.cpu(found, "dynamodb"))
@@ -132,6 +139,7 @@ SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (
     _cold,
     _hashing,
     _packing,
+    _known,
     _verifying,
     _memory,
     _throttled,

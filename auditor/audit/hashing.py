@@ -37,8 +37,9 @@ def open_fixity(
     """Return the finder of the state of each object's digests (HashStatusFinder); None if the run has no ledger.
 
     If the run hashes objects itself, the finder hashes those without digests. places: the run's ledger, queue and
-    stores. stack: closes the hashing threads at its end. concurrency: largest number of objects in flight in the run.
-    stop: ends the wait for a ledger that does not answer; a run that does not hash itself never waits for one.
+    stores. stack: closes the finder and its hashing threads at its end. concurrency: largest number of objects in
+    flight in the run. stop: ends the wait for a ledger that does not answer; a run that does not hash itself never
+    waits for one.
     """
     ledger = places.ledger
     if ledger is None:
@@ -50,7 +51,7 @@ def open_fixity(
         ledger = patient(ledger, stop)
         hasher = InProcessHasher(PacedReads(engine, rate), ledger, settings.algorithms, options)
     routes = settings.batch_over is not None or settings.batch_manifest is not None
-    return HashStatusFinder(
+    finder = HashStatusFinder(
         bucket,
         ledger,
         settings.algorithms,
@@ -58,6 +59,8 @@ def open_fixity(
         accept_cost=settings.accept_cost,
         routing=Routing(settings.batch_over) if routes else None,
     )
+    stack.push_async_callback(finder.close)
+    return finder
 
 
 def write_routed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar, cast
@@ -13,6 +13,8 @@ from auditor.aio.backoff import backoff
 from auditor.aio.stop import Stop
 from auditor.errors import DigestConflict, LeaseLostError, LedgerError
 from auditor.ledger.base import Ledger
+from auditor.ledger.ordered import OrderedReader
+from auditor.model.object import AnyVersion
 
 log = logging.getLogger(__name__)
 
@@ -83,11 +85,29 @@ class _PatientLedger:
         self._patience = patience
         self._stop = stop
 
+    def in_order(self, bucket: str) -> OrderedReader:
+        return _PatientReader(self._ledger.in_order(bucket), self._patience, self._stop)
+
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._ledger, name)
         if not iscoroutinefunction(method):  # a generator, such as subjects(), is not repeated
             return method
         return lambda *values, **named: self._patience(name, partial(method, *values, **named), self._stop)
+
+
+class _PatientReader:
+    """A reader of a ledger that repeats each look-up until the ledger answers."""
+
+    def __init__(self, reader: OrderedReader, patience: LedgerPatience, stop: Stop) -> None:
+        self._reader = reader
+        self._patience = patience
+        self._stop = stop
+
+    async def known(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+        return await self._patience("known", partial(self._reader.known, refs, algorithms), self._stop)
+
+    async def close(self) -> None:
+        await self._reader.close()
 
 
 def patient(ledger: Ledger, stop: Stop, patience: LedgerPatience | None = None) -> Ledger:

@@ -118,8 +118,12 @@ class HashRun:
                     accept_cost=settings.accept_cost,
                     ask_head=self._asker(bucket),
                 )
-                async with aclosing(within_limit(pages(bucket.engine, bucket.caller, target), self._stop)) as listing:
-                    ended = await self._hash_listed(listing, bucket, finder)
+                try:
+                    listed = within_limit(pages(bucket.engine, bucket.caller, target), self._stop)
+                    async with aclosing(listed) as listing:
+                        ended = await self._hash_listed(listing, bucket, finder)
+                finally:
+                    await finder.close()
         return self._summary(ended, hasher.failed)
 
     def _asker(self, bucket: OpenedBucket) -> AskHead:

@@ -14,7 +14,8 @@ from auditor.errors import DigestConflict
 from auditor.hashing.digest.result import entry_of
 from auditor.ledger.base import S3, Entry, Ledger
 from auditor.ledger.history import disagreed
-from auditor.model.object import DigestSources, Evidence, Head, ObjectRef, ObjectVersion, Unread
+from auditor.ledger.ordered import Ask
+from auditor.model.object import AnyVersion, DigestSources, Evidence, Head, ObjectRef, ObjectVersion, Unread
 from auditor.s3.checksums import promised, s3_digests
 from auditor.s3.storage_class import ARCHIVED_CLASSES, charged
 
@@ -95,6 +96,7 @@ class HashStatusFinder:
         self.algorithms = tuple(algorithms)
         self._bucket = bucket
         self._ledger = ledger
+        self._reader = ledger.in_order(bucket)
         self._hasher = hasher
         self._accept_cost = accept_cost
         self._routing = routing
@@ -102,12 +104,13 @@ class HashStatusFinder:
     async def find(self, batch: Sequence[Evidence]) -> list[HashStatus | None]:
         """Return the status of each object, in order; None for an object that no longer exists.
 
-        S3's checksums by the wanted algorithms are recorded in the ledger at the same time.
+        The batches come in the order of the listing, for which the ledger is read in one pass. S3's checksums by the
+        wanted algorithms are recorded in the ledger at the same time.
         """
         present = [evidence for evidence in batch if not evidence.vanished]
         if not present:
             return [None] * len(batch)
-        statuses = list(map(self._sort, present, await self._recorded(present)))
+        statuses = list(map(self._sort, present, await self._recorded(present, self._reader.known)))
         if self._ask_head is not None:
             await self._ask(self._ask_head, present, statuses)
         wanted = [index for index, status in enumerate(statuses) if status.wanted]
@@ -117,6 +120,10 @@ class HashStatusFinder:
                 statuses[index] = await self._merged(present[index].ref, statuses[index], after)
         rest = iter(statuses)
         return [None if evidence.vanished else next(rest) for evidence in batch]
+
+    async def close(self) -> None:
+        """End the pass over the ledger."""
+        await self._reader.close()
 
     async def _ask(self, ask_head: AskHead, present: list[Evidence], statuses: list[HashStatus]) -> None:
         """Read the HEADs of objects whose digest the ledger lacks, if the listing announces their checksum.
@@ -130,7 +137,7 @@ class HashStatusFinder:
         ]
         asked = await together(ask_head(present[index].ref) for index in places)
         there = {index: evidence for index, evidence in zip(places, asked, strict=True) if not evidence.vanished}
-        found = await self._recorded([*there.values()]) if there else []
+        found = await self._recorded([*there.values()], self._look_up) if there else []
         for (index, evidence), digests in zip(there.items(), found, strict=True):
             present[index], statuses[index] = evidence, self._sort(evidence, digests)
 
@@ -147,15 +154,19 @@ class HashStatusFinder:
             return HashStatus("pending", digests, left_for_cost=True, code="left_for_cost")
         return HashStatus("pending", digests)
 
-    async def _recorded(self, batch: Sequence[Evidence]) -> list[DigestSources]:
+    async def _look_up(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+        return await self._ledger.known(self._bucket, refs, algorithms)
+
+    async def _recorded(self, batch: Sequence[Evidence], look_up: Ask) -> list[DigestSources]:
         """Return the known digests of each object, in order: S3's checksums, and the ledger's digests.
 
-        If the ledger has no digest by a wanted algorithm, S3's checksum by it is first recorded in the ledger.
+        If the ledger has no digest by a wanted algorithm, S3's checksum by it is first recorded in the ledger. look_up:
+        returns the ledger's digests.
         """
         stored = [s3_digests(evidence) for evidence in batch]
         algorithms = tuple(dict.fromkeys((*self.algorithms, *(name for one in stored for name in one))))
         refs = [evidence.ref for evidence in batch]
-        known = [*await self._ledger.known(self._bucket, refs, algorithms)]
+        known = [*await look_up(refs, algorithms)]
         entries: dict[int, Entry] = {}
         for index, (ref, checksums) in enumerate(zip(refs, stored, strict=True)):
             new = {name: one for name, one in checksums.items() if name in self.algorithms and name not in known[index]}
@@ -167,12 +178,13 @@ class HashStatusFinder:
             # do not know.
             conflicts = [index for index, one in zip(entries, written, strict=True) if isinstance(one, DigestConflict)]
             if conflicts:
-                again = await self._ledger.known(self._bucket, [refs[index] for index in conflicts], algorithms)
+                again = await self._look_up([refs[index] for index in conflicts], algorithms)
                 for index, row in zip(conflicts, again, strict=True):
                     known[index] = row
         found = [DigestSources(stored=one, recorded=other) for one, other in zip(stored, known, strict=True)]
         for ref, digests in zip(refs, found, strict=True):
-            await self._note(ref, digests.stored, "recorded", digests.recorded)
+            if digests.stored:
+                await self._note(ref, digests.stored, "recorded", digests.recorded)
         return found
 
     async def _merged(self, ref: ObjectRef, before: HashStatus, after: HashStatus) -> HashStatus:
@@ -183,7 +195,7 @@ class HashStatusFinder:
         read, stored = after.digests.read, after.digests.stored
         if not read:
             return replace(before, state=after.state, code=after.code)
-        (recorded,) = await self._ledger.known(self._bucket, [ref], tuple(read))
+        (recorded,) = await self._look_up([ref], tuple(read))
         await self._note(ref, read, "stored", stored)
         digests = DigestSources(stored={**before.digests.stored, **stored}, recorded=recorded, read=read)
         return replace(before, state=after.state, digests=digests, code=after.code)

@@ -11,6 +11,7 @@ from typing import Final, Literal, Protocol
 
 from auditor.errors import DigestConflict
 from auditor.ledger.leases import Leases
+from auditor.ledger.ordered import OrderedReader
 from auditor.model.object import AnyVersion
 
 Source = Literal["auditor", "s3"]
@@ -57,6 +58,14 @@ class DigestStore(Protocol):
         The ledger has a digest of an object version if its key, ETag and size are equal. If the ledger's row and the
         object version both have a version ID, the two IDs must be equal too. "null" means that the version ID is
         unknown.
+        """
+        ...
+
+    def in_order(self, bucket: str) -> OrderedReader:
+        """Return a reader that looks up the bucket's object versions in the order of S3's listing.
+
+        It is much cheaper than known() for many objects. The caller must close it. A ledger without an order returns
+        ordered.UnorderedReader.
         """
         ...
 

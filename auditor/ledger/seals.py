@@ -19,6 +19,8 @@ from auditor.ledger.matching import NULL
 _LENGTH: Final = 32
 """Number of hexadecimal digits of a seal, 128 bits of SHA-256: enough to show every accidental damage, and small enough
 for a DynamoDB item."""
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+"""Writes the sealed fields. json.dumps() would make an encoder for each of the many seals of a ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def row_seal(bucket: str, key: str, *fields: str | int | None) -> str:
 
 
 def _seal(*fields: object) -> str:
-    return hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest()[:_LENGTH]
+    return hashlib.sha256(_ENCODE(fields).encode()).hexdigest()[:_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ def audit(
     return {
         "calls": sum(calls[kind] for kind in ("list", "acl", "head")),
         "coverage": summary["coverage"],
+        "hashing": summary["hashing"],
         "throttled": calls["throttled"],
         "seconds": summary["seconds"],
     }

@@ -14,7 +14,7 @@ from auditor.ledger.base import Entry
 from benchmarks.meter import Meter
 from benchmarks.server.objects import BLOCK, BUCKET, etag_of, key_of
 
-_RECORDED: Final = 500
+RECORDED: Final = 500
 """Entries of one record_many()."""
 
 
@@ -26,9 +26,9 @@ def verified(meter: Meter, *, url: str, ledger: str, objects: int, size: int) ->
 
     async def record(uri: str) -> None:
         async with open_ledger(uri, endpoint_url=url) as opened:
-            for start in range(0, objects, _RECORDED):
-                numbers = range(start, min(start + _RECORDED, objects))
-                await opened.record_many([_entry(number, size, digests) for number in numbers])
+            for start in range(0, objects, RECORDED):
+                numbers = range(start, min(start + RECORDED, objects))
+                await opened.record_many([entry_of(number, size, digests) for number in numbers])
 
     with tempfile.TemporaryDirectory() as folder:
         uri = f"dynamodb:{uuid4().hex}?shards" if ledger == "dynamodb" else f"sqlite:{folder}/ledger.db"
@@ -42,7 +42,8 @@ def verified(meter: Meter, *, url: str, ledger: str, objects: int, size: int) ->
     return {}
 
 
-def _entry(number: int, size: int, digests: dict[str, str]) -> Entry:
+def entry_of(number: int, size: int, digests: dict[str, str]) -> Entry:
+    """The ledger's entry for an object of the server."""
     return Entry(
         bucket=BUCKET,
         key=key_of(number),

@@ -8,8 +8,13 @@ from benchmarks.parts import (
     cold,
     engines,
     hashing,
+<<<<<<< HEAD
     memory,
     nights,
+=======
+    known,
+    memory,
+>>>>>>> fdce3a7 (Read the ledger along with the listing, not object by object)
     packing,
     shares,
     targets,
@@ -24,6 +29,7 @@ PARTS: Final[dict[str, Part]] = {
     "shares": shares.PART,
     "hashing": hashing.PART,
     "packing": packing.PART,
+    "known": known.PART,
     "verifying": verifying.PART,
     "transfers": transfers.PART,
     "memory": memory.PART,

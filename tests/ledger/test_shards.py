@@ -19,7 +19,7 @@ from auditor.errors import CallFailed, LedgerError, LedgerReadOnlyError
 from auditor.ledger.base import Event, Ledger
 from auditor.ledger.dynamodb.items import WHOLE_KEY
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
-from auditor.ledger.dynamodb.merging import keys_in_order
+from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.shards import SHARDS, cut_key, own_name, partitions, stored_name
 from auditor.ledger.dynamodb.table import Table
 from tests.conformance.ledgers.base import ENTRY, KEY, SHA, all_subjects, lines
@@ -54,6 +54,9 @@ def test_name_fits_into_a_sort_key_and_is_read_back(seed: int) -> None:
             assert own["sk"]["S"] == name or "v" * 500 in name
 
 
+READING: KeyReading[int] = KeyReading(lambda _, items: len(items), 250, 250)
+
+
 class Pages:
     """A table with the items of these keys, in pages of `size` items."""
 
@@ -79,8 +82,8 @@ async def test_keys_come_in_order_with_all_of_their_items(size: int, prefix: str
     wanted = keys(3, 20)
     for after in ("", wanted[len(wanted) // 2], HEAD + "aé", "\0"):
         table = Pages(wanted, size)
-        reading = keys_in_order(cast(Table, table), "bucket", prefix, after)
-        found = [(pk.partition("/")[2], len(items)) async for pk, items in reading]
+        reading = keys_in_order(cast(Table, table), "bucket", prefix, after, READING)
+        found = [(pk.partition("/")[2], count) async for pk, count in reading]
         assert [key for key, _ in found] == sorted({key for key, _ in found})
         below = [(key, count) for key, count in found if key.startswith(prefix) and key > after]
         assert below == [(key, len(NAMES)) for key in wanted if key.startswith(prefix) and key > after]
@@ -88,7 +91,7 @@ async def test_keys_come_in_order_with_all_of_their_items(size: int, prefix: str
 
 async def test_the_shards_of_a_prefix_are_not_read_beyond_it() -> None:
     table = Pages([f"{letter}{number:03}" for letter in "abc" for number in range(200)], 10)
-    assert len([one async for one in keys_in_order(cast(Table, table), "bucket", "a", "a190")]) < 200
+    assert len([one async for one in keys_in_order(cast(Table, table), "bucket", "a", "a190", READING)]) < 200
     assert table.read < 4 * SHARDS
 
 

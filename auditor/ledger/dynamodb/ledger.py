@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from auditor.aws.client import ThreadedClient, open_client
@@ -13,8 +14,10 @@ from auditor.errors import CallFailed, DigestConflict
 from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
 from auditor.ledger.dynamodb import digests, evidence, leases, scanning
 from auditor.ledger.dynamodb.items import entry_name
+from auditor.ledger.dynamodb.ordered import ShardReader
 from auditor.ledger.dynamodb.table import THREADS, Table, explained, in_order
 from auditor.ledger.leases import Held, Lease, Work
+from auditor.ledger.ordered import OrderedReader
 from auditor.model.object import AnyVersion
 from auditor.s3.json_calls import open_json_client
 
@@ -48,6 +51,9 @@ class DynamoLedger:
         self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
     ) -> list[Mapping[str, str]]:
         return await digests.known(self._table, bucket, refs, algorithms)
+
+    def in_order(self, bucket: str) -> OrderedReader:
+        return ShardReader(self._table, bucket, partial(self.known, bucket))
 
     async def record(self, entry: Entry) -> bool:
         answer = await digests.record(self._table, entry)

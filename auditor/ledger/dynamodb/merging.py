@@ -1,42 +1,63 @@
-"""Read all items of a bucket in key order: its shards are read side by side, and merged."""
+"""Read the items of a bucket in key order: its shards are read side by side, and merged."""
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from auditor.aio.groups import together
 from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, partition
 from auditor.ledger.dynamodb.shards import first_sort_key, partitions
 from auditor.ledger.dynamodb.table import Table
 
-PAGE: Final = 250
-"""Number of items that one Query returns. Memory holds one page of each shard; an item takes some 8 KB in memory."""
+_FIRST_AT_ONCE: Final = 4
+"""Number of shards whose first pages are read at the same time, so that few pages are in memory undecoded."""
 _COMPARED: Final = 150
 """Number of characters of a wanted prefix that are compared with keys, to find the end of the reading. The sort key of
 every item has at least this many characters of its object key."""
 
-Group = tuple[str, list[Item]]
-"""The pk that the items of one object key have in a table without shards, and these items."""
+T = TypeVar("T")
 
 
-async def keys_in_order(table: Table, bucket: str, prefix: str, start_after: str) -> AsyncGenerator[Group, None]:
-    """Yield the items of each key that begins with `prefix` and comes after `start_after`, in key order.
+@dataclass(frozen=True, slots=True)
+class KeyReading(Generic[T]):
+    """The way in which keys are read: the value of each key, and how many items at once.
 
-    The first and the last keys may be outside this range; the caller has to drop them.
+    decode: makes the wanted value of a key's items; it is called with the pk that they have in a table without shards.
+    Memory holds one page of values of each shard. page, largest_page: number of items that the first Query to a shard
+    returns, and up to which the number grows. arguments: further arguments of the Query, such as the attributes that
+    the items come with.
+    """
+
+    decode: Callable[[str, list[Item]], T]
+    page: int
+    largest_page: int
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def keys_in_order(
+    table: Table, bucket: str, prefix: str, start_after: str, reading: KeyReading[T]
+) -> AsyncGenerator[tuple[str, T], None]:
+    """Yield the pk and the value of each key that begins with `prefix` and comes after `start_after`, in key order.
+
+    The pk is the one of a table without shards. The first and the last keys may be outside this range (the first one
+    may be `start_after` itself); the caller has to drop them.
     """
     async with AsyncExitStack() as stack:
         first, beginning = first_sort_key(prefix, start_after), partition(bucket, prefix[:_COMPARED])
         shards = []
         for pk in partitions(bucket):
-            pages = _pages(table, pk, first, beginning)
-            shards.append(_Shard(await stack.enter_async_context(aclosing(pages))))
-        await together(shard.fill() for shard in shards)
+            pages = _pages(table, pk, first, beginning, reading)
+            shards.append(_Shard(await stack.enter_async_context(aclosing(pages)), reading.decode))
+        permits = asyncio.Semaphore(_FIRST_AT_ONCE)
+        await together(_begin(shard, permits) for shard in shards)
         heap = [(shard.ready[0][0], number) for number, shard in enumerate(shards) if shard.ready]
         heapq.heapify(heap)
         while heap:
@@ -51,33 +72,48 @@ async def keys_in_order(table: Table, bucket: str, prefix: str, start_after: str
                 heapq.heappop(heap)
 
 
-async def _pages(table: Table, pk: str, first: str, beginning: str) -> AsyncGenerator[list[Item], None]:
+async def _begin(shard: _Shard[Any], permits: asyncio.Semaphore) -> None:
+    async with permits:
+        await shard.fill()
+
+
+async def _pages(
+    table: Table, pk: str, first: str, beginning: str, reading: KeyReading[Any]
+) -> AsyncGenerator[list[Item], None]:
     """Yield the items of the shard `pk` from the sort key `first` on, page by page, up to the page that ends after the
     wanted keys.
 
     beginning: start of the wanted items' pk (bucket/key), as in a table without shards.
     """
     values = {":pk": {"S": pk}, ":first": {"S": first}}
-    condition = "pk = :pk AND sk >= :first"
-    reading = table.pages("Query", KeyConditionExpression=condition, ExpressionAttributeValues=values, Limit=PAGE)
-    async with aclosing(reading):
-        async for page in reading:
+    pages = table.pages(
+        "Query",
+        largest=reading.largest_page,
+        KeyConditionExpression="pk = :pk AND sk >= :first",
+        ExpressionAttributeValues=values,
+        Limit=reading.page,
+        **reading.arguments,
+    )
+    async with aclosing(pages):
+        async for page in pages:
             yield page
             if page and not page[-1]["pk"]["S"].startswith(beginning):
                 return
 
 
-class _Shard:
-    """Reads the keys of one shard with their items, and sorts them on the way.
+class _Shard(Generic[T]):
+    """Reads the keys of one shard, and sorts them on the way.
 
-    ready: sorted keys whose items are complete. Keys that are too long for a sort key come from the table in the order
-    of their hashes, if they begin alike. Such keys are held back until all of them have been read, and then sorted.
+    ready: sorted keys whose items are complete, with their values. Keys that are too long for a sort key come from the
+    table in the order of their hashes, if they begin alike. Such keys are held back until all of them have been read,
+    and then sorted.
     """
 
-    def __init__(self, pages: AsyncGenerator[list[Item], None]) -> None:
-        self.ready: deque[Group] = deque()
+    def __init__(self, pages: AsyncGenerator[list[Item], None], decode: Callable[[str, list[Item]], T]) -> None:
+        self.ready: deque[tuple[str, T]] = deque()
         self._pages = pages
-        self._held: list[Group] = []
+        self._decode = decode
+        self._held: list[tuple[str, list[Item]]] = []
 
     async def fill(self) -> None:
         """Read pages of the shard until `ready` has a key. If `ready` stays empty, the shard has ended."""
@@ -87,18 +123,18 @@ class _Shard:
                 self._release()
                 return
             for pk, items in groupby(page, lambda item: str(item["pk"]["S"])):
-                self._hold((pk, list(items)))
+                self._hold(pk, list(items))
 
-    def _hold(self, group: Group) -> None:
+    def _hold(self, pk: str, items: list[Item]) -> None:
         if self._held:
             last_pk, last_items = self._held[-1]
-            if last_pk == group[0]:
-                last_items += group[1]
+            if last_pk == pk:
+                last_items += items
                 return
-            if WHOLE_KEY not in last_items[0] or WHOLE_KEY not in group[1][0]:
+            if WHOLE_KEY not in last_items[0] or WHOLE_KEY not in items[0]:
                 self._release()
-        self._held.append(group)
+        self._held.append((pk, items))
 
     def _release(self) -> None:
-        self.ready.extend(sorted(self._held, key=itemgetter(0)))
+        self.ready.extend((pk, self._decode(pk, items)) for pk, items in sorted(self._held, key=itemgetter(0)))
         self._held = []

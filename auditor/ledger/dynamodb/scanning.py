@@ -23,7 +23,7 @@ from auditor.ledger.base import Checked, HistoryEntry, KeyRecord
 from auditor.ledger.dynamodb.evidence import record_of
 from auditor.ledger.dynamodb.items import DIGESTS, STATE, Item, add, evidence, partition, state_of
 from auditor.ledger.dynamodb.lines import lines_in
-from auditor.ledger.dynamodb.merging import Group, keys_in_order
+from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.key_record import KeyRows
 from auditor.ledger.seals import check_key, entries
@@ -31,6 +31,12 @@ from auditor.ledger.seals import check_key, entries
 SEGMENTS: Final = 4
 """Number of parts of the table that are scanned at the same time. Memory holds one page of each part, at most 1 MB."""
 _FETCHED: Final = 500
+_PAGE: Final = 250
+"""Number of items that one Query to a shard returns. An item takes some 8 KB in memory."""
+
+Group = tuple[str, list[Item]]
+"""The pk that the items of one object key have in a table without shards, and these items."""
+_WHOLE_ITEMS: Final[KeyReading[list[Item]]] = KeyReading(lambda _, items: items, _PAGE, _PAGE)
 
 T = TypeVar("T")
 
@@ -38,7 +44,9 @@ T = TypeVar("T")
 async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> AsyncGenerator[KeyRecord, None]:
     """Yield the records of the keys that begin with `prefix` and come after `start_after`, in key order."""
     beginning = partition(bucket, prefix)
-    reading = keys_in_order(table, bucket, prefix, start_after) if table.sharded else _scanned_rows(table, beginning)
+    reading = _scanned_rows(table, beginning)
+    if table.sharded:
+        reading = keys_in_order(table, bucket, prefix, start_after, _WHOLE_ITEMS)
     async with aclosing(reading):
         async for pk, items in reading:
             key = pk[len(bucket) + 1 :]

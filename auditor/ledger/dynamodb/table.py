@@ -22,6 +22,8 @@ from auditor.ledger.dynamodb.shards import cut_key, own_name, stored_name, store
 BATCH: Final = 100
 """Largest number of keys of one BatchGetItem call (DynamoDB API)."""
 THREADS: Final = 16
+_GROWTH: Final = 4
+"""Growth of a page's limit: who reads on after a small page wants far more, and saves calls."""
 ATTEMPTS: Final = 10
 _WRITES: Final = frozenset({"TransactWriteItems", "UpdateItem"})
 _REFUSED: Final = "ConditionalCheckFailedException"
@@ -119,10 +121,13 @@ class Table:
             " raise its read capacity or make it on-demand"
         )
 
-    async def pages(self, operation: str, **arguments: Any) -> AsyncGenerator[list[Item], None]:
+    async def pages(
+        self, operation: str, *, largest: int | None = None, **arguments: Any
+    ) -> AsyncGenerator[list[Item], None]:
         """Yield the items of a Query or a Scan, page by page. A page has at most 1 MB.
 
-        arguments: the arguments of the call, except the table's name.
+        arguments: the arguments of the call, except the table's name. largest: up to which the argument Limit grows
+        from page to page; None if it stays as it is.
         """
         while True:
             answer = await self._call(operation, TableName=self.name, **arguments)
@@ -130,6 +135,8 @@ class Table:
             if not answer.get("LastEvaluatedKey"):
                 return
             arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            if largest is not None:
+                arguments["Limit"] = min(_GROWTH * arguments["Limit"], largest)
 
     async def query(
         self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import AUDITOR, DAMAGED, S3, SOUND, UNSEALED, Entry, Event, Known, Soundness, Version
@@ -74,18 +74,43 @@ class DigestRow(NamedTuple):
 
 def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tuple[bytes, str]]) -> Found:
     """Return the undamaged digests of these pairs of key and ETag, by pair."""
-    digests: dict[tuple[bytes, str, str, int], dict[str, str]] = defaultdict(dict)
+    found: Found = defaultdict(list)
     for start in range(0, len(identities), _PER_QUERY):
         part = identities[start : start + _PER_QUERY]
         variables = [one for pair in part for one in pair] + [bucket]
-        for values in connection.execute(look_up_query(len(part)), variables):
-            row = DigestRow(bucket, *values)
-            if row.state != DAMAGED:
-                digests[row.key, row.etag, row.version_id, row.size][row.algorithm] = row.digest
-    found: Found = defaultdict(list)
-    for (key, etag, version, size), values in digests.items():
-        found[key, etag].append(LedgerRow(version, etag, size, values))
+        _add(found, bucket, connection.execute(look_up_query(len(part)), variables))
     return found
+
+
+def look_through(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes, most: int) -> Found | None:
+    """Return the undamaged digests of all keys from `first` to `last`, both included, by pair of key and ETag.
+
+    Return None if these keys have more than `most` rows.
+    """
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key BETWEEN ? AND ? LIMIT ?",  # noqa: S608
+        (bucket, first, last, most + 1),
+    ).fetchall()
+    if len(rows) > most:
+        return None
+    found: Found = defaultdict(list)
+    _add(found, bucket, rows)
+    return found
+
+
+def _add(found: Found, bucket: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Add the undamaged digests of these rows to `found`. The rows of one object version come one after the other."""
+    before: tuple[Any, ...] = ()
+    digests: dict[str, str] = {}
+    for values in rows:
+        row = DigestRow(bucket, *values)
+        if row.state == DAMAGED:
+            continue
+        version = row[1:5]
+        if version != before:
+            before, digests = version, {}
+            found[row.key, row.etag].append(LedgerRow(row.version_id, row.etag, row.size, digests))
+        digests[row.algorithm] = row.digest
 
 
 def look_up_query(pairs: int) -> str:

@@ -8,15 +8,18 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
 from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.matching import match
+from auditor.ledger.ordered import OrderedReader
 from auditor.ledger.sqlite import digests, evidence, leases
 from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded, unchanged
-from auditor.ledger.sqlite.digests import look_up_query
+from auditor.ledger.sqlite.digests import Found, look_up_query
+from auditor.ledger.sqlite.ordered import RangeReader
 from auditor.model.object import AnyVersion
 
 __all__ = ["SqliteLedger", "look_up_query", "open_sqlite"]
@@ -42,6 +45,12 @@ class SqliteLedger:
         identities = list({(blob(ref.key), ref.etag) for ref in refs})
         found = await self._run(lambda: digests.look_up(self._connection, bucket, identities))
         return [match(found.get((blob(ref.key), ref.etag), ()), ref, algorithms) for ref in refs]
+
+    def in_order(self, bucket: str) -> OrderedReader:
+        async def look_through(first: bytes, last: bytes, most: int) -> Found | None:
+            return await self._run(lambda: digests.look_through(self._connection, bucket, first, last, most))
+
+        return RangeReader(look_through, partial(self.known, bucket))
 
     async def record(self, entry: Entry) -> bool:
         (answer,) = await self.record_many([entry])

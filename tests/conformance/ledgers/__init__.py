@@ -27,6 +27,7 @@ CHECKS: Final[tuple[LedgerCheck, ...]] = (
     digests.versions_that_disagree_say_nothing_of_a_listing_without_versions,
     digests.odd_keys_come_back_unchanged,
     digests.refs_of_one_look_up_are_answered_in_order,
+    digests.reader_along_the_listing_answers_as_a_look_up_does,
     digests.two_writers_at_once_leave_one_truth,
     digests.record_is_there_for_the_next_process,
     history.histories_of_all_keys_come_in_order,

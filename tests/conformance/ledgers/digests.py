@@ -143,6 +143,27 @@ async def refs_of_one_look_up_are_answered_in_order(ledger: Ledger) -> None:
     assert answers == [written.get(ref.key, {}) for ref in refs]
 
 
+@opened
+async def reader_along_the_listing_answers_as_a_look_up_does(ledger: Ledger) -> None:
+    for number, (recorded, _, _) in enumerate(_VERSIONS):
+        await ledger.record(replace(ENTRY, key=f"key-{number}", version_id=recorded))
+        await ledger.record(replace(ENTRY, key=f"key-{number}", version_id=recorded, etag="another"))
+    for versions in (False, True):
+        refs = [
+            replace(REF, key=f"key-{number}", version_id=version, etag=etag)
+            for number in range(len(_VERSIONS) + 2)
+            for version in (["v1", "v2", "null"] if versions else [None])
+            for etag in ("etag", "another", "a third one")
+        ]
+        reader, found = ledger.in_order("bucket"), []
+        for start in range(0, len(refs), 4):
+            found += await reader.known(refs[start : start + 4], ["sha256"])
+        await reader.close()
+        assert found == await ledger.known("bucket", refs, ["sha256"])
+        assert await reader.known([], ["sha256"]) == []
+        await reader.close()
+
+
 async def two_writers_at_once_leave_one_truth(opener: OpenLedger) -> None:
     async def write(ledger: Ledger, digest: str) -> list[object]:
         entries = [replace(ENTRY, key=f"key-{number}", digests={"sha256": digest}) for number in range(20)]

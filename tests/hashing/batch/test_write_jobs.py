@@ -26,6 +26,7 @@ from auditor.hashing.batch.job import NO_BUCKET, NO_ROLE, S3_NAMES, row
 from auditor.hashing.batch.write_jobs import JobOwner, write_batch
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
+from auditor.ledger.ordered import UnorderedReader
 from auditor.model.digest import ALGORITHMS as OURS
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
@@ -209,6 +210,9 @@ class Stopping:
     def __init__(self, ledger: Ledger, stop: Stop) -> None:
         self._ledger = ledger
         self._stop = stop
+
+    def in_order(self, bucket: str) -> UnorderedReader:
+        return UnorderedReader(lambda refs, algorithms: self.known(bucket, refs, algorithms))
 
     def __getattr__(self, name: str) -> Any:
         self._stop.set("the test has seen enough")

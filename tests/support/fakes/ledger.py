@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
 from auditor.ledger.leases import Held, Lease, Work
+from auditor.ledger.ordered import OrderedReader, UnorderedReader
 from auditor.model.object import AnyVersion
 
 
@@ -23,6 +25,9 @@ class Hooked:
     ) -> list[Mapping[str, str]]:
         self.hook("known")
         return await self.inner.known(bucket, refs, algorithms)
+
+    def in_order(self, bucket: str) -> OrderedReader:
+        return UnorderedReader(partial(self.known, bucket))
 
     async def record(self, entry: Entry) -> bool:
         self.hook("record")
