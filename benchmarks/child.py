@@ -10,12 +10,9 @@ from typing import Any, Final
 JOBS: Final = {
     "engine": "benchmarks.clients.ours:engine",
     "audit": "benchmarks.clients.ours:audit",
-<<<<<<< HEAD
     "nights": "benchmarks.clients.nights:nights",
     "list-keys": "benchmarks.clients.nights:listing",
-=======
     "audit-known": "benchmarks.clients.known:audited",
->>>>>>> fdce3a7 (Read the ledger along with the listing, not object by object)
     "audit-invoked": "benchmarks.clients.invoked:audit",
     "gather": "benchmarks.clients.invoked:ours",
     "cold": "benchmarks.clients.cold:first_call",

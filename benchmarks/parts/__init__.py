@@ -8,13 +8,9 @@ from benchmarks.parts import (
     cold,
     engines,
     hashing,
-<<<<<<< HEAD
-    memory,
-    nights,
-=======
     known,
     memory,
->>>>>>> fdce3a7 (Read the ledger along with the listing, not object by object)
+    nights,
     packing,
     shares,
     targets,
