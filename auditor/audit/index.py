@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -51,18 +51,18 @@ def entries_in(store: Store) -> list[IndexEntry]:
     return [entry for bucket in _buckets(store) for entry in _entries_of(store, bucket)]
 
 
-def write_index(store: Store, entries: Iterable[IndexEntry]) -> str:
-    """Write the page into the store, and return its URI. Raises OutputError. Blocks."""
-    store.put(NAME, index_text(entries, store.uri()).encode())
+def write_index(store: Store, entries: Iterable[IndexEntry], remarks: Sequence[str] = ()) -> str:
+    """Write the page into the store, and return its URI. remarks: as in index_page(). Raises OutputError. Blocks."""
+    store.put(NAME, index_text(entries, store.uri(), remarks).encode())
     return store.uri(NAME)
 
 
-def index_text(entries: Iterable[IndexEntry], place: str) -> str:
-    """Return the page as HTML. place: the URI of the store."""
+def index_text(entries: Iterable[IndexEntry], place: str, remarks: Sequence[str] = ()) -> str:
+    """Return the page as HTML. place: the URI of the store. remarks: as in index_page()."""
     from auditor.reports.page.index import index_page  # imports that every start would pay for
     from auditor.reports.page.render import print_index
 
-    return print_index(index_page(entries, place))
+    return print_index(index_page(entries, place, remarks))
 
 
 def _buckets(store: Store) -> list[str]:

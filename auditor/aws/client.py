@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from auditor.aws.plain import check_endpoint, custom_endpoint
 from auditor.errors import CredentialsError
+
+if TYPE_CHECKING:
+    from auditor.aws.assumed_role import RoleCredentials
 
 _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
@@ -109,11 +112,13 @@ async def open_client(
     endpoint_url: str | None,
     profile: str | None,
     fips: bool = False,
+    role: RoleCredentials | None = None,
 ) -> AsyncIterator[ThreadedClient]:
     """Open a client of one AWS service. threads: largest number of calls that the SDK makes at once.
 
     endpoint_url: None for the endpoint that the environment sets, or AWS's own if it sets none. fips: True to use the
-    FIPS endpoint even if the environment does not ask for it.
+    FIPS endpoint even if the environment does not ask for it. role: the assumed role that signs the calls; None for the
+    profile's own credentials.
     """
     check_endpoint(endpoint_url)
     options = {
@@ -127,7 +132,8 @@ async def open_client(
     executor = ThreadPoolExecutor(threads, thread_name_prefix=service)
     loop = asyncio.get_running_loop()
     try:
-        made, session = await loop.run_in_executor(executor, _make, service, options, region, endpoint_url, profile)
+        work = (service, options, region, endpoint_url, profile, role)
+        made, session = await loop.run_in_executor(executor, _make, *work)
         client = ThreadedClient(made, session, executor)
         try:
             yield client
@@ -138,7 +144,12 @@ async def open_client(
 
 
 def _make(
-    service: str, options: dict[str, Any], region: str | None, endpoint_url: str | None, profile: str | None
+    service: str,
+    options: dict[str, Any],
+    region: str | None,
+    endpoint_url: str | None,
+    profile: str | None,
+    role: RoleCredentials | None,
 ) -> tuple[Any, Any]:
     """Return the client and its session."""
     # Imported here, because most commands and functions need no client of the SDK, and its import is slow.
@@ -146,7 +157,7 @@ def _make(
 
     from auditor.aws.session import client_of, make_session
 
-    session = make_session(profile, region)
+    session = make_session(profile, region, role)
     if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
-        session = make_session(profile, "us-east-1")  # requests must be signed for some region
+        session = make_session(profile, "us-east-1", role)  # requests must be signed for some region
     return client_of(session, service, endpoint_url=endpoint_url, config=Config(**options)), session

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from auditor.aws.assumed_role import RoleCredentials
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
@@ -13,6 +15,8 @@ class Connection:
     region: str | None = None
     endpoint_url: str | None = None
     profile: str | None = None
+    role: RoleCredentials | None = None
+    """The credentials of an assumed role, with which every call is signed; None for the profile's own credentials."""
     concurrency: int = 64
     """The limit of calls in flight, and the size of every pool."""
     expected_owner: str | None = None

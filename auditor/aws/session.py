@@ -15,6 +15,7 @@ from botocore.config import Config
 from botocore.loaders import create_loader
 from botocore.utils import parse_timestamp
 
+from auditor.aws.assumed_role import RoleCredentials
 from auditor.aws.connection import Connection
 from auditor.aws.first_call import first_call_alone
 from auditor.aws.plain import custom_endpoint
@@ -56,9 +57,14 @@ def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, An
     return options
 
 
-def make_session(profile: str | None, region: str | None) -> boto3.Session:
-    """Make a boto3 session. Raises CredentialsError for a missing profile, UsageError for unusable AWS files."""
+def make_session(profile: str | None, region: str | None, role: RoleCredentials | None = None) -> boto3.Session:
+    """Make a boto3 session. role: its credentials in place of the profile's; None for those.
+
+    Raises CredentialsError for a missing profile or a role that cannot be assumed, UsageError for unusable AWS files.
+    """
     core = core_session(profile)
+    if role is not None:
+        core.register_component("credential_provider", _OneProvider(role))
     with _configuration(profile):
         return boto3.Session(botocore_session=core, region_name=region)
 
@@ -72,6 +78,16 @@ def core_session(profile: str | None) -> Any:
         core = with_shared_models(botocore.session.Session(profile=profile))
         core.get_scoped_config()  # raises for a missing profile now, instead of at the first use
         return core
+
+
+class _OneProvider:
+    """The only source of a session's credentials: an assumed role. botocore's own chain is never searched."""
+
+    def __init__(self, role: RoleCredentials) -> None:
+        self._role = role
+
+    def load_credentials(self) -> Any:
+        return self._role.current()
 
 
 @contextmanager
@@ -117,7 +133,7 @@ def make_client(service: str, connection: Connection, *, endpoint_url: str | Non
 
     Blocks, because it reads files. attempts: how often the SDK tries each call.
     """
-    session = make_session(connection.profile, connection.region)
+    session = make_session(connection.profile, connection.region, connection.role)
     region = connection.region or session.region_name or "us-east-1"
     config = Config(**client_options(connection, attempts=attempts))
     return without_redirects(client_of(session, service, region_name=region, endpoint_url=endpoint_url, config=config))

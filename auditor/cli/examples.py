@@ -24,9 +24,9 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "auditor explain s3://my-bucket/report.pdf",
     ),
     "audit": (
-        "auditor audit s3://my-bucket",
         "auditor audit s3://my-bucket/2026/ --versions --fail-on new:high --out s3://reports/audits",
         "auditor audit s3://first s3://second --only O01,O02,O03,O04 --max-rate 500 --format json",
+        "auditor audit --estate estate.toml --out s3://reports/audits",
     ),
     "estimate": (
         "auditor estimate s3://my-bucket",
@@ -117,7 +117,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "rules": ("auditor rules", "auditor rules O02 B01", "auditor rules --format json"),
     "policy": (
         "auditor policy s3://my-bucket",
-        "auditor policy s3://my-bucket --ledger dynamodb:digests --hash",
+        "auditor policy --estate estate.toml --out s3://reports/audits",
         "auditor policy s3://my-bucket --role audit --stage prod --out s3://reports/audits",
     ),
     "demo": ("auditor demo", "auditor demo --from ~/Documents --engine boto3"),

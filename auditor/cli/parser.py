@@ -92,7 +92,8 @@ def _pace(parser: Group) -> None:
 
 def _audit(add: Add, name: str, summary: str) -> None:
     parser = command(add, name, summary)
-    _targets(parser, "*" if name == "audit" else "+")
+    _targets(parser, "*")
+    _estate(parser)
     settings_flags(parser, "level", "only", "ignore", "fail_on", "semantics", "key_policies", "out")
     _pace(parser)
     settings_flags(parser, "ledger", "algorithms", "streams")
@@ -116,6 +117,16 @@ def _audit(add: Add, name: str, summary: str) -> None:
         format_flag(parser, PRINTED)
     else:
         _roles(parser)
+
+
+def _estate(parser: Group) -> None:
+    objects = group(parser, OBJECTS)
+    objects.add_argument(
+        "--all-buckets", action="store_true", help="every bucket of the account, in place of those named"
+    )
+    objects.add_argument(
+        "--estate", metavar="FILE", help="every bucket of the accounts in this file, by a role of each"
+    )
 
 
 def _plan(add: Add) -> None:

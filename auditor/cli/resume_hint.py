@@ -17,11 +17,11 @@ _NO_FLAGS: Final = frozenset({"command", "run", "targets", "resume", "verbose"})
 _ODD: Final = "(a key or a path in it has characters that do not print: they are escaped here, give them as they are)"
 
 
-def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> str:
+def resume_command(options: argparse.Namespace, target: Target | None, run_id: str) -> str:
     """Return the shell command that resumes the run of this target, with the user's other flags. Unprintable characters
-    in the command are escaped; a second line then says so.
+    in the command are escaped; a second line then says so. target: None for the start of an estate.
     """
-    words = ["audit", *([] if vars(options).get("fill") else [target.uri])]
+    words = ["audit", *([] if target is None or vars(options).get("fill") else [target.uri])]
     for name, value in vars(options).items():
         if name in _NO_FLAGS or value in (None, False) or (name, value) == ("format", "table"):
             continue

@@ -27,9 +27,17 @@ class SuggestingParser(argparse.ArgumentParser):
         flags = [one for one in rest if one.startswith("-")]
         if flags and not list(self._subcommands()):  # a command's own parser: it knows the flags that fit
             self.error(f"{_UNKNOWN}{' '.join(rest)}")
-        if getattr(found, "fill", "") is None and not found.targets:  # of the run that --fill names, or given
-            self.error("the following arguments are required: s3://BUCKET[/PREFIX], or --fill RUN")
+        if hasattr(found, "all_buckets") and not self._names_objects(found):
+            others = (
+                "--all-buckets or --estate FILE" if not hasattr(found, "fill") else "--all-buckets, --estate or --fill"
+            )
+            self.error(f"the following arguments are required: s3://BUCKET[/PREFIX], or {others}")
         return found, rest
+
+    @staticmethod
+    def _names_objects(found: argparse.Namespace) -> bool:
+        """True if the arguments say which objects: by targets, or by a flag in their place."""
+        return bool(found.targets or found.all_buckets or found.estate or getattr(found, "fill", None) is not None)
 
     def error(self, message: str) -> NoReturn:
         if choice := _CHOICE.match(message):

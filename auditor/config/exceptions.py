@@ -98,7 +98,7 @@ def _entry(entry: Any, here: str, table: str, latest: date) -> ExceptionEntry:
         raise ConfigError(f"{here} is not a table")
     if unknown := sorted(entry.keys() - _KEYS[table]):
         raise ConfigError(f"{here}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(_KEYS[table]))}")
-    values = {key: _text(key, value, here) for key, value in entry.items()}
+    values = {key: entry_text(key, value, here) for key, value in entry.items()}
     for key, fix in _REQUIRED.items():
         if key not in values and (table == EXCEPTIONS or key == "reason"):
             raise ConfigError(f"{here}: the {key} is missing: {fix}")
@@ -112,7 +112,8 @@ def _entry(entry: Any, here: str, table: str, latest: date) -> ExceptionEntry:
     return ExceptionEntry(**values, hole=hole)
 
 
-def _text(key: str, value: Any, here: str) -> Any:
+def entry_text(key: str, value: Any, here: str) -> Any:
+    """Return the text of a key, a date as YYYY-MM-DD. here: the entry, for messages. Raises ConfigError."""
     if key == "until" and type(value) is date:
         return value.isoformat()
     if not isinstance(value, str) or not value.strip():
@@ -160,7 +161,7 @@ def _check_values(values: Mapping[str, Any], here: str, latest: date, *, any_rul
     if "audience" in values:
         _check_audience(values["audience"], here)
     if "until" in values:
-        _check_day(values["until"], here, latest)
+        check_day(values["until"], here, latest)
 
 
 def _check_audience(text: str, here: str) -> None:
@@ -178,7 +179,8 @@ def _check_audience(text: str, here: str) -> None:
         raise ConfigError(f"{here}: audience is {text[:100]!r}: {fix}")
 
 
-def _check_day(text: str, here: str, latest: date) -> None:
+def check_day(text: str, here: str, latest: date) -> None:
+    """Raise ConfigError unless the text is a day, YYYY-MM-DD, and not after `latest`. here: the entry, for messages."""
     try:
         day = date.fromisoformat(text) if _DAY.fullmatch(text) else None
     except ValueError:

@@ -161,6 +161,7 @@ def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connecti
         region=settings.region,
         endpoint_url=settings.endpoint_url,
         profile=settings.profile,
+        role=settings.role,
         concurrency=concurrency,
         first_answer=settings.first_answer,
         expected_owner=settings.expected_owner,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
+from auditor.aws.assumed_role import RoleCredentials
 from auditor.config import values
 from auditor.errors import UsageError
 from auditor.model.account import NamedAccount
@@ -261,6 +262,9 @@ class Settings:
     exceptions: tuple[ExceptionEntry, ...] = ()
     accept_undecided: tuple[ExceptionEntry, ...] = ()
     prices: Mapping[str, Any] = field(default_factory=dict)
+    role: RoleCredentials | None = None
+    """The assumed role that reads the audited bucket, of an account of an estate; None for the own credentials. The run
+    folders, the ledger, the queue and the channels are always the own account's."""
 
     @property
     def accepted(self) -> tuple[ExceptionEntry, ...]:

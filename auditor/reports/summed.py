@@ -21,7 +21,8 @@ class IndexEntry:
     """One target of the index page.
 
     summary: of its run; None if it has none. link: address of the run's page, relative to the index. nights: its trend.
-    failed: a sentence, if its last start has failed or was not begun.
+    failed: a sentence, if its last start has failed or was not begun. excluded: the reason, if it was left out. label:
+    the words that the page shows in place of the target's URI, for an account whose buckets are not known.
     """
 
     target: Target
@@ -29,6 +30,12 @@ class IndexEntry:
     link: str | None = None
     nights: tuple[Night, ...] = ()
     failed: str | None = None
+    excluded: str | None = None
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.target.uri
 
 
 def summed(entries: Iterable[IndexEntry]) -> list[Summary]:
@@ -37,7 +44,7 @@ def summed(entries: Iterable[IndexEntry]) -> list[Summary]:
 
 
 def sum_of(entries: Iterable[IndexEntry]) -> Summary:
-    """Return the sums as a summary of no target. It is complete if each target has a complete run."""
+    """Return the sums as a summary of no target. It is complete if each target has a complete run, or is excluded."""
     found = list(entries)
     runs = summed(found)
     return Summary(
@@ -45,7 +52,7 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
         out="",
         target=_NOWHERE,
         engine="",
-        complete=all(one.summary is not None and one.summary.complete for one in found),
+        complete=all(one.excluded is not None or (one.summary is not None and one.summary.complete) for one in found),
         coverage=Coverage(**_each((_fields(run.coverage) for run in runs), Coverage.__slots__)),
         verdicts=_each((run.verdicts for run in runs), [verdict.value for verdict in Verdict]),
         findings=_each((run.findings for run in runs), [severity.value for severity in Severity]),

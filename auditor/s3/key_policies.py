@@ -76,7 +76,7 @@ async def open_key_policies(
     profile = connection.profile
     endpoint = custom_endpoint("kms", None, profile) or custom_endpoint("s3", connection.endpoint_url, profile)
     async with open_client(
-        "kms", threads=1, region=connection.region, endpoint_url=endpoint, profile=profile
+        "kms", threads=1, region=connection.region, endpoint_url=endpoint, profile=profile, role=connection.role
     ) as client:
 
         async def ask(key: str) -> str:

@@ -12,6 +12,7 @@ from auditor.hashing.run import HashRunSummary
 from auditor.ledger.manifests import csv_table, history
 from auditor.model.access import Verdict
 from auditor.model.digest import ALGORITHMS
+from auditor.model.estate import EstateReport
 from auditor.model.estimate import Estimate
 from auditor.model.flat_members import FactState, is_public
 from auditor.model.object import ObjectVersion
@@ -191,6 +192,11 @@ SCHEMAS: Final = (
         lambda maker: maker.members(Summary),
     ),
     SchemaFile("failed", "the line of a failed target of `auditor audit --format json`", _failed),
+    SchemaFile(
+        "estate",
+        "`estate.json`; the last line of `auditor audit --estate` and `--all-buckets` with `--format json`",
+        lambda maker: maker.members(EstateReport),
+    ),
     SchemaFile("rollups", "`rollups.json`", lambda maker: maker.members(RollUps, extra={"v": {"const": ROLLUPS_FORM}})),
     SchemaFile(
         "bucket", "`bucket.json`", lambda maker: maker.members(BucketFile, extra={"v": {"const": BUCKET_FORM}}), True

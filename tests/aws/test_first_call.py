@@ -26,7 +26,7 @@ def s3_client() -> Any:
 
 
 def sqs_client() -> Any:
-    client, _ = _make("sqs", {"retries": {"total_max_attempts": 1}}, "us-east-1", HERE, None)
+    client, _ = _make("sqs", {"retries": {"total_max_attempts": 1}}, "us-east-1", HERE, None, None)
     return client
 
 

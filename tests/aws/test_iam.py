@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from botocore import xform_name
 
 from auditor.aws.client import ThreadedClient
 from auditor.aws.iam.actions import BUCKET_CALLS, LEDGER_READS, LEDGER_SCANS, LEDGER_WRITES
-from auditor.aws.iam.policy import Access, audit_policy
+from auditor.aws.iam.policy import Access, audit_policy, every_bucket
 from auditor.aws.iam.roles import Deployment
 from auditor.aws.partition import partition_of
 from auditor.cli.commands.policy import access_of
@@ -303,3 +304,56 @@ def test_topics_and_bus_are_allowed_where_they_are_named_alone(printed: Printed)
         ("Alerts", ["sns:Publish"], [ARN, f"{ARN}s"]),
         ("Events", ["events:PutEvents"], ["arn:aws:events:*:*:event-bus/ours"]),
     ]
+
+
+def test_every_bucket_of_the_account(printed_all: Callable[..., tuple[int, dict[str, Any], str]]) -> None:
+    """The same actions as for one bucket, on all of them: s3:ListAllMyBuckets is among both."""
+    code, policy, _ = printed_all("--all-buckets")
+    assert code == 0
+    one = audit_policy([Target("photos")], access(), "aws")
+    every = audit_policy([every_bucket()], access(), "aws")
+    assert actions(every) == actions(one)
+    assert actions(policy) == actions(one)
+    assert "s3:ListAllMyBuckets" in actions(policy)
+    resources = {resource for found in policy["Statement"] for resource in found["Resource"]}
+    assert resources == {"*", "arn:aws:s3:::*", "arn:aws:s3:::*/*"}
+
+
+def test_estate_needs_its_roles_and_nothing_else(
+    printed_all: Callable[..., tuple[int, dict[str, Any], str]], tmp_path: Path
+) -> None:
+    roles = [f"arn:aws:iam::{number}:role/auditor" for number in ("111122223333", "222233334444")]
+    file = tmp_path / "estate.toml"
+    file.write_text("".join(f'[[accounts]]\nrole = "{role}"\n' for role in roles))
+    code, policy, err = printed_all("--estate", str(file))
+    assert code == 0
+    assert policy["Statement"] == [{"Sid": "Roles", "Effect": "Allow", "Action": ["sts:AssumeRole"], "Resource": roles}]
+    assert "2 roles: each needs, in its account, the policy of `auditor policy --all-buckets`" in err
+    _, policy, _ = printed_all("--estate", str(file), "--out", "s3://reports/audits")
+    assert actions(policy, "arn:aws:s3:::reports/audits/*") == {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
+    file.write_text(f'{file.read_text()}[[accounts]]\nid = "333344445555"\nown_credentials = true\n')
+    _, policy, _ = printed_all("--estate", str(file))
+    assert actions(policy, roles[0]) == {"sts:AssumeRole"}
+    assert "s3:ListBucket" in actions(policy, "arn:aws:s3:::*")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [("s3://photos", "--all-buckets"), ("--all-buckets", "--estate", "e"), ("--estate", "e", "--role", "audit")],
+)
+def test_policy_for_two_kinds_of_objects_is_refused(
+    printed_all: Callable[..., tuple[int, dict[str, Any], str]], given: tuple[str, ...]
+) -> None:
+    assert printed_all(*given)[0] == 2
+
+
+@pytest.fixture
+def printed_all(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, dict[str, Any], str]]:
+    """Runs `auditor policy`; its exit code, its document and what it said on stderr."""
+
+    def call(*arguments: str) -> tuple[int, dict[str, Any], str]:
+        code = main(["policy", *arguments, "--region", "eu-west-1"])
+        out, err = capsys.readouterr()
+        return code, json.loads(out) if out else {}, err
+
+    return call

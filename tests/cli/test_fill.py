@@ -85,7 +85,9 @@ def test_a_run_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_an_audit_without_a_target(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["audit"])
-    assert "arguments are required: s3://BUCKET[/PREFIX], or --fill RUN" in capsys.readouterr().err
+    assert (
+        "arguments are required: s3://BUCKET[/PREFIX], or --all-buckets, --estate or --fill" in capsys.readouterr().err
+    )
 
 
 def test_the_command_that_goes_on_names_no_target() -> None:

@@ -18,10 +18,11 @@ import pytest
 from auditor.cli.signals import GRACE, LONGEST
 from tests.support.engine_names import OURS_FIRST
 from tests.support.paths import ROOT
+from tests.support.servers.accounts import OWN, AccountsServer
 from tests.support.servers.clients import BUCKET, client
 from tests.support.servers.forwarding import Silencing
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import BLACK_HOLE, Fault
+from tests.support.servers.stub_faults import BLACK_HOLE, Fault, Kind
 
 SOON = 25
 """Seconds, on a machine that is busy. Without an end of its own a call takes 80 s until its last retry."""
@@ -85,6 +86,59 @@ def test_bucket_that_falls_silent_in_mid_run_leaves_a_run_to_go_on_with(
     with start(tmp_path, "audit", f"s3://{BUCKET}", *flags, "--resume", summary["run"]) as resumed:
         out, _ = resumed.communicate(timeout=60)
     assert json.loads(out)["coverage"]["listed"] == 9
+
+
+def test_estate_names_each_bucket_that_was_not_reached_and_goes_on(tmp_path: Path) -> None:
+    names = [f"bucket-{number:02}" for number in range(30)]
+    with AccountsServer() as server:
+        server.give(OWN, *names)
+        for name in names:
+            server.put(name, "key", b"x")
+        server.faults = [lambda operation, key, nth: Fault(Kind.DELAY, seconds=0.15)]
+        flags = ("--endpoint-url", server.url, "--format", "json", "--only", "O02")
+        child = start(tmp_path, "audit", "--all-buckets", *flags)
+        ended = tmp_path / "auditor-runs"
+        code, out, err = interrupted(child, lambda: len(list(ended.glob("bucket=*/run=*/summary.json"))) > 3)
+        first = json.loads(out.splitlines()[-1])
+        counts = first["counts"]
+        assert (code, counts["buckets"]) == (4, 30)
+        assert counts["audited"] > 3
+        assert counts["holes"] == 30 - counts["audited"] > 0
+        assert first["stopped"] == "stopped by SIGINT"
+        said = [one["sentence"] for one in first["buckets"] if one["outcome"] == "hole"]
+        assert [words for words in said if "stopped by SIGINT" not in words] == []
+        assert json.loads((ended / "estate.json").read_text()) == first
+        assert f"--all-buckets --only O02 --endpoint-url {server.url}" in err
+        assert f"--resume {first['estate']}" in err
+        server.faults = []
+        server.forget()
+        with start(tmp_path, "audit", "--all-buckets", *flags, "--resume", first["estate"]) as resumed:
+            out, _ = resumed.communicate(timeout=60)
+        second = json.loads(out.splitlines()[-1])
+        assert (resumed.returncode, second["counts"]["audited"]) == (0, 30)
+        done = {one["bucket"] for one in first["buckets"] if one["outcome"] == "audited"}
+        listed = [logged.bucket for logged in server.requests if logged.operation == "ListObjectsV2"]
+        assert not done & set(listed)
+        assert second["coverage"]["audited"] == 30
+
+
+def test_estate_that_is_killed_leaves_every_bucket_as_a_hole(tmp_path: Path) -> None:
+    with AccountsServer() as server:
+        server.give(OWN, *(f"bucket-{number:02}" for number in range(12)))
+        server.faults = [lambda operation, key, nth: Fault(Kind.DELAY, seconds=0.15)]
+        report = tmp_path / "auditor-runs" / "estate.json"
+        with start(tmp_path, "audit", "--all-buckets", "--endpoint-url", server.url) as child:
+            until = time.monotonic() + 60
+            while not list(report.parent.glob("bucket=*/run=*/summary.json")) and time.monotonic() < until:
+                time.sleep(0.02)
+            child.kill()
+        found = json.loads(report.read_text())
+        assert (found["complete"], found["exit_code"], found["counts"]["holes"]) == (False, 4, 12)
+        server.faults = []
+        flags = ("--endpoint-url", server.url, "--resume", found["estate"], "--format", "json")
+        with start(tmp_path, "audit", "--all-buckets", *flags) as resumed:
+            resumed.communicate(timeout=60)
+        assert json.loads(report.read_text())["counts"]["audited"] == 12
 
 
 def test_reports_bucket_that_falls_silent(moto_url: str, tmp_path: Path) -> None:

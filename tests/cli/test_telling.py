@@ -13,6 +13,7 @@ import boto3
 import pytest
 
 from auditor.cli.main import main
+from tests.support.servers.accounts import OWN, AccountsServer
 from tests.support.servers.stub import StubServer
 
 Run = Callable[..., tuple[int, str, str]]
@@ -125,3 +126,30 @@ def test_verification_sends_an_alert_where_bytes_differ(run: Run, stub: StubServ
     (alert,) = topic.taken()
     assert alert["Subject"] == "S3 verification of audited: 1 mismatch"
     assert alert["Message"].startswith("The verification of s3://audited/ found 1 mismatch.\n")
+
+
+def test_estate_sends_one_alert_and_a_quiet_one_none(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moto_url: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for service in ("SNS", "SQS"):
+        monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service}", moto_url)
+    inbox = made()
+    with AccountsServer() as server:
+        server.give(OWN, "first", "second", "third")
+        server.put("first", "open", b"x", acl="public-read")
+        server.refused.add("second")
+        arguments = ("audit", "--all-buckets", "--only", "O02", "--topic", inbox.topic, "--endpoint-url", server.url)
+        assert main(arguments) == 4
+        (alert,) = inbox.taken()
+        line = "3 buckets in 1 account = 2 audited + 0 excluded + 1 hole"
+        assert alert["Subject"] == f"S3 audit: {line}"
+        message = alert["Message"]
+        assert message.startswith(f"{line}.")
+        assert "- second: the listing of s3://second failed" in message
+        assert "- The audit of s3://first/: 1 object exposed; 1 finding (1 high)." in message
+        assert "third" not in message
+        assert "index.html" in message
+        server.refused.clear()
+        assert main(arguments) == 3
+        assert inbox.taken() == []

@@ -84,13 +84,14 @@ def test_variables_that_are_read_elsewhere_are_those_that_are_known() -> None:
     assert environment_layer(dict.fromkeys([*NO_SETTINGS, *settings], "x")).values.keys() == SETTINGS.keys()
 
 
-def test_every_setting_has_a_parser_or_is_a_table() -> None:
+def test_every_setting_has_a_parser_or_is_a_table_or_the_role_of_an_account() -> None:
     assert set(Settings.__dataclass_fields__) == SETTINGS.keys() | {
         "rules",
         "accounts",
         "exceptions",
         "accept_undecided",
         "prices",
+        "role",
     }
 
 

@@ -53,6 +53,7 @@ QUEUE_CALLS: Final = {
 """By API name: the IAM actions for a function's calls on its queues. A batch needs the action of the single call."""
 
 ALERT_CALLS: Final = {"Publish": "sns:Publish"}
+ROLE_CALLS: Final = {"AssumeRole": "sts:AssumeRole"}
 EVENT_CALLS: Final = {"PutEvents": "events:PutEvents"}
 HAND_OVER_CALLS: Final = {"Invoke": "lambda:InvokeFunction"}
 POLLING: Final = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")

@@ -20,6 +20,7 @@ from auditor.aws.iam.actions import (
     QUEUE_CALLS,
     READ_CALLS,
     REPORTS_KEY,
+    ROLE_CALLS,
     STORE_OBJECT_CALLS,
 )
 from auditor.aws.iam.arns import Arns
@@ -54,14 +55,19 @@ class Access:
     """ARNs of the KMS keys that encrypt the objects to hash, or whose policies are to be read."""
     reports_key: str | None = None
     """ARN of the KMS key of the bucket in `out`."""
+    roles: Sequence[str] = ()
+    """ARNs of the roles of an estate's accounts, which the audit assumes. It needs nothing else in these accounts."""
 
 
 def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> dict[str, Any]:
-    """Return an IAM policy document that allows an audit of the targets and nothing else."""
+    """Return an IAM policy document that allows an audit of the targets and nothing else. targets: (), if all of them
+    are read by assumed roles.
+    """
     arns = Arns(partition)
+    own = [statement("Account", ACCOUNT_CALLS.values(), ["*"]), *_target_statements(targets, access, arns)]
     return document(
-        statement("Account", ACCOUNT_CALLS.values(), ["*"]),
-        *_target_statements(targets, access, arns),
+        *(own if targets else ()),
+        *([statement("Roles", ROLE_CALLS.values(), access.roles)] if access.roles else ()),
         *key_statements("Keys", AUDITED_KEYS, access.audited_keys if access.hash else ()),
         *key_statements("KeyPolicies", KEY_POLICIES, (access.audited_keys or ["*"]) if access.key_policies else ()),
         *store_statements("Output", STORE_OBJECT_CALLS, access.out, arns),
@@ -70,6 +76,11 @@ def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> d
         *_fixity_statements(access, arns),
         *channel_statements(access.topics, access.event_bus, arns),
     )
+
+
+def every_bucket(*, versions: bool = False) -> Target:
+    """Return the target that stands for every bucket of the account in a policy. It is no target of an audit."""
+    return Target("*", versions=versions)
 
 
 def document(*statements: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from auditor.cli.audit_output import announce, remark_on
 from auditor.cli.closing_table import TargetResult, closing_table
 from auditor.cli.each_target import each_target
 from auditor.cli.options import settings_of, targets_of
-from auditor.cli.output import print_json, say
+from auditor.cli.output import print_json, remark, say
 from auditor.cli.progress import Show
 from auditor.cli.telling import Teller
 from auditor.cli.terminal import columns, options_of
@@ -49,6 +49,10 @@ because calls in flight of one target could use up those of another.
 
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
+    if options.all_buckets or options.estate is not None:
+        from auditor.cli.estate import audit_estate
+
+        return audit_estate(options, settings)
     if options.fill is not None:
         from auditor.cli.fill import fill
 
@@ -57,14 +61,14 @@ def run(options: argparse.Namespace) -> int:
     select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None)
     if options.resume and len(targets) > 1:
         raise UsageError("--resume goes on with one run: give its one target")
-    audits = _Audits(settings, options, targets)
+    audits = Audits(settings, options, targets)
     work = each_target(
         targets,
         open_resources(settings, targets),
         audits.one,
         verb="audited",
         kept="what was written is in place",
-        at_once=1 if settings.max_calls is not None or settings.max_cost is not None else AT_ONCE,
+        at_once=at_once(settings),
         failed=audits.failed,
     )
     code = signals.run(audits.teller.around(audits.indexed(work)))
@@ -72,14 +76,24 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-class _Audits:
-    """The audits of a command. Several targets share the limits of calls per second and of calls (--max-calls)."""
+def at_once(settings: Settings) -> int:
+    """Return the largest number of targets to audit side by side."""
+    return 1 if settings.max_calls is not None or settings.max_cost is not None else AT_ONCE
 
-    def __init__(self, settings: Settings, options: argparse.Namespace, targets: Sequence[Target]) -> None:
+
+class Audits:
+    """The audits of a command. Several targets share the limits of calls per second and of calls (--max-calls).
+
+    several: True to treat the targets as several, whatever their number.
+    """
+
+    def __init__(
+        self, settings: Settings, options: argparse.Namespace, targets: Sequence[Target], *, several: bool = False
+    ) -> None:
         self._settings = settings
         self._options = options
         self._targets = targets
-        self._several = len(targets) > 1
+        self._several = several or len(targets) > 1
         self._calls_left = settings.max_calls
         self._dollars_left = settings.max_cost
         self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
@@ -101,17 +115,18 @@ class _Audits:
             return await self._audit(target, mine, stop, show)
 
     async def _audit(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
-        settings, options = self._settings, self._options
-        settings = replace(settings, max_calls=self._calls_left, max_cost=self._dollars_left)
-        began = partial(announce, target)
-        audit = Audit(target, settings, resources, stop, began=began, run_id=options.resume)
+        options = self._options
+        settings = replace(self.settings_of(target), max_calls=self._calls_left, max_cost=self._dollars_left)
+        run_id, resume = await self.run_of(target, resources)
+        began = partial(self.announce, target)
+        audit = Audit(target, settings, resources, stop, began=began, run_id=run_id, resume=resume)
         again = False
         try:
             async with show(audit.snapshot):
                 summary = await audit.run()
         except RunComplete:
-            summary, shown, rollups = await asyncio.to_thread(_read_back, target, resources, options.resume)
-            say(f"{visible(target.uri)}: run {options.resume} is complete, this is its summary")
+            summary, shown, rollups = await asyncio.to_thread(_read_back, target, resources, audit.run_id)
+            remark(f"{visible(target.uri)}: run {audit.run_id} is complete, this is its summary")
             again = True  # its end is told already
         else:
             shown, rollups = audit.shown, audit.rollups
@@ -129,14 +144,31 @@ class _Audits:
         elif not self._several:
             how = options_of(settings)
             _write([table.render(summary, how.fail_on, shown, how.columns, rollups=rollups, colour=how.colour)])
-        remark_on(summary, target, options)
+        self.remark_on(summary, target)
         if again:
             return code
         if self.teller.listens:
-            await self._tell(audit, summary)
+            await self.tell(audit, summary)
         return code
 
-    async def _tell(self, audit: Audit, summary: Summary) -> None:
+    def settings_of(self, target: Target) -> Settings:
+        """Return the settings of a target's run."""
+        return self._settings
+
+    async def run_of(self, target: Target, resources: Resources) -> tuple[str | None, bool]:
+        """Return the ID of a target's run, None for a new one, and True if that run is to be resumed."""
+        return self._options.resume, self._options.resume is not None
+
+    def announce(self, target: Target, run_id: str) -> None:
+        """Tell the user that a target's run has begun."""
+        announce(target, run_id)
+
+    def remark_on(self, summary: Summary, target: Target) -> None:
+        """Tell the user what is to be said about the end of a target's run."""
+        remark_on(summary, target, self._options)
+
+    async def tell(self, audit: Audit, summary: Summary) -> None:
+        """Send the alert and the event on a run."""
         from auditor.reports.alert import alert_of
         from auditor.reports.run_event import event_of
 
@@ -146,7 +178,7 @@ class _Audits:
 
     def failed(self, target: Target, sentence: str, code: int) -> None:
         """Note that a target has no summary, and print that in the format of the summaries."""
-        self.teller.failed(sentence)
+        self.note_failure(sentence)
         if self._several:
             from auditor.reports.summed import IndexEntry
 
@@ -158,6 +190,10 @@ class _Audits:
             from auditor.reports.formats.markdown import failed_comment
 
             _write([failed_comment(target, sentence)])
+
+    def note_failure(self, sentence: str) -> None:
+        """Note the failure of a target for the alert at the end."""
+        self.teller.failed(sentence)
 
     async def indexed(self, work: Awaitable[int]) -> int:
         """Audit all targets, write their index page, and return the exit code: 1 in place of 0 if it is not written."""
@@ -178,9 +214,13 @@ class _Audits:
     def close(self) -> None:
         """Print the closing table of several targets."""
         if self._several and self._options.format == "table":
-            results = [self._results[target] for target in self._targets if target in self._results]
             reports = "" if self._index is None else f"reports: {visible(self._index)}\n"
-            _write([closing_table(results, columns()), reports])
+            _write([self.table(), reports])
+
+    def table(self) -> str:
+        """Return the closing table of the targets that have ended."""
+        results = [self._results[target] for target in self._targets if target in self._results]
+        return closing_table(results, columns())
 
 
 def _read_back(target: Target, resources: Resources, run_id: str) -> tuple[Summary, Highlights, RollUps | None]:

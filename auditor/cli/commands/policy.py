@@ -6,20 +6,24 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from auditor.aws.iam.policy import Access, audit_policy
+from auditor.aws.iam.policy import Access, audit_policy, every_bucket
 from auditor.aws.iam.roles import STAGE, Deployment, audit_role_policy, hashing_role_policy, verify_role_policy
 from auditor.aws.partition import partition_of
 from auditor.aws.session import make_session
 from auditor.cli.options import settings_of, targets_of
 from auditor.cli.output import say
+from auditor.config.estate import read_estate
 from auditor.config.settings import Settings
 from auditor.config.values import words
 from auditor.errors import UsageError
+from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.selection import select
+from auditor.text import counted
 
 _KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
 _FILES: Final = re.compile(r"arn:[a-z-]+:elasticfilesystem:[a-z0-9-]+:[0-9]{12}:access-point/fsap-[0-9a-f]+")
@@ -33,17 +37,38 @@ def run(options: argparse.Namespace) -> int:
     It is the policy for an audit from the command line, or with --role the policy of one of the functions' roles.
     """
     settings = settings_of(options)
-    targets = targets_of(options, settings)
+    targets, roles = _objects(options, settings)
     deployment = _deployment(options, settings)
     partition = partition_of(make_session(settings.profile, settings.region).region_name)
     if options.role:
         policy = _ROLES[options.role](targets, deployment, partition)
     else:
-        policy = audit_policy(targets, access_of(settings, deployment), partition)
+        policy = audit_policy(targets, replace(access_of(settings, deployment), roles=roles), partition)
     sys.stdout.write(json.dumps(policy, indent=2) + "\n")
     for note in _notes(options.role, settings, deployment):
         say(note)
+    if roles:
+        say(
+            f"{counted(len(roles), 'role')}: each needs, in its account, the policy of `auditor policy --all-buckets`"
+            " and a trust policy that names this identity"
+        )
     return 0
+
+
+def _objects(options: argparse.Namespace, settings: Settings) -> tuple[Sequence[Target], Sequence[str]]:
+    """Return the targets that the own credentials read, and the ARNs of the roles to assume for others."""
+    if not options.all_buckets and options.estate is None:
+        return targets_of(options, settings), ()
+    if options.targets or (options.all_buckets and options.estate is not None):
+        raise UsageError("give targets, --all-buckets or --estate: each of them says which buckets the policy is for")
+    everything = [every_bucket(versions=settings.versions)]
+    if options.all_buckets:
+        return everything, ()
+    if options.role:
+        raise UsageError("--role and --estate exclude each other: a function audits the buckets of its own account")
+    accounts = read_estate(options.estate)
+    own = any(account.role is None for account in accounts)
+    return everything if own else [], sorted(account.role for account in accounts if account.role)
 
 
 def access_of(settings: Settings, deployment: Deployment) -> Access:

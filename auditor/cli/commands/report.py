@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from auditor.audit.estate.page import entries_beside
 from auditor.audit.index import entries_in, index_text, write_index
 from auditor.audit.report import page_again
 from auditor.cli.options import settings_of
@@ -33,15 +34,15 @@ def _index(place: str, file: str | None, settings: Settings) -> int:
     with open_store(
         place, endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region
     ) as store:
-        entries = entries_in(store)
+        entries, remarks = entries_beside(store, entries_in(store))
         if not entries:
             raise UsageError(
                 f"there is no complete run at {place[:200]!r}: give a run folder, OUT/bucket=BUCKET/run=ID, or an OUT"
                 " that has some"
             )
         if file is not None:
-            return _written(index_text(entries, store.uri()), file)
-        sys.stdout.write(f"{visible(write_index(store, entries))}\n")
+            return _written(index_text(entries, store.uri(), remarks), file)
+        sys.stdout.write(f"{visible(write_index(store, entries, remarks))}\n")
     return 0
 
 

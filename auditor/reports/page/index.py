@@ -26,6 +26,7 @@ OLD: Final = timedelta(hours=36)
 """A target whose run is so much older than the newest one was left out of a night: its numbers are a hole."""
 COLUMNS: Final = ("exposed", "new", "undecided", "critical, high", "listed")
 _FAILED: Final = Sign("rest", "not audited", "✕", "no result")
+_EXCLUDED: Final = Sign("rest", "excluded", "–", "left out by name")
 _HOLE: Final = Sign("unknown", "hole", "?", "something could not be read")
 _EMPTY: Final = Sign("rest", "nothing listed", "–", "there was no object to look at")
 _CLOSED: Final = Sign("intended", "closed", "✓", "nothing is open to others")
@@ -35,8 +36,10 @@ _NAMED: Final = 200
 """Largest number of holes that the page names."""
 
 
-def index_page(entries: Iterable[IndexEntry], place: str) -> IndexPage:
-    """Return the content of the page. place: the URI or the path below which the runs are."""
+def index_page(entries: Iterable[IndexEntry], place: str, remarks: Sequence[str] = ()) -> IndexPage:
+    """Return the content of the page. place: the URI or the path below which the runs are. remarks: further sentences
+    below the headline.
+    """
     found = list(entries)
     newest = max((moment for one in found if (moment := _moment(one)) is not None), default=None)
     rows = sorted((_row(one, newest) for one in found), key=_order)
@@ -47,7 +50,7 @@ def index_page(entries: Iterable[IndexEntry], place: str) -> IndexPage:
     bad = [(row.target, row.aside) for row in rows if row.bad]
     return IndexPage(
         title=f"{numbers[signs.EXPOSED]:,} exposed in {counted(len(found), 'target')}",
-        headline=_headline(found, rows, place, newest, totals[1]),
+        headline=_headline(found, rows, place, newest, totals[1], remarks),
         cards=tuple(_cards(found, rows)),
         coverage=coverage_bar(whole, intended),
         columns=COLUMNS,
@@ -63,7 +66,9 @@ def _moment(entry: IndexEntry) -> datetime | None:
 
 
 def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
-    target, summary, moment = entry.target.uri, entry.summary, _moment(entry)
+    target, summary, moment = entry.name, entry.summary, _moment(entry)
+    if entry.excluded is not None:
+        return TargetRow(_EXCLUDED, target, None, "", (None,) * len(COLUMNS), aside=entry.excluded)
     if summary is None:
         missing = entry.failed or "there is no run of it"
         return TargetRow(_FAILED, target, None, "", (None,) * len(COLUMNS), True, missing)
@@ -109,7 +114,9 @@ def _sign(numbers: dict[Sign, int], hole: bool, listed: int) -> Sign:
 
 _PLACES: Final = {
     sign: place
-    for place, sign in enumerate((_FAILED, signs.EXPOSED, _HOLE, signs.UNKNOWN, signs.SHARED, _EMPTY, _CLOSED))
+    for place, sign in enumerate(
+        (_FAILED, signs.EXPOSED, _HOLE, signs.UNKNOWN, signs.SHARED, _EMPTY, _CLOSED, _EXCLUDED)
+    )
 }
 
 
@@ -129,6 +136,7 @@ def _headline(
     place: str,
     newest: datetime | None,
     new: int | None,
+    remarks: Sequence[str],
 ) -> Headline:
     whole, bad = sum_of(entries), [row for row in rows if row.bad]
     before, emphasis, after = sentence_parts(whole, whole.excepted.verdicts.get(Verdict.EXPOSED, 0), new)
@@ -136,7 +144,7 @@ def _headline(
         before, emphasis, after = "No target was audited.", "", ""
     exposed = sum(row.sign is signs.EXPOSED for row in rows)
     bold = f"{exposed:,} of {counted(len(rows), 'target')} {'has' if exposed == 1 else 'have'} exposed objects."
-    missing = sum(row.sign is _FAILED for row in rows)
+    missing = sum(row.sign in (_FAILED, _EXCLUDED) for row in rows)
     lead = f"{counted(whole.coverage.listed, 'listed object')} of {counted(len(rows) - missing, 'target')}"
     return Headline(
         kicker="Audits in",
@@ -148,17 +156,20 @@ def _headline(
         bold=bold if exposed else "",
         lead=f"{lead} are accounted for." if summed(entries) else "",
         chips=tuple(_chips(entries, rows)),
-        notes=tuple(_notes(entries, newest)),
+        notes=(*remarks, *_notes(entries, newest)),
     )
 
 
 def _chips(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable[Chip]:
     bad, missing = sum(row.bad for row in rows), sum(row.sign is _FAILED for row in rows)
+    excluded = sum(row.sign is _EXCLUDED for row in rows)
     yield (
-        Chip(f"✓ {counted(len(rows), 'target')}, each complete", "ok")
+        Chip(f"✓ {counted(len(rows) - excluded, 'target')}, each complete", "ok")
         if not bad
-        else Chip(f"{counted(len(rows), 'target')}")
+        else Chip(f"{counted(len(rows) - excluded, 'target')}")
     )
+    if excluded:
+        yield Chip(f"{excluded:,} excluded", "warn")
     if missing:
         yield Chip(f"{missing:,} not audited", "warn")
     if bad > missing:
@@ -221,6 +232,7 @@ def _cards(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable
 
 def summed_nights(entries: Sequence[IndexEntry]) -> tuple[Night, ...]:
     """Return the trend of all targets together. A day on which a target has no complete run has no sum."""
+    entries = [one for one in entries if one.excluded is None]
     if not all(one.nights for one in entries):
         return ()
     by_day = [{night.day: night.counts for night in one.nights} for one in entries]

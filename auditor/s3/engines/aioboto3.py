@@ -23,6 +23,7 @@ from auditor.errors import CallFailed, UsageError
 from auditor.model.object import Acl, Head
 from auditor.s3.checksums import stored_of_reply, without_validation
 from auditor.s3.engines import parse_reply as replies
+from auditor.s3.engines.aio_role import RoleProvider
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
 from auditor.s3.engines.requests import LISTING_ACTIONS, Requests
 
@@ -130,10 +131,10 @@ class Aioboto3Engine:
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     """Open an engine of aioboto3, with at most connection.concurrency connections."""
     try:
-        session = aioboto3.Session(
-            botocore_session=aws.with_shared_models(AioSession(profile=connection.profile)),
-            region_name=connection.region,
-        )
+        core = aws.with_shared_models(AioSession(profile=connection.profile))
+        if connection.role is not None:
+            core.register_component("credential_provider", RoleProvider(connection.role))
+        session = aioboto3.Session(botocore_session=core, region_name=connection.region)
         opening = session.client(
             "s3",
             region_name=connection.region or session.region_name or "us-east-1",

@@ -229,7 +229,8 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     Listings have a few connections of their own. Behind a proxy all requests share one set of connections.
     """
     origin, server, services = await asyncio.to_thread(_find_server, connection, _environment())
-    credentials = CredentialSource(connection.profile)
+    role = connection.role
+    credentials = CredentialSource(connection.profile, load=None if role is None else role.loader())
     small: Transport
     pages: Transport
     large: StreamingTransport

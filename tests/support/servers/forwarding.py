@@ -34,6 +34,10 @@ class Forwarding:
     def asked(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
         """headers: in lower case. From any thread."""
 
+    def refused(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes] | None:
+        """The status and the body to answer without the other server; None to ask that. From any thread."""
+        return None
+
     def given(self, target: str, answer: HTTPResponse) -> bytes:
         """The body to send instead of the answer's, of the same length."""
         return answer.read()
@@ -81,7 +85,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _forward(self) -> None:
         owner = self.server.owner
         data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        owner.asked(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, data)
+        lower = {name.lower(): value for name, value in self.headers.items()}
+        owner.asked(self.command, self.path, lower, data)
+        if (refusal := owner.refused(self.command, self.path, lower, data)) is not None:
+            status, body = refusal
+            self.send_response_only(status)
+            self.send_header("Content-Type", "application/xml")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                owner.send(self.wfile, body)
+            return
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _OF_ONE_HOP}
         behind = HTTPConnection(owner.behind, timeout=60)
         try:

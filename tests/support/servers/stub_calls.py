@@ -44,7 +44,7 @@ class Logged(NamedTuple):
 class Call:
     """One request. operation: its name in the API reference. key: percent-decoded once, and not touched otherwise.
 
-    headers: lower-case names. request_id: of the answer.
+    headers: lower-case names. request_id: of the answer. form: the fields of a POST.
     """
 
     method: str
@@ -54,6 +54,7 @@ class Call:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     request_id: str
+    form: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def version_id(self) -> str | None:
@@ -105,7 +106,7 @@ class Refused(Exception):  # noqa: N818 - an answer on its way, not the stub's e
         headers = {"Content-Type": "application/xml", **self.headers}
         if call.method == "HEAD":
             return Reply(self.status, headers)
-        if call.operation == "GetCallerIdentity":
+        if call.operation in {"AssumeRole", "GetCallerIdentity"}:
             body = stub_xml.wrapped_error(self.code, self.message, call.request_id, stub_xml.STS)
         elif call.operation == "GetAccountPublicAccessBlock":
             body = stub_xml.wrapped_error(self.code, self.message, call.request_id)
@@ -126,7 +127,7 @@ def understand(method: str, target: str, headers: Mapping[str, str], form: Mappi
         bucket, key, operation = "", "", "InvalidURI"
     if operation in {"ListBuckets", "GetCallerIdentity", "GetAccountPublicAccessBlock"}:
         bucket = key = ""
-    return Call(method, operation, bucket, key, query, headers, f"STUB{next(_ids):012X}")
+    return Call(method, operation, bucket, key, query, headers, f"STUB{next(_ids):012X}", form or {})
 
 
 def _operation(method: str, path: str, query: Mapping[str, str], bucket: str, key: str, form: Mapping[str, str]) -> str:

@@ -1,0 +1,205 @@
+"""Add up an estate: every bucket that a listing names is audited, excluded or a hole. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from auditor.audit.estate.accounts import OpenedAccount
+from auditor.audit.estate.choice import BucketChoice, ChosenBucket
+from auditor.model.estate import (
+    AccountResult,
+    BucketCounts,
+    BucketOutcome,
+    BucketResult,
+    EarlierEstate,
+    EstateReport,
+    ExclusionUse,
+)
+from auditor.model.exception import ExceptionState
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.reports.summary import holes
+from auditor.reports.summed import IndexEntry, sum_of
+from auditor.reports.verdict_sentence import verdict_sentence
+from auditor.text import counted
+
+HOLE: Final = 4
+FINDINGS: Final = 3
+NOT_LISTED: Final = (
+    "directory buckets (S3 Express One Zone), table buckets (S3 Tables), vector buckets (S3 Vectors) and buckets on"
+    " Outposts of these accounts: ListBuckets does not name them",
+    "accounts that the estate does not name",
+    "what each run did not look at is in its own summary",
+)
+"""Things that no estate looks at."""
+
+_UNREACHED: Final = "it was not reached before the end"
+_NAMED: Final = 20
+"""Largest number of buckets that one note names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketEnd:
+    """The end of one bucket's audit. run: its ID; None if none was begun. summary: None if it failed. code: its exit
+    code. failed: why it has no summary.
+    """
+
+    run: str | None
+    summary: Summary | None = None
+    code: int
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estate:
+    """One start of an estate: the accounts, the choice among their buckets, and the last estate.json, if there is one.
+    estate: ID of the start. out: URI of the store.
+    """
+
+    estate: str
+    out: str
+    opened: Sequence[OpenedAccount]
+    choice: BucketChoice
+    earlier: EarlierEstate | None = None
+
+    @property
+    def audited(self) -> tuple[ChosenBucket, ...]:
+        """The buckets that are to be audited."""
+        return tuple(one for one in self.choice.buckets if one.excluded is None and one.hole is None)
+
+
+def report_of(
+    estate: Estate, ends: Mapping[str, BucketEnd], *, stopped: str | None = None, seconds: float = 0.0
+) -> EstateReport:
+    """Return the report of a start. ends: by bucket, those that have ended; each other bucket is a hole.
+
+    stopped: why the start ended before its end; None if it did not.
+    """
+    results = [
+        *(_result(one, ends.get(one.name), stopped) for one in estate.choice.buckets),
+        *_remembered(estate),
+    ]
+    accounts = tuple(_account(one, results) for one in estate.opened)
+    holes_of_accounts = sum(one.hole is not None for one in accounts)
+    counts = _counts(results)
+    codes = {one.exit_code for one in results}
+    hole = bool(counts.holes or holes_of_accounts or HOLE in codes)
+    sums = sum_of(_entries(estate, ends))
+    return EstateReport(
+        estate=estate.estate,
+        out=estate.out,
+        complete=not counts.holes and not holes_of_accounts,
+        stopped=stopped,
+        exit_code=HOLE if hole else FINDINGS if FINDINGS in codes else 0,
+        line=_line(counts, holes_of_accounts, len(accounts)),
+        counts=counts,
+        accounts=accounts,
+        exclusions=estate.choice.uses,
+        coverage=sums.coverage,
+        verdicts=sums.verdicts,
+        findings=sums.findings,
+        notes=tuple(_notes(estate, results)),
+        not_looked_at=NOT_LISTED,
+        seconds=round(seconds, 1),
+        buckets=tuple(results),
+    )
+
+
+def _result(one: ChosenBucket, end: BucketEnd | None, stopped: str | None) -> BucketResult:
+    result = partial(BucketResult, bucket=one.name, account=one.owner.account.id, region=one.region)
+    hole = partial(result, outcome=BucketOutcome.HOLE, exit_code=HOLE)
+    if one.excluded is not None:
+        return result(outcome=BucketOutcome.EXCLUDED, sentence=one.excluded)
+    if one.hole is not None:
+        return hole(sentence=one.hole)
+    if end is None:
+        sentence = f"{_UNREACHED}: {stopped}" if stopped else _UNREACHED
+        return hole(sentence=sentence)
+    if end.summary is None:
+        return hole(run=end.run, sentence=end.failed)
+    sentence = "; ".join([verdict_sentence(end.summary), *holes(end.summary)])
+    if not end.summary.complete:
+        resume = end.summary.resume
+        return hole(run=end.run, sentence=f"{sentence}: {resume.reason}" if resume and resume.reason else sentence)
+    return result(outcome=BucketOutcome.AUDITED, run=end.run, exit_code=end.code, sentence=sentence)
+
+
+def _remembered(estate: Estate) -> Iterable[BucketResult]:
+    """Yield the buckets of accounts that are holes, which the last estate.json names and no listing does today."""
+    if estate.earlier is None:
+        return
+    lost = {one.account.id for one in estate.opened if one.hole is not None and one.account.id}
+    listed = {one.name for one in estate.choice.buckets}
+    for one in estate.earlier.buckets:
+        if one.account in lost and one.bucket not in listed:
+            yield BucketResult(
+                bucket=one.bucket,
+                account=one.account,
+                region=one.region,
+                outcome=BucketOutcome.HOLE,
+                exit_code=HOLE,
+                sentence=f"its account is a hole; it is known from the start {estate.earlier.estate}",
+            )
+
+
+def _account(one: OpenedAccount, results: Sequence[BucketResult]) -> AccountResult:
+    account = one.account
+    own = [result for result in results if result.account == account.id]
+    return AccountResult(account=account.id, name=account.name, role=account.role, hole=one.hole, counts=_counts(own))
+
+
+def _counts(results: Sequence[BucketResult]) -> BucketCounts:
+    found = Counter(one.outcome for one in results)
+    return BucketCounts(
+        buckets=len(results),
+        audited=found[BucketOutcome.AUDITED],
+        excluded=found[BucketOutcome.EXCLUDED],
+        holes=found[BucketOutcome.HOLE],
+    )
+
+
+def _line(counts: BucketCounts, holes_of_accounts: int, accounts: int) -> str:
+    """Return the one line that adds up."""
+    found = (
+        f"{counted(counts.buckets, 'bucket')} in {counted(accounts, 'account')} = {counts.audited:,} audited"
+        f" + {counts.excluded:,} excluded + {counted(counts.holes, 'hole')}"
+    )
+    if not holes_of_accounts:
+        return found
+    verb = "is a hole" if holes_of_accounts == 1 else "are holes"
+    return f"{found}; {holes_of_accounts:,} of the accounts {verb}: more buckets may be there"
+
+
+def _notes(estate: Estate, results: Sequence[BucketResult]) -> Iterable[str]:
+    for use in estate.choice.uses:
+        if use.state is ExceptionState.EXPIRED:
+            yield _expired(use)
+        elif use.state is ExceptionState.UNUSED:
+            yield f"{use.decision} of {use.owner} matches no bucket: remove or correct it"
+    if estate.earlier is None:
+        return
+    known = {one.bucket for one in estate.earlier.buckets}
+    new = [one.bucket for one in results if one.bucket not in known]
+    here = {one.bucket for one in results}
+    lost = {one.account.id for one in estate.opened}
+    gone = [one.bucket for one in estate.earlier.buckets if one.bucket not in here and one.account in lost]
+    for names, words in ((new, "new"), (gone, "not listed any more")):
+        if names:
+            more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+            yield f"{words} since the start {estate.earlier.estate}: {', '.join(names[:_NAMED])}{more}"
+
+
+def _expired(use: ExclusionUse) -> str:
+    what = f"{counted(use.matched, 'bucket')} {'is' if use.matched == 1 else 'are'} not excluded any more"
+    return f"{use.decision} of {use.owner} ended on {use.until}: {what}"
+
+
+def _entries(estate: Estate, ends: Mapping[str, BucketEnd]) -> Iterable[IndexEntry]:
+    """Yield what the sums are made of."""
+    for one in estate.audited:
+        end = ends.get(one.name)
+        yield IndexEntry(target=Target(one.name), summary=end.summary if end else None)

@@ -1,0 +1,119 @@
+"""Choose the buckets of an estate that are audited, and give the reason for each that is left out. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.audit.estate.accounts import OpenedAccount
+from auditor.errors import UsageError
+from auditor.model.estate import EstateAccount, Exclusion, ExclusionUse, Restriction, any_matches
+from auditor.model.exception import ExceptionState
+from auditor.model.target import check_bucket_name
+from auditor.s3.bucket_list import ListedBucket
+
+TWICE: Final = "two accounts list a bucket of this name: their runs would lie in one folder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenBucket:
+    """A listed bucket. excluded: why it is not audited, in words; None if it is. hole: why it cannot be, or None."""
+
+    name: str
+    region: str | None
+    owner: OpenedAccount
+    excluded: str | None = None
+    hole: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketChoice:
+    """All listed buckets by account and name, and the use of each exclusion and restriction."""
+
+    buckets: tuple[ChosenBucket, ...]
+    uses: tuple[ExclusionUse, ...]
+
+
+Decision = Exclusion | Restriction
+
+
+def choose(opened: Sequence[OpenedAccount], day: str, places: Mapping[str, str]) -> BucketChoice:
+    """Choose among the listed buckets. day: the present one in UTC, YYYY-MM-DD; what has expired excludes no more.
+
+    places: by bucket, the reason for which an audit must not touch it, because it writes there.
+    """
+    used: Counter[Decision] = Counter()
+    buckets: list[ChosenBucket] = []
+    names = Counter(bucket.name for one in opened for bucket in one.buckets)
+    for one in opened:
+        for bucket in sorted(one.buckets, key=lambda bucket: bucket.name):
+            reason = places.get(bucket.name)
+            if reason is None:
+                reason = _reason(one.account, bucket, day, used)
+            hole = None if reason is not None else TWICE if names[bucket.name] > 1 else _fault(bucket.name)
+            buckets.append(ChosenBucket(name=bucket.name, region=bucket.region, owner=one, excluded=reason, hole=hole))
+    return BucketChoice(tuple(buckets), tuple(_uses([one.account for one in opened], used, day)))
+
+
+def _fault(name: str) -> str | None:
+    """Return why a bucket with this name cannot be audited; None if it can. A server may list any text."""
+    try:
+        check_bucket_name(name)
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def _reason(account: EstateAccount, bucket: ListedBucket, day: str, used: Counter[Decision]) -> str | None:
+    """Return the reason for which a bucket is left out; None if it is audited. used: counts what matches."""
+    for decision in _decisions(account):
+        if _covers(decision, bucket) and day <= decision.until:
+            used[decision] += 1
+            return f"by {_words(decision)}: {decision.reason} ({decision.owner}, until {decision.until})"
+    for decision in _decisions(account):
+        if _covers(decision, bucket):  # each of them has expired
+            used[decision] += 1
+    return None
+
+
+def _decisions(account: EstateAccount) -> Iterable[Decision]:
+    yield from account.exclusions
+    if account.restriction is not None:
+        yield account.restriction
+
+
+def _covers(decision: Decision, bucket: ListedBucket) -> bool:
+    """True if the decision leaves out the bucket. A bucket of which the region is not known is in each region."""
+    if isinstance(decision, Exclusion):
+        return decision.matches(bucket.name)
+    named = not decision.include or any_matches(decision.include, bucket.name)
+    there = not decision.regions or bucket.region is None or bucket.region in decision.regions
+    return not (named and there)
+
+
+def _words(decision: Decision) -> str:
+    if isinstance(decision, Exclusion):
+        return f"the pattern {decision.pattern}"
+    parts = [", ".join(decision.include), f"in {', '.join(decision.regions)}" if decision.regions else ""]
+    return f"the restriction to {' '.join(part for part in parts if part)}"
+
+
+def _uses(accounts: Sequence[EstateAccount], used: Counter[Decision], day: str) -> Iterable[ExclusionUse]:
+    """Yield each exclusion and restriction once, in the order of the file, with its state."""
+    holders: dict[Decision, list[str | None]] = {}
+    for account in accounts:
+        for decision in _decisions(account):
+            holders.setdefault(decision, []).append(account.id)
+    for decision, ids in holders.items():
+        state = ExceptionState.ACTIVE if used[decision] else ExceptionState.UNUSED
+        yield ExclusionUse(
+            account=ids[0] if len(ids) == 1 else None,
+            decision=_words(decision),
+            reason=decision.reason,
+            owner=decision.owner,
+            until=decision.until,
+            state=state if day <= decision.until else ExceptionState.EXPIRED,
+            matched=used[decision],
+        )

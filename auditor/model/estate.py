@@ -1,0 +1,206 @@
+"""An estate: accounts whose buckets are audited together, and the outcome of each bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from auditor.model.exception import ExceptionState
+from auditor.model.json_text import plain, typed
+from auditor.model.record import record
+from auditor.model.summary import Coverage
+
+NAME: Final = "estate.json"
+"""The file beside the index page."""
+
+
+@record(kw_only=True)
+class Exclusion:
+    """The decision of an owner not to audit some buckets. until: the last day, in UTC, on which it holds: YYYY-MM-DD.
+
+    pattern: of bucket names; `*` stands for any characters, `?` for one.
+    """
+
+    pattern: str
+    reason: str
+    owner: str
+    until: str
+
+    def matches(self, bucket: str) -> bool:
+        return any_matches((self.pattern,), bucket)
+
+    def holds_on(self, day: str) -> bool:
+        """True if the exclusion has not expired on this day, YYYY-MM-DD."""
+        return day <= self.until
+
+
+@record(kw_only=True)
+class Restriction:
+    """The decision of an owner to audit only some buckets of an account. It excludes all others until its last day.
+
+    include: patterns of bucket names; () for every name. regions: (): every region. until: as in Exclusion.
+    """
+
+    include: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    reason: str
+    owner: str
+    until: str
+
+
+@record(kw_only=True)
+class EstateAccount:
+    """An account of an estate. id: its 12 digits; None for the account of the own credentials before it is asked for.
+
+    role: ARN of the role to assume; None for the own credentials. external_id: for the role; None for none.
+    """
+
+    id: str | None
+    name: str = ""
+    role: str | None = None
+    external_id: str | None = None
+    restriction: Restriction | None = None
+    exclusions: tuple[Exclusion, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The account in words, with its name."""
+        return account_words(self.id, self.name)
+
+
+def account_words(number: str | None, name: str) -> str:
+    """Return words for an account. number: None for that of the own credentials. name: "" for none."""
+    found = f"account {number}" if number else "the account of the own credentials"
+    return f"{found} ({name})" if name else found
+
+
+def any_matches(patterns: tuple[str, ...], bucket: str) -> bool:
+    """True if one of the patterns matches the whole name of the bucket."""
+    return any(fnmatchcase(bucket, pattern) for pattern in patterns)
+
+
+class BucketOutcome(StrEnum):
+    """The outcome of one bucket of an estate."""
+
+    AUDITED = "audited"
+    """Its run is complete: each listed object has an outcome."""
+    EXCLUDED = "excluded"
+    """It was left out by name, for a reason that is given."""
+    HOLE = "hole"
+    """It was to be audited, and was not, or not to its end."""
+
+
+@record(kw_only=True)
+class BucketResult:
+    """One bucket of an estate. account: None if it is not known. region: as the listing names it; None if it does not.
+
+    run: ID of its run; None if none was begun. exit_code: of the run; None for an excluded bucket. sentence: the
+    verdict of the run, the reason of the exclusion, or why the bucket is a hole.
+    """
+
+    bucket: str
+    account: str | None
+    region: str | None = None
+    outcome: BucketOutcome
+    run: str | None = None
+    exit_code: int | None = None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketCounts:
+    """Numbers of buckets: buckets = audited + excluded + holes, always."""
+
+    buckets: int
+    audited: int
+    excluded: int
+    holes: int
+
+
+@record(kw_only=True)
+class AccountResult:
+    """One account of an estate. hole: why its buckets are not all known; None if their listing reached its end.
+
+    counts: the numbers of its buckets. For an account that is a hole, these are the buckets that are known all the
+    same, from the pages that were read and from the last estate.json.
+    """
+
+    account: str | None
+    name: str
+    role: str | None
+    hole: str | None
+    counts: BucketCounts
+
+    @property
+    def words(self) -> str:
+        """The account in words, with its name."""
+        return account_words(self.account, self.name)
+
+
+@record(kw_only=True)
+class ExclusionUse:
+    """An exclusion or a restriction in a report. account: None if it holds in several accounts. decision: the entry in
+    words. matched: number of buckets that it excluded; for an expired one, that it would have excluded.
+    """
+
+    account: str | None
+    decision: str
+    reason: str
+    owner: str
+    until: str
+    state: ExceptionState
+    matched: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstateReport:
+    """The whole content of estate.json."""
+
+    estate: str
+    """ID of the start, in the form of a run ID. The runs of its buckets have the same time in theirs."""
+    out: str
+    """URI of the place that has the run folders, the index page and this file."""
+    complete: bool
+    """True if there is no hole: each account is listed, and each bucket audited or excluded."""
+    stopped: str | None
+    """Why the start ended before its end; None if it did not."""
+    exit_code: int
+    line: str
+    """One sentence that adds up the buckets."""
+    counts: BucketCounts
+    accounts: tuple[AccountResult, ...]
+    exclusions: tuple[ExclusionUse, ...]
+    coverage: Coverage
+    """The sums over the runs of the audited buckets, and of those that did not reach their end."""
+    verdicts: Mapping[str, int]
+    findings: Mapping[str, int]
+    notes: tuple[str, ...]
+    """Sentences on exclusions that have expired or match nothing, and on buckets that are new or gone since the last
+    estate.json."""
+    not_looked_at: tuple[str, ...]
+    seconds: float
+    buckets: tuple[BucketResult, ...]
+    """Every bucket, by account and name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as the JSON value of estate.json."""
+        return dict(plain(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierEstate:
+    """The part of an estate.json that is read again: by the next start, and for the index page."""
+
+    estate: str
+    line: str
+    notes: tuple[str, ...]
+    accounts: tuple[AccountResult, ...]
+    buckets: tuple[BucketResult, ...]
+
+    @classmethod
+    def from_dict(cls, value: object) -> EarlierEstate:
+        """Raises JsonError for a damaged file."""
+        return typed(cls, value)

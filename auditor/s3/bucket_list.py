@@ -1,0 +1,96 @@
+"""List the buckets of an account, page by page, and find out which account the credentials belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.aws.connection import Connection
+from auditor.aws.plain import custom_endpoint
+from auditor.errors import CallFailed
+
+PAGE: Final = 1000
+"""Number of buckets in a page of ListBuckets. S3 takes up to 10,000 (S3 API: ListBuckets, MaxBuckets)."""
+_ATTEMPTS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ListedBucket:
+    """A bucket as ListBuckets names it. region: None if the server does not say it."""
+
+    name: str
+    region: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketListing:
+    """The buckets of an account. failure: the reason for which the listing did not reach its end; None if it did."""
+
+    buckets: tuple[ListedBucket, ...]
+    failure: CallFailed | None = None
+
+
+def list_buckets(connection: Connection, page: int = PAGE) -> BucketListing:
+    """List the general purpose buckets of the account to which the connection's credentials belong. Blocks.
+
+    A page that fails ends the listing; the buckets of the pages before it are returned with the failure. connection:
+    its bucket does not matter. page: number of buckets in a page. Raises CredentialsError or UsageError.
+    """
+    found: dict[str, ListedBucket] = {}
+    arguments: dict[str, Any] = {"MaxBuckets": page}
+    tokens: set[str] = set()
+    with _client("s3", connection, connection.endpoint_url) as client:
+        while True:
+            try:
+                reply = _answer("ListBuckets", client.list_buckets, arguments)
+                for entry in reply.get("Buckets", ()):
+                    found.setdefault(entry["Name"], ListedBucket(entry["Name"], entry.get("BucketRegion")))
+                if "Owner" not in reply and not found:  # a document of another kind names no bucket either
+                    raise CallFailed("ListBuckets", "Malformed", 200)
+                token = reply.get("ContinuationToken")
+                if token in tokens:
+                    raise CallFailed("ListBuckets", "RepeatedToken", 200)
+            except KeyError:
+                return BucketListing(tuple(found.values()), CallFailed("ListBuckets", "Malformed", 200))
+            except CallFailed as failure:
+                return BucketListing(tuple(found.values()), failure)
+            if not token:
+                return BucketListing(tuple(found.values()))
+            tokens.add(token)
+            arguments["ContinuationToken"] = token
+
+
+def account_of(connection: Connection) -> str:
+    """Return the 12-digit account to which the connection's credentials belong, by STS GetCallerIdentity. Blocks.
+
+    Raises CallFailed, CredentialsError or UsageError.
+    """
+    profile = connection.profile
+    endpoint = custom_endpoint("sts", None, profile) or custom_endpoint("s3", connection.endpoint_url, profile)
+    with _client("sts", connection, endpoint) as client:
+        reply = _answer("GetCallerIdentity", client.get_caller_identity, {})
+    found = reply.get("Account")
+    if not isinstance(found, str) or not found:
+        raise CallFailed("GetCallerIdentity", "Malformed", 200)
+    return found
+
+
+@contextmanager
+def _client(service: str, connection: Connection, endpoint_url: str | None) -> Iterator[Any]:
+    from auditor.aws.session import make_client  # importing the SDK is slow
+
+    client = make_client(service, connection, endpoint_url=endpoint_url, attempts=_ATTEMPTS)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _answer(action: str, call: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    from auditor.aws.sdk_errors import sdk_errors
+
+    with sdk_errors(action):
+        reply: dict[str, Any] = call(**arguments)
+        return reply

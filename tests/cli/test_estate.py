@@ -1,0 +1,366 @@
+"""`auditor audit --estate` and `--all-buckets`: every bucket is audited, excluded or a hole, and no call is signed by
+other credentials than those of its account.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.cli.main import main
+from auditor.s3.engines import ENGINES
+from tests.support.schemas import faults
+from tests.support.servers.accounts import OWN, AccountsServer, role_of
+from tests.support.servers.stub_calls import Call, Reply
+from tests.support.servers.world import Odd
+
+A, B, C = "111122223333", "222233334444", "333344445555"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def server() -> Iterator[AccountsServer]:
+    """Two accounts: A with five buckets, of which aa1 is open, and B with two."""
+    with AccountsServer() as made:
+        made.give(A, "aa1", "aa2", "aa3", "aa4-logs", "aa5")
+        made.give(B, "bb1", "bb2-logs")
+        made.put("aa1", "open", b"x", acl="public-read")
+        made.put("bb1", "closed", b"x")
+        yield made
+
+
+@pytest.fixture
+def run(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: AccountsServer
+) -> Run:
+    """Run one command in an empty directory: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main([*arguments, "--endpoint-url", server.url])
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def estate(*accounts: str, more: str = "", exclude: str = "") -> str:
+    """Write estate.toml for the accounts, and return its name. more: lines of the first account."""
+    entries = [f'[[accounts]]\nrole = "{role_of(account)}"\n' for account in accounts]
+    Path("estate.toml").write_text(entries[0] + more + "\n" + "".join(entries[1:]) + exclude)
+    return "estate.toml"
+
+
+def exclusion(pattern: str, until: str = "2099-01-01", table: str = "exclude") -> str:
+    return f'[[{table}]]\npattern = "{pattern}"\nreason = "scratch"\nowner = "team a"\nuntil = "{until}"\n'
+
+
+def report() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path("auditor-runs/estate.json").read_text())
+    assert not faults("estate", found)
+    counts = found["counts"]
+    assert counts["buckets"] == counts["audited"] + counts["excluded"] + counts["holes"] == len(found["buckets"])
+    for outcome, name in (("audited", "audited"), ("excluded", "excluded"), ("hole", "holes")):
+        assert sum(one["outcome"] == outcome for one in found["buckets"]) == counts[name]
+    return found
+
+
+def outcomes(found: dict[str, Any]) -> dict[str, str]:
+    return {one["bucket"]: one["outcome"] for one in found["buckets"]}
+
+
+def sentence(found: dict[str, Any], bucket: str) -> str:
+    (one,) = (one for one in found["buckets"] if one["bucket"] == bucket)
+    return str(one["sentence"])
+
+
+@pytest.fixture(autouse=True)
+def _far_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.config.estate.LONGEST_DAYS", 100_000)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_call_is_signed_by_the_role_of_its_account(run: Run, server: AccountsServer, engine: str) -> None:
+    code, out, _ = run("audit", "--estate", estate(A, B), "--only", "O02,E01", "--engine", engine)
+    assert code == 3
+    assert "7 buckets in 2 accounts = 7 audited + 0 excluded + 0 holes\n" in out
+    assert {call.operation for call in server.calls_by(OWN)} == {"AssumeRole"}
+    for account in (A, B):
+        asked = server.calls_by(account)
+        assert {call.bucket for call in asked if call.bucket} == {
+            name for name, owner in server.owners.items() if owner == account
+        }
+        assert {"ListBuckets", "HeadBucket", "ListObjectsV2"} <= {call.operation for call in asked}
+        assert {call.headers.get("x-amz-expected-bucket-owner") for call in asked if call.bucket} == {account}
+        assert len(server.sessions(account)) == 1
+    found = report()
+    assert found["complete"]
+    assert found["verdicts"]["exposed"] == 1
+    assert sentence(found, "aa1") == "Strangers can get at 1 object."
+    for one in found["buckets"]:
+        assert Path(f"auditor-runs/bucket={one['bucket']}/run={one['run']}/summary.json").exists()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_role_that_cannot_be_assumed_is_a_hole_and_no_fallback(run: Run, server: AccountsServer, engine: str) -> None:
+    server.denied.add(role_of(B))
+    server.owners["own"] = OWN  # a bucket that the own credentials could list
+    server.world.add("own", account=OWN)
+    code, out, err = run("audit", "--estate", estate(A, B), "--only", "O02", "--engine", engine)
+    assert code == 4
+    assert "5 buckets in 2 accounts = 5 audited + 0 excluded + 0 holes; 1 of the accounts is a hole" in out
+    assert f"account {B}: the role {role_of(B)} cannot be assumed (AccessDenied)" in err
+    assert {call.operation for call in server.calls_by(OWN)} == {"AssumeRole"}
+    assert not server.calls_by(B)
+    assert not [call for _, call in server.seen if call.bucket in ("bb1", "bb2-logs", "own")]
+    found = report()
+    assert not found["complete"]
+    assert [one["hole"] is None for one in found["accounts"]] == [True, False]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_credentials_are_renewed_in_a_long_run(run: Run, server: AccountsServer, engine: str) -> None:
+    """Each session ends so soon that it has to be renewed while the run goes on."""
+    server.session = timedelta(seconds=45)
+    for number in range(30):
+        server.put("bb1", f"key-{number}", b"x")
+    code, _, _ = run("audit", "--estate", estate(B), "--only", "O02", "--engine", engine, "--max-rate", "30")
+    assert code == 0
+    assert len(server.sessions(B)) > 2
+    assert {call.operation for call in server.calls_by(OWN)} == {"AssumeRole"}
+
+
+def test_role_that_is_taken_away_in_mid_run_is_a_hole(run: Run, server: AccountsServer) -> None:
+    server.session = timedelta(seconds=5)
+    answered = server._session
+
+    def once(call: Call) -> Reply:
+        reply = answered(call)
+        if len(server.keys) > 2:
+            server.denied.add(role_of(B))
+        return reply
+
+    server._session = once  # type: ignore[method-assign]
+    code, _, err = run("audit", "--estate", estate(B), "--only", "O02", "--engine", "boto3")
+    assert code == 4
+    assert "cannot be assumed (AccessDenied)" in err
+    assert {call.operation for call in server.calls_by(OWN)} == {"AssumeRole"}
+    assert set(outcomes(report()).values()) <= {"hole", "audited"}
+
+
+def test_exclusions_restrictions_and_what_has_expired(run: Run) -> None:
+    more = (
+        'include = ["aa?", "aa4-*"]\nreason = "only these"\nowner = "team b"\nuntil = "2099-01-01"\n'
+        + exclusion("aa5", table="accounts.exclude")
+        + exclusion("aa2", "2026-01-01", "accounts.exclude")
+        + exclusion("typo*", table="accounts.exclude")
+    )
+    code, out, _ = run("audit", "--estate", estate(A, B, more=more, exclude=exclusion("*-logs")), "--only", "O02")
+    assert code == 3
+    assert "7 buckets in 2 accounts = 4 audited + 3 excluded + 0 holes\n" in out
+    found = report()
+    assert outcomes(found) == {
+        "aa1": "audited",
+        "aa2": "audited",
+        "aa3": "audited",
+        "aa4-logs": "excluded",
+        "aa5": "excluded",
+        "bb1": "audited",
+        "bb2-logs": "excluded",
+    }
+    assert sentence(found, "aa5") == "by the pattern aa5: scratch (team a, until 2099-01-01)"
+    assert found["notes"] == [
+        "the pattern aa2 of team a ended on 2026-01-01: 1 bucket is not excluded any more",
+        "the pattern typo* of team a matches no bucket: remove or correct it",
+        "the restriction to aa?, aa4-* of team b matches no bucket: remove or correct it",
+    ]
+    page = Path("auditor-runs/index.html").read_text()
+    assert "= 4 audited + 3 excluded + 0 holes" in page
+    assert "3 excluded" in page
+    assert "by the pattern *-logs: scratch" in page
+
+
+def test_bucket_that_is_denied_or_gone_or_of_another_region(run: Run, server: AccountsServer) -> None:
+    server.refused.add("aa2")
+    server.world.buckets["aa3"].odd["ListObjectsV2"] = Odd.DENIED
+    del server.world.buckets["aa5"]  # deleted between the listing and its audit
+    code, out, _ = run("audit", "--estate", estate(A), "--only", "O02", "--region", "eu-west-1")
+    assert code == 4
+    found = report()
+    assert outcomes(found) == {"aa1": "audited", "aa2": "hole", "aa3": "hole", "aa4-logs": "audited", "aa5": "hole"}
+    assert "there is no bucket named 'aa5'" in sentence(found, "aa5")
+    assert "5 buckets in 1 account = 2 audited + 0 excluded + 3 holes\n" in out
+    assert "hole: aa3: the listing of s3://aa3 failed (ListObjectsV2: AccessDenied)" in out
+
+
+def test_account_whose_listing_is_denied_or_breaks_off(run: Run, server: AccountsServer) -> None:
+    server.give(C, "cc1", "cc2", "cc3", "cc4")
+    server.unlisted.add(B)
+    server.page, server.broken_after = 2, {C: 1}
+    code, out, _ = run("audit", "--estate", estate(A, B, C), "--only", "O02")
+    assert code == 4
+    assert "7 buckets in 3 accounts = 7 audited + 0 excluded + 0 holes; 2 of the accounts are holes" in out
+    found = report()
+    holes = [one["hole"] for one in found["accounts"]]
+    assert holes[0] is None
+    refusal = "S3 refuses ListBuckets (AccessDenied): allow s3:ListAllMyBuckets"
+    assert holes[1] == f"account {B}: its buckets are not all known: {refusal}"
+    assert "its buckets are not all known, after 2 buckets: " in holes[2]
+    page = Path("auditor-runs/index.html").read_text()
+    assert f"account {B}" in page
+    assert "Not complete." in page
+
+
+def test_buckets_of_a_lost_account_are_named_from_the_last_start(run: Run, server: AccountsServer) -> None:
+    file = estate(A, B)
+    assert run("audit", "--estate", file, "--only", "O02")[0] == 3
+    first = report()["estate"]
+    server.denied.add(role_of(B))
+    server.give(A, "aa6")
+    del server.owners["aa5"]
+    code, out, _ = run("audit", "--estate", file, "--only", "O02")
+    assert code == 4
+    assert "7 buckets in 2 accounts = 5 audited + 0 excluded + 2 holes; 1 of the accounts is a hole" in out
+    found = report()
+    assert sentence(found, "bb1") == f"its account is a hole; it is known from the start {first}"
+    assert found["notes"] == [f"new since the start {first}: aa6", f"not listed any more since the start {first}: aa5"]
+
+
+def test_all_buckets_of_the_own_account(run: Run, server: AccountsServer) -> None:
+    server.give(OWN, "own-1", "own-2")
+    code, out, _ = run("audit", "--all-buckets", "--only", "O02", "--format", "json")
+    assert code == 0
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert sorted(line["target"]["bucket"] for line in lines[:-1]) == ["own-1", "own-2"]
+    assert lines[-1] == report()
+    assert lines[-1]["accounts"][0]["account"] == OWN
+    assert lines[-1]["not_looked_at"][0].startswith("directory buckets")
+    for words in ("table buckets", "vector buckets", "Outposts"):
+        assert words in lines[-1]["not_looked_at"][0]
+    owners = {call.headers.get("x-amz-expected-bucket-owner") for call in server.calls_by(OWN) if call.bucket}
+    assert owners == {OWN}
+
+
+def test_own_credentials_of_another_account_than_said(run: Run, server: AccountsServer) -> None:
+    Path("estate.toml").write_text('[[accounts]]\nid = "999988887777"\nown_credentials = true\n')
+    server.give(OWN, "own-1")
+    code, _, err = run("audit", "--estate", "estate.toml", "--only", "O02")
+    assert code == 4
+    assert f"the own credentials are those of account {OWN}" in err
+    assert not [call for _, call in server.seen if call.operation != "GetCallerIdentity"]
+
+
+def test_account_without_buckets_is_no_hole(run: Run) -> None:
+    code, out, _ = run("audit", "--all-buckets", "--only", "O02")
+    assert code == 0
+    assert "0 buckets in 1 account = 0 audited + 0 excluded + 0 holes\n" in out
+
+
+def test_bucket_name_that_two_accounts_list_is_a_hole(run: Run, server: AccountsServer) -> None:
+    listing = server._listing
+    server._listing = lambda call, account: listing(call, A)  # type: ignore[method-assign]
+    code, _, _ = run("audit", "--estate", estate(A, B), "--only", "O02")
+    assert code == 4
+    found = report()
+    assert found["counts"]["holes"] == 10
+    assert "two accounts list a bucket of this name" in sentence({"buckets": found["buckets"][:1]}, "aa1")
+
+
+def test_name_that_no_bucket_can_have_is_a_hole(run: Run, server: AccountsServer) -> None:
+    server.owners["../../x"] = A
+    code, _, _ = run("audit", "--estate", estate(A), "--only", "O02")
+    assert code == 4
+    assert "is not a bucket name" in sentence(report(), "../../x")
+
+
+def test_resumed_start_does_only_what_is_left(run: Run, server: AccountsServer) -> None:
+    server.refused.add("aa2")
+    file = estate(A)
+    run("audit", "--estate", file, "--only", "O02")
+    first = report()
+    server.refused.clear()
+    server.seen.clear()
+    code, out, err = run("audit", "--estate", file, "--only", "O02", "--resume", first["estate"])
+    assert code == 3
+    assert "5 buckets in 1 account = 5 audited + 0 excluded + 0 holes\n" in out
+    assert {call.bucket for call in server.calls_by(A) if call.operation == "ListObjectsV2"} == {"aa2"}
+    second = report()
+    assert second["estate"] == first["estate"]
+    runs = [{one["bucket"]: one["run"] for one in found["buckets"]} for found in (first, second)]
+    assert {name for name in runs[0] if runs[0][name] == runs[1][name]} >= {"aa1", "aa3", "aa4-logs", "aa5"}
+    code, _, err = run("audit", "--estate", file, "--only", "O02", "--resume", "20260101T000000Z-000000")
+    assert code == 2
+    assert f"the last start is {first['estate']}" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--all-buckets", "s3://aa1"), "--all-buckets and s3://.. exclude each other"),
+        (("--all-buckets", "--estate", "e.toml"), "exclude each other"),
+        (("--all-buckets", "--start-after", "k"), "--start-after"),
+        (("--all-buckets", "--fill", "run"), "--fill"),
+        (("--estate", "e.toml", "--expected-owner", A), "--expected-owner"),
+        (("--estate", "e.toml", "--ledger", "sqlite:d.db", "--queue", "https://q"), "use --hash"),
+        (("--estate", "none.toml"), "there is no file 'none.toml': fix --estate"),
+        (("--all-buckets", "--resume", "yesterday"), "is not a run ID"),
+        (("--all-buckets", "--only", "Z99"), "Z99"),
+        ((), "--all-buckets, --estate or --fill"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(
+    run: Run, server: AccountsServer, arguments: tuple[str, ...], word: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code, out, err = run("audit", *arguments)
+    except SystemExit as left:  # argparse
+        code, (out, err) = int(left.code or 0), capfd.readouterr()
+    assert (code, out) == (2, "")
+    assert word in err
+    assert not server.seen
+
+
+def test_damaged_estate_json_is_not_written_over(run: Run, server: AccountsServer) -> None:
+    """It names buckets that must not be forgotten."""
+    Path("auditor-runs").mkdir()
+    Path("auditor-runs/estate.json").write_text("{")
+    code, _, err = run("audit", "--all-buckets", "--only", "O02")
+    assert code == 1
+    assert "estate.json is damaged" in err
+    assert Path("auditor-runs/estate.json").read_text() == "{"
+
+
+def test_run_folders_in_a_bucket_of_the_account(run: Run, server: AccountsServer) -> None:
+    server.give(OWN, "own-1", "reports")
+    code, _, err = run("audit", "--all-buckets", "--only", "O02", "--out", "s3://reports/audits")
+    assert code == 1, "the stub takes no PUT"
+    assert "reports" in err
+    assert not [call for _, call in server.seen if call.bucket == "own-1"]
+
+
+def test_index_page_made_again_names_what_has_no_run(run: Run, server: AccountsServer) -> None:
+    server.denied.add(role_of(B))
+    server.refused.add("aa2")
+    run("audit", "--estate", estate(A, B, exclude=exclusion("*-logs")), "--only", "O02")
+    written = Path("auditor-runs/index.html").read_text()
+    Path("auditor-runs/index.html").unlink()
+    assert run("report", "auditor-runs")[0] == 0
+    again = Path("auditor-runs/index.html").read_text()
+    for page in (written, again):
+        assert "5 buckets in 2 accounts = 3 audited + 1 excluded + 1 hole; 1 of the accounts is a hole" in page
+        assert f">account {B}</code>" in page
+        assert "by the pattern *-logs" in page
+        assert ">s3://aa2</code>" in page
+    early = Path("auditor-runs/estate.json").read_text().replace(report()["estate"], "20260101T000000Z-000000")
+    Path("auditor-runs/estate.json").write_text(early)
+    server.refused.clear()
+    server.owners["aa2"] = OWN
+    run("audit", "s3://aa2", "--only", "O02")  # a later run closes the hole
+    assert run("report", "auditor-runs")[0] == 0
+    page = Path("auditor-runs/index.html").read_text()
+    assert 'href="bucket=aa2/' in page

@@ -1,0 +1,119 @@
+"""The file of an estate: what it says, and one clear sentence for each mistake."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from auditor.config.estate import read_estate
+from auditor.errors import ConfigError
+from auditor.model.estate import Exclusion, Restriction
+
+TODAY = date(2026, 11, 25)
+ROLE = 'role = "arn:aws:iam::111122223333:role/auditor"'
+WHY = 'reason = "scratch"\nowner = "team a"\nuntil = 2027-01-31'
+
+
+def read(tmp_path: Path, text: str):  # type: ignore[no-untyped-def]
+    path = tmp_path / "estate.toml"
+    path.write_text(text)
+    return read_estate(str(path), TODAY)
+
+
+def test_accounts_with_what_they_leave_out(tmp_path: Path) -> None:
+    first, second = read(
+        tmp_path,
+        f"""
+        [[accounts]]
+        {ROLE}
+        external_id = "e-1"
+        name = "production"
+        include = ["prod-*"]
+        regions = ["eu-central-1", "us-gov-west-1"]
+        {WHY}
+        [[accounts.exclude]]
+        pattern = "*-logs"
+        {WHY}
+        [[accounts]]
+        id = "222233334444"
+        own_credentials = true
+        [[exclude]]
+        pattern = "tmp-?"
+        {WHY}
+        """,
+    )
+    why = {"reason": "scratch", "owner": "team a", "until": "2027-01-31"}
+    everywhere = Exclusion(pattern="tmp-?", **why)
+    assert (first.id, first.external_id, first.name) == ("111122223333", "e-1", "production")
+    assert first.restriction == Restriction(include=("prod-*",), regions=("eu-central-1", "us-gov-west-1"), **why)
+    assert first.exclusions == (Exclusion(pattern="*-logs", **why), everywhere)
+    assert (second.id, second.role, second.restriction) == ("222233334444", None, None)
+    assert second.exclusions == (everywhere,)
+    assert first.words == "account 111122223333 (production)"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "no account is named"),
+        ("accounts = 1", "accounts is not an array of tables"),
+        ("accounts = [1]", "accounts is not an array of tables"),
+        (f"[[accounts]]\n{ROLE}\n[[acounts]]", "the key 'acounts' is unknown"),
+        (f"[[accounts]]\n{ROLE}\nregion = 1", "[[accounts]] 1: the key 'region' is unknown"),
+        ("[[accounts]]\nname = 'a'", "name either the role to assume, or say own_credentials"),
+        (f"[[accounts]]\n{ROLE}\nown_credentials = true", "name either the role"),
+        (f"[[accounts]]\n{ROLE}\nown_credentials = 'no'", "own_credentials is not true or false"),
+        ("[[accounts]]\nown_credentials = true", "the id is missing"),
+        ("[[accounts]]\nown_credentials = true\nid = 1", "id is not a text"),
+        ("[[accounts]]\nown_credentials = true\nid = '1'", "write the account's 12 digits"),
+        (
+            "[[accounts]]\nown_credentials = true\nid = '111122223333'\nexternal_id = 'ab'",
+            "external_id goes with a role",
+        ),
+        ("[[accounts]]\nrole = 'arn:aws:iam::1:role/x'", "role is 'arn:aws:iam::1:role/x'"),
+        ("[[accounts]]\nrole = 'arn:aws:iam::111122223333:user/x'", "write it like arn:aws:iam"),
+        (f"[[accounts]]\n{ROLE}\nid = '222233334444'", "the role is one of account 111122223333"),
+        (f"[[accounts]]\n{ROLE}\nexternal_id = 'a b'", "external_id has characters that STS does not take"),
+        (f"[[accounts]]\n{ROLE}\n[[accounts]]\n{ROLE}", "account 111122223333 is named twice"),
+        (f"[[accounts]]\n{ROLE}\ninclude = 'a'", "include is not a list"),
+        (f"[[accounts]]\n{ROLE}\ninclude = ['a/b']\n{WHY}", "include has 'a/b'"),
+        (f"[[accounts]]\n{ROLE}\nregions = ['Frankfurt']\n{WHY}", "regions has 'Frankfurt'"),
+        (f"[[accounts]]\n{ROLE}\ninclude = ['a']", "the reason is missing, and buckets are left out"),
+        (f"[[accounts]]\n{ROLE}\n{WHY}", "owner goes with include or regions"),
+        (f"[[accounts]]\n{ROLE}\n[[accounts.exclude]]\npattern = 'a'", "exclude 1: the reason is missing"),
+        (f"[[accounts]]\n{ROLE}\n[[exclude]]\n{WHY}", "exclude 1: the pattern is missing"),
+        (f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = '[a]'\n{WHY}", "pattern is '[a]'"),
+        (f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nwhy = 'b'\n{WHY}", "the key 'why' is unknown"),
+        (
+            f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = '31.1.2027'",
+            "until is '31.1.2027': write a day",
+        ),
+        (
+            f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = 2030-01-01",
+            "more than 400 days ahead",
+        ),
+        (
+            f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = 2026-02-30",
+            "is not TOML",
+        ),
+        ("[[accounts", "is not TOML"),
+    ],
+)
+def test_mistake_is_one_sentence(tmp_path: Path, text: str, word: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text)
+    sentence = str(caught.value)
+    assert word in sentence
+    assert "\n" not in sentence
+    assert "estate.toml" in sentence
+
+
+def test_missing_file_and_directory(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no file"):
+        read_estate(str(tmp_path / "none.toml"))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_estate(str(tmp_path))
+    with pytest.raises(ConfigError, match="is not TOML"):
+        read_estate("a\0b")
