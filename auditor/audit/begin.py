@@ -10,7 +10,7 @@ from typing import Any, Final
 from auditor.audit.resume import checkpoint
 from auditor.aws.connection import Connection
 from auditor.config.settings import Settings
-from auditor.errors import BucketError, OutputError, UsageError
+from auditor.errors import BucketError, OutputError, RunChanged, UsageError
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped
 from auditor.model.policy import parse
@@ -18,6 +18,7 @@ from auditor.model.target import Target
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.paths import target_name
+from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader, last_run
 from auditor.runs.stores.base import Store
 from auditor.s3 import bucket as bucketfacts
@@ -69,6 +70,8 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
     store.check_writable()
     if run_id is None:
         return RunSoFar(None, target, latest)
+    if load_plan(store, target.bucket, run_id) is not None:
+        raise RunChanged(f"run {run_id} is divided into ranges of keys: resume it with --jobs")
     state, target = checkpoint(store, run_id, target, selection)
     run = RunReader(store, target.bucket, run_id)
     return RunSoFar(state, target, latest, run.bucket if state else None, run.bucket_data)

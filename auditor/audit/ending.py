@@ -23,6 +23,7 @@ from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.reports.trend import trend
 from auditor.rules.plan import Plan
+from auditor.runs.checkpoint import RangeEnd
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
 from auditor.s3.object_reader import NO_OBJECT_ACLS
@@ -63,7 +64,7 @@ class GatheredRun:
 
 
 class RunEnding:
-    """Ends one run. Call either hand_on() or finish(). thread: the thread that writes the run folder.
+    """Ends one run. Call one of hand_on(), leave_range() and finish(). thread: the thread that writes the run folder.
 
     rollups: the roll-ups of the run, after finish(); None if it has none. shown: the objects and findings that a report
     names, whole after finish().
@@ -80,6 +81,18 @@ class RunEnding:
         """Save the run for the process that continues it, and return the summary so far, which is not written."""
         result = self._summary(Changes())
         await self._thread.save(self._folder, self._folder.hand_on)
+        return result
+
+    async def leave_range(self) -> Summary:
+        """Save a range of a divided run, and return its summary, which is not written. A complete range counts what
+        only the last run has up to the range's end.
+        """
+        run, folder = self._run, self._folder
+        if not run.complete:
+            return await self.hand_on()
+        await self._thread.save(folder, run.recorder.standings.end)
+        result = self._summary(Changes())
+        await self._thread.save(folder, lambda: folder.end_range(RangeEnd(lacks_acls=run.lacks_acls)))
         return result
 
     async def finish(self) -> Summary:

@@ -24,6 +24,7 @@ from auditor.audit.judged_by import begun_file
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import begun_rollups, selection_of
 from auditor.audit.standing import Standings
+from auditor.aws.connection import Connection
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.hashing.limits import STREAMS
@@ -45,7 +46,7 @@ from auditor.rules.selection import select
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import PART_LINES, RunFolder
-from auditor.runs.paths import began_at, new_run_id
+from auditor.runs.paths import UNDIVIDED, began_at, new_run_id
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
@@ -123,6 +124,9 @@ class Audit:
         self._against: str | None = None
         self._earlier: RunReader | None = None
         self._began_at: str | None = None
+        self._range_id = UNDIVIDED
+        self._records_bucket = True
+        """True if the process writes the findings on the bucket itself, before the first object."""
         self._now = began_at(self.run_id)
         """The time at which conditions with a date are judged, in ISO 8601."""
         self._is_latest = True
@@ -144,9 +148,7 @@ class Audit:
                     loading = group.create_task(self._thread.run(self._load, run_id))
                     if run_id is not None:  # a run that cannot be resumed makes no call
                         await asyncio.wait([loading])
-                    asking = group.create_task(
-                        ask_bucket(self._settings, self._connection, self._caller, self._engines)
-                    )
+                    asking = group.create_task(self._ask())
                 if limit.expired():
                     asked_place = store.uri() if loading.cancelled() else f"s3://{self._target.bucket}"
                     raise silent(asked_place, self._outer_stop)
@@ -181,6 +183,10 @@ class Audit:
         """Load the run `run_id` to resume it, None for a new run, and the target's last run. Blocks."""
         return load_run(self._places.store, run_id, self._target, self._selection)
 
+    async def _ask(self) -> tuple[Connection, BucketFacts]:
+        """Ask about the bucket. Return the connection with the bucket's region, and the facts."""
+        return await ask_bucket(self._settings, self._connection, self._caller, self._engines)
+
     def _facts(self, asked: BucketFacts, before: RunSoFar) -> BucketFacts:
         """Return the facts of the bucket by which to judge. asked: those that were read just now."""
         return asked
@@ -211,6 +217,7 @@ class Audit:
             self._places.store,
             target.bucket,
             self.run_id,
+            self._range_id,
             target=target,
             selection=self._selection,
             rules_undecided=plan.undecided,
@@ -219,7 +226,7 @@ class Audit:
             state=state,
             part_lines=self._part_lines,
             fresh=not self._resumed,
-            describe=partial(self._describe, before, facts, plan),
+            describe=partial(self._describe, before, facts, plan) if self._range_id == UNDIVIDED else None,
             described=before.bucket_data,
             growing=self._keys is not None,
             previous=before.latest.run_id if before.latest else None,
@@ -263,7 +270,7 @@ class Audit:
             self.shown = recorder.shown
             if self._began is not None:
                 self._began(self.run_id)
-            if state is None or not state.begun:
+            if self._records_bucket and (state is None or not state.begun):
                 recorder.record_bucket()
             try:
                 async with self._outer_stop.flight() as limit:
@@ -314,8 +321,9 @@ class Audit:
         done: list[str | None] = [None]
         if start is not None and self._target.versions:
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
-            done = [line.version_id for line in run.of_key(start)]
-        standings = Standings(began_at(self.run_id), tally, earlier, judged_by(self._rules, plan), start, done, file)
+            done = [line.version_id for line in run.of_key(start, self._range_id)]
+        judged, keys = judged_by(self._rules, plan), self._target
+        standings = Standings(began_at(self.run_id), tally, earlier, judged, start, done, file, keys)
         standings.open()
         return standings
 
@@ -403,7 +411,10 @@ class Audit:
             started=self._started,
             stopped=self._stop.reason,
         )
-        ending = RunEnding(run, self._thread)
+        return await self._end(RunEnding(run, self._thread), ended)
+
+    async def _end(self, ending: RunEnding, ended: bool) -> Summary:
+        """End the run. ended: True if the listing reached its end."""
         if self._hands_on and self._outer_stop and not ended:
             return await ending.hand_on()
         summary = await ending.finish()

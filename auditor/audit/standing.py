@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Final
 
 from auditor.errors import OutputError
@@ -15,6 +16,7 @@ from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.object import ObjectRef
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.standing import WIDTH, PastObject, Recorded, Seen, Standing, seen_of
+from auditor.model.target import Target
 from auditor.reports.causes import causes_between, moved_by
 from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompared
 from auditor.reports.compare import (
@@ -59,7 +61,7 @@ class Standings:
     began: the start of this run, in ISO 8601 in UTC. tally: receives the counts. earlier: the last complete run; None
     if there is none. judged: IDs of the rules that this run judges. start_after: the last key that this run has
     recorded so far. done: the recorded version IDs of that key. file: the bucket.json of this run; None to look for no
-    causes.
+    causes. keys: the target that this process audits, whose limits hold for the earlier run, too; None for all keys.
     """
 
     def __init__(
@@ -71,7 +73,9 @@ class Standings:
         start_after: str | None = None,
         done: Collection[str | None] = (),
         file: BucketFile | None = None,
+        keys: Target | None = None,
     ) -> None:
+        self._after, self._upto = (None, None) if keys is None else (keys.start_after, keys.stop_at)
         self._file = file
         self._causes: tuple[str, ...] = ()
         self._why_not: str | None = None if earlier else NO_RUN
@@ -106,13 +110,13 @@ class Standings:
             if file is not None and self._file is not None:
                 self._causes = causes_between(file, self._file)
             start = self._start_after
-            past = PastRun(self._earlier, start)
-            if start is None:
+            past = PastRun(self._earlier, self._after if start is None else start)
+            if start is None and self._after is None:
                 self._bucket = past.bucket_findings()
-            else:
+            elif start is not None:
                 self._same_key = {one.version_id: one for one in past.of_key(start) if one.version_id not in self._done}
                 self._key = start
-            self._lines = past.objects()
+            self._lines = takewhile(lambda one: self._upto is None or one.key <= self._upto, past.objects())
 
     def needs(self, key: str) -> bool:
         """True if the last complete run is not read up to this key yet, so that load() has to be called."""
@@ -196,15 +200,15 @@ class Standings:
             return Changes(why_not=self._why_not)
         self._tally = self._tally.copy()
         if complete:
-            self._end()
+            self.end()
         if self._tally.uncompared or self._earlier is None or self._earlier.summary is None:
             return Changes(why_not=UNREADABLE.format(run=against))
         if complete:
             return changes_of(self._tally.changes, against, None, self._causes)
         return changes_of(uncompared(self._tally, self._earlier.summary), against, CUT, self._causes)
 
-    def _end(self) -> None:
-        """Count the objects of the earlier run that come after the last object as gone."""
+    def end(self) -> None:
+        """Count the objects of the earlier run that come after the last object as gone. Blocks."""
         if not self._ended:
             self.load(_LAST)
         self._leave_key()

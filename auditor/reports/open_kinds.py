@@ -77,10 +77,14 @@ class OpenKinds:
         self._found: dict[tuple[Kind, bool], list[Any]] = {}
         self._others: Counter[tuple[str, bool]] = Counter()
         if saved is not None:
-            for opened, number in saved.kinds:
-                self.add(Verdict.EXPOSED, opened, number)
-            for verdict, excepted, number in saved.others:
-                self._others[verdict, excepted] += number
+            self.include(saved)
+
+    def include(self, saved: SavedKinds) -> None:
+        """Add the counts of a checkpoint."""
+        for opened, number in saved.kinds:
+            self.add(self._judge.access(opened.ref, opened.acl, opened.head).verdict, opened, number)
+        for verdict, excepted, number in saved.others:
+            self._others[verdict, excepted] += number
 
     def add(self, verdict: Verdict, opened: OpenObject, number: int = 1) -> None:
         """Count an object that is exposed or shared."""

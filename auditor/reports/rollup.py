@@ -174,6 +174,23 @@ class RollUpBuilder:
             builder._saved_kinds = SavedKinds.from_json(saved)
         return builder
 
+    def include(self, saved: Mapping[str, Any]) -> None:
+        """Add the counts of a checkpoint, of keys after all that were counted so far. Raises JsonError for anything
+        else.
+        """
+        for subject, prefix, count in member(saved, "counts", lambda value: items(value, restored_count)):
+            if subject not in self._rows and subject.audience is not None and len(self._rows) >= SUBJECTS:
+                subject = subject._replace(audience=OTHERS)
+            row = self._rows.setdefault(subject, {})
+            if prefix not in row:
+                row[prefix] = PrefixCount()
+                self._prefixes += 1
+            row[prefix].merge(count)
+        if self._kinds is not None and "kinds" in saved:
+            self._kinds.include(SavedKinds.from_json(saved))
+        if self._prefixes > PREFIXES:
+            self._prefixes = merge_smallest(self._rows, PREFIXES // 2)
+
     def rollups(self, run: str, target: Target, complete: bool) -> RollUps:
         """Return the content of rollups.json: the results that were counted so far."""
         rows = {subject: {prefix: one.copy() for prefix, one in row.items()} for subject, row in self._rows.items()}

@@ -6,22 +6,26 @@ import gzip
 import io
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from auditor.errors import OutputError, UsageError
 from auditor.model.json_text import JsonError
+from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.ownership import EMPTY_PART
 from auditor.runs.parts import KINDS, Part, found_parts
 from auditor.runs.paths import parse_run_id, run_path, target_name
 from auditor.runs.reading import RunReader, last_run
-from auditor.runs.seal import FILES, Link, Seal, SealedPart, first_key_of, sha256_of
+from auditor.runs.seal import FILES, OF_RANGES, Link, Seal, SealedPart, first_key_of, sha256_of
 from auditor.runs.seal import NAME as SEAL
 from auditor.text import counted, visible
 
 LINKS: Final = 10_000
 """Largest number of runs of the chain that are looked at."""
+_FINAL: Final = frozenset({"bucket.json", "plan.json", "report.html", "rollups.json", "summary.json"})
+"""The files that a run which goes on after its seal does not change, until it ends again."""
 Order = tuple[bool, bytes]
 """The place of a line among those of a run: lines on the bucket come first, then keys in the order of their bytes."""
 
@@ -62,8 +66,8 @@ class RunChecker:
         self._faults: list[str] = []
         self._lacks: list[str] = []
         self._lines: Counter[str] = Counter()
-        self._ends: dict[tuple[str, str], Order] = {}
-        """By range and kind: the last key that was read."""
+        self._ends: dict[str, Order] = {}
+        """By kind: the last key that was read."""
 
     def run(self) -> RunCheck:
         """Check the run. Raises OutputError if the store cannot be read."""
@@ -113,7 +117,7 @@ class RunChecker:
         if "summary.json" not in seal.files:
             self._lacks.append("the run was handed on and has not ended: its seal has the parts so far")
             going_on = True
-        for name in FILES:
+        for name in self._names(seal):
             data = self._store.get(f"{self._run.path}/{name}")
             sealed = seal.files.get(name)
             if sealed is None:
@@ -122,12 +126,18 @@ class RunChecker:
             elif data is None:
                 self._faults.append(f"{name} is gone")
             elif sha256_of(data) != sealed:
-                if name == "state.json" and not self._complete():
+                if name not in _FINAL and not self._complete():
                     self._lacks.append("the run went on after its seal was written, and has not ended since")
                     going_on = True
                 else:
                     self._faults.append(f"{name} was altered: its SHA-256 is not the one in {SEAL}")
         return going_on
+
+    def _names(self, seal: Seal) -> list[str]:
+        """Return the names of the files besides the parts that the run may have, those of its ranges included."""
+        start = len(self._run.path) + 1
+        there = (path[start:] for path in self._store.list(f"{self._run.path}/"))
+        return list(dict.fromkeys([*FILES, *seal.files, *filter(OF_RANGES.fullmatch, there)]))
 
     def _complete(self) -> bool:
         try:
@@ -138,30 +148,32 @@ class RunChecker:
     def _parts(self, seal: Seal, going_on: bool) -> None:
         digests = {part.sha256: part.path for part in seal.parts}
         there = {part.path: part for part in found_parts(self._store, self._run.path)}
-        voids = self._voids()
+        voids = self._voids({part.range_id for part in there.values()})
         for sealed in seal.parts:
             part = there.pop(sealed.path, None)
             if part is None:
                 known = Part.parse(sealed.path) is not None
                 self._faults.append(f"{visible(sealed.path)} is gone" if known else f"{SEAL} names no part's file")
                 continue
-            if part.number in voids:
+            if (part.range_id, part.number) in voids:
                 self._faults.append(f"{part.path} is left out by state.json, although it is sealed")
             self._part(part, sealed, digests)
             self._passed(self._lines["objects"])
         for path, part in there.items():
-            if part.number in voids:
+            if (part.range_id, part.number) in voids:
                 if self._store.get(f"{self._run.path}/{path}") != EMPTY_PART:
                     self._faults.append(f"{path} has lines, although the run left the part empty")
             elif not going_on:
                 self._faults.append(f"{path} is not named in {SEAL}: it was added")
 
-    def _voids(self) -> frozenset[int]:
-        try:
-            state = self._run.checkpoint
-        except OutputError:  # its digest differs, which is told already
-            return frozenset()
-        return frozenset(state.skipped_parts if state else ())
+    def _voids(self, ranges: Iterable[str]) -> frozenset[tuple[str, int]]:
+        """Return the parts that the run left empty, each by its range and number."""
+        found: set[tuple[str, int]] = set()
+        for one in ranges:
+            with suppress(OutputError):  # its digest differs, which is told already
+                state = load_checkpoint(self._store, self._run.bucket_name, self._run.run_id, one)
+                found |= {(one, number) for number in (state.skipped_parts if state else ())}
+        return frozenset(found)
 
     def _part(self, part: Part, sealed: SealedPart, digests: dict[str, str]) -> None:
         data = self._store.get(f"{self._run.path}/{part.path}")
@@ -184,8 +196,7 @@ class RunChecker:
 
     def _read(self, part: Part, sealed: SealedPart, data: bytes) -> None:
         number, first, last = 0, None, None
-        line_of = (part.range_id, part.kind)
-        before = self._ends.get(line_of)
+        before = self._ends.get(part.kind)
         sorted_so_far = True
         try:
             for key in _keys(data):
@@ -199,7 +210,7 @@ class RunChecker:
             self._faults.append(f"{part.path} cannot be read ({error})")
             return
         if before is not None:
-            self._ends[line_of] = before
+            self._ends[part.kind] = before
         self._lines[part.kind] += number
         if not sorted_so_far:
             self._faults.append(f"{part.path} has keys out of order")

@@ -16,6 +16,14 @@ from auditor.runs.stores.base import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RangeEnd:
+    """The note of a range of keys that it has ended."""
+
+    lacks_acls: bool = False
+    """True if the server has no ACLs of objects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """The progress of a run, as its checkpoint file saves it.
 
@@ -43,6 +51,9 @@ class Checkpoint:
     rollups: Mapping[str, Any] | None = None
     """The roll-ups so far, unchecked; None if an earlier release wrote the checkpoint, or no object was audited."""
 
+    ended: RangeEnd | None = None
+    """Set when a range of a divided run is complete: no process goes on with it. None for a run that is not divided."""
+
     @property
     def begun(self) -> bool:
         """True if the run has written lines into at least one part."""
@@ -53,6 +64,8 @@ class Checkpoint:
         for name in ("void", "writer", "rollups"):  # a run in a directory has neither of the first two
             if not value[name]:
                 del value[name]
+        if value["ended"] is None:
+            del value["ended"]
         return json.dumps({"v": 1, **value}).encode() + b"\n"
 
     @classmethod

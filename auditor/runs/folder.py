@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, Self
@@ -17,10 +18,10 @@ from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
-from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.checkpoint import Checkpoint, RangeEnd
 from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, found_parts, sealed_from_store, tidy
-from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, target_name
+from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, seal_name, target_name
 from auditor.runs.pending import KeyedCounts, LineBatch, PendingLines, RunPosition
 from auditor.runs.reading import link_to, read_seal, update_latest_json
 from auditor.runs.seal import NAME as SEAL
@@ -122,9 +123,10 @@ class RunFolder:
         if not self._fresh:
             tidy(self._store, self.path, self._range_id, first.next_part)
             self._earlier = self._sealed_before()
-        mine = [f".*-part-{self._range_id}-*.tmp", f".{checkpoint_name(self._range_id)}.*.tmp"]
+        names = (checkpoint_name(self._range_id), seal_name(self._range_id))
+        mine = [f".*-part-{self._range_id}-*.tmp", *(f".{name}.*.tmp" for name in names)]
         if self._range_id == UNDIVIDED:
-            mine += [f".{name}.*.tmp" for name in (BUCKET_FILE, SEAL, ROLLUPS, "summary.json", "report.html")]
+            mine += [f".{name}.*.tmp" for name in (BUCKET_FILE, ROLLUPS, "summary.json", "report.html")]
         spool = self._store.spool_dir(self.path)
         with output_errors(spool):
             for file in spool.iterdir():
@@ -239,8 +241,25 @@ class RunFolder:
     def hand_on(self) -> None:
         """Save a checkpoint, and the seal of the parts so far: the next process then need not read them again."""
         self.save()
-        seal = Seal(run=self.run_id, files=self._digests, parts=sorted_parts([*self._earlier, *self._sealed]))
-        self._store.put(f"{self.path}/{SEAL}", seal.to_json())
+        self._put_seal([*self._earlier, *self._sealed])
+
+    def end_range(self, end: RangeEnd) -> None:
+        """Write the seal of the range's parts, then a checkpoint that says that the range is complete."""
+        mark = self._pending.end(whole_key=True)
+        self.flush()
+        assert mark is not None  # all versions of the last key were taken
+        self._put_seal([*self._earlier, *self._unsealed(), *self._sealed])
+        self._save(replace(self._checkpoint(self._pending.part, mark), ended=end), last=True)
+
+    def adopt(self, parts: Iterable[SealedPart], files: Mapping[str, bytes]) -> None:
+        """Name parts and files that other processes wrote in the seal. files: their bytes by their names."""
+        self._sealed += parts
+        self._digests |= {name: sha256_of(data) for name, data in files.items()}
+
+    def _put_seal(self, parts: Iterable[SealedPart]) -> None:
+        """Write the seal of an unfinished run, or of a range."""
+        seal = Seal(run=self.run_id, files=self._digests, parts=sorted_parts(parts))
+        self._store.put(f"{self.path}/{seal_name(self._range_id)}", seal.to_json())
 
     def finish(
         self,
@@ -333,7 +352,7 @@ class RunFolder:
         """Return the entries of those parts that this process keeps from an earlier process, as that process's seal has
         them.
         """
-        seal = read_seal(self._store, self.path)
+        seal = read_seal(self._store, self.path, self._range_id)
         found = [(Part.parse(one.path), one) for one in seal.parts] if seal else []
         return [one for part, one in found if part is not None and self._covered(part)]
 

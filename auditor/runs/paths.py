@@ -76,6 +76,11 @@ def checkpoint_name(range_id: str) -> str:
     return "state.json" if range_id == UNDIVIDED else f"state-{range_id}.json"
 
 
+def seal_name(range_id: str) -> str:
+    """Return the name of the file that has the digests of the parts. For a range of keys it has those of the range."""
+    return "parts.json" if range_id == UNDIVIDED else f"parts-{range_id}.json"
+
+
 def target_name(target: Target) -> str:
     """Return the target's name in latest.json: its prefix, and `|versions` if the audit is of all versions."""
     return f"{target.prefix}{'|versions' if target.versions else ''}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -24,7 +24,7 @@ from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_lines
-from auditor.runs.paths import RUN_ID, UNDIVIDED, began_later, bucket_path, run_path
+from auditor.runs.paths import RUN_ID, UNDIVIDED, began_later, bucket_path, run_path, seal_name
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
 from auditor.runs.stores import open_store
@@ -168,11 +168,16 @@ class RunReader:
             yield from part_lines(self._store, self.path, part)
 
     def by_part(self) -> list[tuple[int, dict[str, Part]]]:
-        """Return the numbers of the run's parts in order, each with the files of the part by their kind."""
+        """Return the numbers of the run's parts in order, each with the files of the part by their kind. The parts of a
+        divided run are numbered throughout.
+        """
         found: dict[tuple[str, int], dict[str, Part]] = {}
         for part in self._parts(*KINDS):
             found.setdefault((part.range_id, part.number), {})[part.kind] = part
-        return [(number, found[range_id, number]) for range_id, number in sorted(found)]
+        return [
+            (number if range_id == UNDIVIDED else place, found[range_id, number])
+            for place, (range_id, number) in enumerate(sorted(found))
+        ]
 
     def parts_below(self, prefix: str) -> list[dict[str, Part]]:
         """Return the files of each part that may have keys with this prefix, by their kind, in order."""
@@ -192,42 +197,52 @@ class RunReader:
         for value in part_lines(self._store, self.path, part) if part else ():
             yield self._read(kind, part.kind if part else "", value)
 
-    def of_key(self, key: str) -> list[ObjectLine]:
+    def of_key(self, key: str, range_id: str = UNDIVIDED) -> list[ObjectLine]:
         """Return the lines of the objects with this key: none, one, or one for each version that the run lists. Only
         the lines that begin with the key are parsed, of the parts that may have it by their first and last keys in
-        parts.json. Raises OutputError for a part that is damaged or gone.
+        the seal. range_id: look into the parts of this range only; UNDIVIDED: into all. Raises OutputError for a part
+        that is damaged or gone.
         """
         return [
             self._read(ObjectLine, "objects", line)
-            for part in self.parts_with(key, "objects")
+            for part in self.parts_with(key, "objects", range_id)
             for line in lines_of_key(self._store, self.path, part, key)
         ]
 
-    def parts_with(self, key: str, kind: str) -> Iterator[Part]:
-        """Yield the files of one kind that may have this key, by their first and last keys in parts.json."""
-        seal = read_seal(self._store, self.path)
+    def parts_with(self, key: str, kind: str, range_id: str = UNDIVIDED) -> Iterator[Part]:
+        """Yield the files of one kind that may have this key, by their first and last keys in the seal. range_id: as
+        for of_key().
+        """
+        seal = read_seal(self._store, self.path, range_id)
         keys = {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
         for part in self._parts(kind):
             first, last = keys.get(part.path, (None, None))
-            if (first is None or key >= first) and (last is None or key <= last):
+            mine = range_id in (UNDIVIDED, part.range_id)
+            if mine and (first is None or key >= first) and (last is None or key <= last):
                 yield part
 
     def _parts(self, *kinds: str) -> Iterator[Part]:
         """Yield the files of these kinds that belong to the run, sorted by key range, part number and kind.
 
         A part belongs to the run if a checkpoint covers it, or if its file of objects is there, which is put in place
-        last. Parts that the run skipped are left out. Raises OutputError if a complete run lacks a file that its seal
+        last. Parts that the run skipped are left out. In a complete divided run, those that the seal names belong to
+        it: their checkpoints need not be read. Raises OutputError if a complete run lacks a file that its seal
         names, or all files of a kind of lines that it counts: the rest would pass for the whole.
         """
         final = self._prepared and self.complete
         parts = self._files if final else found_parts(self._store, self.path)
         self._check_whole(kinds, {part.path for part in parts})
+        sealed = {one.path for one in self._seal.parts} if self._divided_and_sealed(parts) and self._seal else None
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
         checkpoints = {
             range_id: self.checkpoint if final and range_id == UNDIVIDED else self._checkpoint(range_id)
-            for range_id in {part.range_id for part in parts}
+            for range_id in {part.range_id for part in parts if sealed is None}
         }
         for part in parts:
+            if sealed is not None:
+                if part.kind in kinds and part.path in sealed:
+                    yield part
+                continue
             checkpoint = checkpoints[part.range_id]
             if part.kind not in kinds or (checkpoint is not None and part.number in checkpoint.skipped_parts):
                 continue
@@ -244,6 +259,9 @@ class RunReader:
     def _seal(self) -> Seal | None:
         """The seal of the run, which is final once the run has its summary."""
         return read_seal(self._store, self.path)
+
+    def _divided_and_sealed(self, parts: Sequence[Part]) -> bool:
+        return any(part.range_id != UNDIVIDED for part in parts) and self.complete
 
     def _check_whole(self, kinds: tuple[str, ...], found: set[str]) -> None:
         summary = self.summary
@@ -308,9 +326,9 @@ def _run_folder(place: str | os.PathLike[str]) -> re.Match[str] | None:
     return None if "\0" in whole else _RUN_FOLDER.fullmatch(whole.rstrip("/"))
 
 
-def read_seal(store: Store, folder: str) -> Seal | None:
-    """Return the seal of the run in this folder; None if it has none, or if it is damaged."""
-    data = store.get(f"{folder}/{SEAL}")
+def read_seal(store: Store, folder: str, range_id: str = UNDIVIDED) -> Seal | None:
+    """Return the seal of the run in this folder, or of one of its ranges; None if it has none, or if it is damaged."""
+    data = store.get(f"{folder}/{seal_name(range_id)}")
     try:
         return None if data is None else Seal.from_json(data)
     except JsonError:

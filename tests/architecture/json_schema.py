@@ -28,7 +28,8 @@ from auditor.model.trend import TrendNight
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.paths import RUN_ID
-from auditor.runs.seal import FILES, Seal
+from auditor.runs.plan_file import PlanFile
+from auditor.runs.seal import FILES, OF_RANGES, Seal
 from auditor.s3.sequencer import MAX_LENGTH
 from auditor.verify.summary import VerifySummary
 from tests.architecture.field_texts import texts_of
@@ -36,14 +37,14 @@ from tests.architecture.field_texts import texts_of
 Schema = dict[str, Any]
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
-STRICT: Final[frozenset[type]] = frozenset({BucketFile, Checkpoint, ReadFacts, Seal})
+STRICT: Final[frozenset[type]] = frozenset({BucketFile, Checkpoint, PlanFile, ReadFacts, Seal})
 """Classes whose reader refuses a member that it does not know."""
 OPTIONAL: Final = frozenset(
     {
         ("HashTask", "hops"),
         ("HashTask", "sequencer"),
         ("ObjectLine", "read_at"),
-        *(("Checkpoint", name) for name in ("void", "writer", "rollups")),
+        *(("Checkpoint", name) for name in ("void", "writer", "rollups", "ended")),
     }
 )
 """Members that are written only if they have something to say. All others are always there."""
@@ -103,7 +104,11 @@ _MEMBERS: Final[Mapping[tuple[type, str], Schema]] = {
         "description": "The names of user metadata; with `keep_metadata` also their values.",
     },
     (UndecidedLine, "unread"): {"type": "array", "items": {"$ref": "#/$defs/Unread"}, "minItems": 1},
-    (Seal, "files"): {"type": "object", "propertyNames": {"enum": list(FILES)}, "additionalProperties": _SHA256},
+    (Seal, "files"): {
+        "type": "object",
+        "propertyNames": {"anyOf": [{"enum": list(FILES)}, {"pattern": f"^({OF_RANGES.pattern})$"}]},
+        "additionalProperties": _SHA256,
+    },
 }
 """Members whose type does not say all."""
 

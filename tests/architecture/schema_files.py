@@ -26,6 +26,8 @@ from auditor.runs.bucket_file import FORM as BUCKET_FORM
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checking import RunCheck
 from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.plan_file import FORM as PLAN_FORM
+from auditor.runs.plan_file import PlanFile
 from auditor.runs.seal import FORM as SEAL_FORM
 from auditor.runs.seal import Seal
 from auditor.verify.outcome import Verified
@@ -201,10 +203,21 @@ SCHEMAS: Final = (
     SchemaFile(
         "bucket", "`bucket.json`", lambda maker: maker.members(BucketFile, extra={"v": {"const": BUCKET_FORM}}), True
     ),
-    SchemaFile("parts", "`parts.json`", lambda maker: maker.members(Seal, extra={"v": {"const": SEAL_FORM}})),
+    SchemaFile(
+        "parts",
+        "`parts.json`, and `parts-RANGE.json`",
+        lambda maker: maker.members(Seal, extra={"v": {"const": SEAL_FORM}}),
+    ),
     SchemaFile("latest", "`latest.json`", _latest),
     SchemaFile(
-        "state", "`state.json`, the checkpoint", lambda maker: maker.members(Checkpoint, extra={"v": {"const": 1}})
+        "state",
+        "`state.json`, the checkpoint, and `state-RANGE.json`",
+        lambda maker: maker.members(Checkpoint, extra={"v": {"const": 1}}),
+    ),
+    SchemaFile(
+        "run-plan",
+        "`plan.json` of a run that is divided into ranges of keys",
+        lambda maker: maker.members(PlanFile, extra={"v": {"const": PLAN_FORM}}),
     ),
     SchemaFile("object-line", "a line of `objects/`", _object_line),
     SchemaFile("finding-line", "a line of `findings/`", lambda maker: maker.members(FindingLine)),

@@ -32,6 +32,7 @@ from auditor.model.target import Target
 from tests.architecture.schema_files import SCHEMAS
 from tests.audit.test_changes import two_nights
 from tests.support.audit_runs import Result, audit
+from tests.support.divided_runs import Divided
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.schemas import check_folder, faults, lines_in, load, valid
 from tests.support.servers.clients import BUCKET
@@ -96,6 +97,11 @@ class TestRunFolders:
             bucket.put(f"key {number % 10}", b"x", **SAMPLES[sample_kind(number)])
         bucket.delete("key 1")
         assert check_folder((await audit(stub, tmp_path, versions=True)).folder)["objects"] == 31
+
+    async def test_run_that_is_divided_into_ranges(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+        counts = check_folder((await Divided(stub, tmp_path).whole(3)).folder)
+        assert counts["plan.json"] == 1
+        assert counts["state-*.json"] == counts["parts-*.json"] > 1
 
     async def test_settings_of_the_bucket_that_cannot_be_read(
         self, stub: StubServer, samples: StubBucket, tmp_path: Path

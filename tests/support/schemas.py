@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,8 @@ FILES: Final[Mapping[str, str]] = {
     "state.json": "state",
 }
 """The files of an audit's run folder, and their schemas."""
+RANGES: Final[Mapping[str, str]] = {"plan.json": "run-plan", "state-*.json": "state", "parts-*.json": "parts"}
+"""The further files of a run that is divided into ranges, and their schemas."""
 LINES: Final[Mapping[str, str]] = {
     "objects": "object-line",
     "findings": "finding-line",
@@ -69,7 +72,10 @@ def valid(name: str, *values: Any) -> int:
 def check_folder(folder: Path) -> dict[str, int]:
     """Check each file and line of an audit's run folder, and `latest.json` beside it. Return the number of each."""
     counts = {file: valid(name, json.loads((folder / file).read_bytes())) for file, name in FILES.items()}
+    for pattern, name in RANGES.items():
+        counts[pattern] = valid(name, *(json.loads(path.read_bytes()) for path in folder.glob(pattern)))
     names = {found.name for found in folder.iterdir() if not found.name.startswith(".")}
+    names = {name for name in names if not any(fnmatchcase(name, pattern) for pattern in RANGES)}
     assert names <= {*FILES, *LINES, "report.html", "batch"}
     for kind, name in LINES.items():
         counts[kind] = sum(valid(name, *lines_in(path)) for path in sorted((folder / kind).glob("*.jsonl.gz")))

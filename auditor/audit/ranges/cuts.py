@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from auditor.aio.groups import task_group
 from auditor.audit.ranges.pieces import KeyPiece, ListKeys, PieceFinder
 
 PAGE: Final = 1000
@@ -83,7 +83,7 @@ def _largest(pieces: Sequence[KeyPiece], sizes: Sequence[float], ranges: int) ->
 
 
 async def _divided(pieces: Sequence[KeyPiece], largest: set[int], finder: PieceFinder) -> list[KeyPiece]:
-    async with asyncio.TaskGroup() as group:
+    async with task_group() as group:
         tasks = {at: group.create_task(finder.divide(pieces[at])) for at in sorted(largest)}
     return [one for at, piece in enumerate(pieces) for one in (tasks[at].result() if at in tasks else [piece])]
 

@@ -84,13 +84,19 @@ def plan_from_run(target: Target, run: RunReader, ranges: int) -> RangePlan | No
 
 
 async def plan_by_listing(
-    target: Target, settings: Settings, ranges: int, progress: Callable[[float], None] = lambda keys: None
+    target: Target,
+    settings: Settings,
+    ranges: int,
+    progress: Callable[[float], None] = lambda keys: None,
+    *,
+    most: int | None = None,
 ) -> RangePlan:
     """Plan the ranges of a target by listing pages of it. progress: called with the estimated number of keys so far.
+    most: largest number of calls; None: no limit.
 
-    Raises BucketError if the bucket cannot be listed.
+    Raises BucketError if the bucket cannot be listed, and CallFailed (MaxCalls) if `most` calls do not suffice.
     """
-    settings = replace(settings, max_calls=None)
+    settings = replace(settings, max_calls=most)
     async with open_bucket(target.bucket, settings, concurrency=AT_ONCE, connections=AT_ONCE) as bucket:
         listing = TargetKeys(bucket.engine, bucket.caller, target)
         cuts = await find_cuts(listing, ranges, target.start_after, target.stop_at, progress=progress)

@@ -1,0 +1,211 @@
+"""Begin a run that is divided into ranges of keys: plan the ranges, ask about the bucket once, and write both."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from auditor.aio.stop import Stop
+from auditor.audit.begin import ask_bucket, permits_of
+from auditor.audit.divided.begun import check_same, check_target, read_begun
+from auditor.audit.divided.share import PlanningShare
+from auditor.audit.folder_thread import FolderThread, silent
+from auditor.audit.judged_by import begun_file
+from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_from_run
+from auditor.audit.resume import selection_of
+from auditor.config.resources import Resources, caller_of, connection_to
+from auditor.config.settings import Settings
+from auditor.errors import RunChanged, RunComplete, RunMissing, UsageError
+from auditor.model.target import Target
+from auditor.rules import RULES
+from auditor.rules.plan import make_plan
+from auditor.rules.selection import select
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
+from auditor.runs.bucket_file import BucketFile, ReadFacts
+from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.ownership import writer_of
+from auditor.runs.paths import UNDIVIDED, new_run_id, target_name
+from auditor.runs.plan_file import LISTING, PlanFile, PlannedRange, load_plan, numbered
+from auditor.runs.plan_file import NAME as PLAN_FILE
+from auditor.runs.reading import RunReader, last_run
+from auditor.runs.stores.base import ConditionalStore
+from auditor.runs.tally import Tally
+from auditor.s3.engines.pool import EnginePool
+from auditor.s3.rate import RateLimit
+
+LEAST_KEYS: Final = 2_000
+"""Number of keys below which a range costs more, by its connections and files, than it gains."""
+
+
+@dataclass(frozen=True, slots=True)
+class BegunRun:
+    """A begun run. calls_left, dollars_left: what --max-calls and --max-cost leave for the ranges; None: no limit."""
+
+    plan: PlanFile
+    file: BucketFile
+    calls_left: int | None
+    dollars_left: float | None
+
+
+async def begin(
+    target: Target,
+    settings: Settings,
+    places: Resources,
+    stop: Stop,
+    *,
+    ranges: int,
+    least: int = LEAST_KEYS,
+    run_id: str | None = None,
+    resume: bool = True,
+) -> BegunRun:
+    """Begin a divided run, or go on with one: write plan.json, bucket.json and state.json, each unless it is there.
+
+    A killed begin is completed by the next one, which keeps what is written. ranges: largest number of ranges. least:
+    a range has at least about so many keys, so that a small target has fewer ranges. run_id: ID of the run; None for a
+    new one. resume: False if the run of this ID is new.
+
+    Raises RunMissing, RunComplete or RunChanged for a run that cannot be resumed, BucketError if the bucket cannot be
+    asked or listed, and RunStopped if a server does not answer after a stop.
+    """
+    check_number(ranges)
+    beginner = _Begin(target, settings, places, stop, run_id)
+    try:
+        begun: BegunRun | None = None
+        async with stop.flight():
+            begun = await beginner.work(ranges, least, resume=resume and run_id is not None)
+        if begun is None:
+            raise silent(f"s3://{target.bucket}", stop)
+        return begun
+    finally:
+        beginner.thread.end()
+
+
+class _Begin:
+    def __init__(self, target: Target, settings: Settings, places: Resources, stop: Stop, run_id: str | None) -> None:
+        if settings.key_policies:
+            raise UsageError("--key-policies does not go with ranges of keys yet: leave --key-policies or --jobs away")
+        self._target = target
+        self._settings = settings
+        self._places = places
+        self._store = places.store
+        self._run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
+        self._run = RunReader(self._store, target.bucket, self._run_id)
+        ledger = places.ledger is not None
+        self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
+        self._selection = selection_of(self._rules, settings, ledger=ledger)
+        self._share = PlanningShare.of(settings)
+        self._latest: RunReader | None = None
+        self.thread = FolderThread(stop)
+
+    async def work(self, ranges: int, least: int, *, resume: bool) -> BegunRun:
+        plan = await self.thread.run(self._load, resume)
+        new = plan is None
+        if plan is None:
+            plan = await self._plan(ranges, least)
+            plan = await self.thread.run(self._written, plan)
+        settings = self._share.rest(plan.calls if new else 0)
+        file = await self.thread.run(lambda: self._run.bucket)
+        calls_left, dollars_left = settings.max_calls, settings.max_cost
+        if file is None:
+            file, calls_left, dollars_left = await self._asked(settings)
+            await self.thread.run(self._store.put, f"{self._run.path}/{BUCKET_FILE}", file.to_json())
+        await self.thread.run(self._write_state, file)
+        return BegunRun(plan, file, calls_left, dollars_left)
+
+    def _load(self, resume: bool) -> PlanFile | None:
+        """Return the plan of the run to resume; None for a run without one. Blocks."""
+        store, target = self._store, self._target
+        if target.whole:
+            self._latest = last_run(store, target.bucket, target_name(target))
+        store.check_writable()
+        if not resume:
+            return None
+        run = self._run
+        if not run.exists:
+            raise RunMissing(
+                f"there is no run {self._run_id} of {target.bucket} at {store.uri()}, or it was ended before it"
+                " wrote anything: check --out, or start anew without --resume"
+            )
+        if run.complete:
+            raise RunComplete(f"run {self._run_id} is complete: there is nothing to resume")
+        plan = load_plan(store, target.bucket, self._run_id)
+        if plan is None:
+            raise RunChanged(f"run {self._run_id} is not divided into ranges: resume it without --jobs")
+        check_target(plan, target)
+        if run.checkpoint is not None:
+            check_same(read_begun(store, target, self._run_id), self._selection)
+        return plan
+
+    async def _plan(self, ranges: int, least: int) -> PlanFile:
+        found = None
+        if self._latest is not None:
+            found = await self.thread.run(plan_from_run, self._target, self._latest, ranges)
+        if found is None:
+            found = await self._share.plan(self._target, ranges)
+        return _file_of(self._run_id, found, least)
+
+    def _written(self, plan: PlanFile) -> PlanFile:
+        """Write plan.json, unless another process has just done so. Return the plan that is there. Blocks."""
+        path = f"{self._run.path}/{PLAN_FILE}"
+        if not isinstance(self._store, ConditionalStore):
+            self._store.put(path, plan.to_json())
+        elif self._store.put_if(path, plan.to_json(), None) is None:
+            return load_plan(self._store, self._target.bucket, self._run_id) or plan
+        return plan
+
+    async def _asked(self, settings: Settings) -> tuple[BucketFile, int | None, float | None]:
+        """Ask about the bucket. Return bucket.json, and the calls and dollars that are left."""
+        concurrency, permits = permits_of(settings)
+        rate, bucket = RateLimit(settings.max_rate), self._target.bucket
+        caller = caller_of(bucket, settings, rate, permits, ceiling=self._places.ceiling, limits_cost=True)
+        async with EnginePool(self._places.engines) as engines:
+            connection = connection_to(bucket, settings, concurrency)
+            _, facts = await ask_bucket(settings, connection, caller, engines.lend)
+        read = ReadFacts(0, facts, make_plan(self._rules, facts).ask)
+        ledger, against = self._places.ledger is not None, self._latest.run_id if self._latest else None
+        file = begun_file(self._run_id, self._target, self._rules, settings, read, ledger=ledger, against=against)
+        return file, caller.budget_left, caller.cost.left if caller.cost is not None else None
+
+    def _write_state(self, file: BucketFile) -> None:
+        """Write state.json, which has the run's questions, unless it is there. Blocks."""
+        if RunReader(self._store, self._target.bucket, self._run_id).checkpoint is not None:
+            return
+        state = Checkpoint(
+            run=self._run_id,
+            target=self._target,
+            selection=self._selection,
+            rules_undecided=make_plan(self._rules, file.facts).undecided,
+            next_part=0,
+            start_after=None,
+            hop=0,
+            tally=Tally().to_dict(),
+        )
+        writer = writer_of(self._store, self._target.bucket, self._run_id, UNDIVIDED)
+        try:
+            writer.claim(None, state)
+            writer.put_checkpoint(state, last=True)
+        finally:
+            writer.release()
+
+
+def _file_of(run_id: str, plan: RangePlan, least: int) -> PlanFile:
+    ranges = tuple(
+        PlannedRange(numbered(number), one.start_after, one.stop_at, one.keys)
+        for number, one in enumerate(joined(plan.ranges, least), 1)
+    )
+    source = plan.run or LISTING
+    return PlanFile(run=run_id, target=plan.target, source=source, exact=plan.exact, calls=plan.calls, ranges=ranges)
+
+
+def joined(ranges: Sequence[KeyRange], least: int) -> list[KeyRange]:
+    """Join neighbouring ranges until each has at least `least` planned keys, but perhaps the last one."""
+    found: list[KeyRange] = []
+    for one in ranges:
+        if found and found[-1].keys < least:
+            last = found.pop()
+            one = KeyRange(last.start_after, one.stop_at, last.keys + one.keys)
+        found.append(one)
+    return found

@@ -1,0 +1,58 @@
+"""Read back what the begin of a divided run wrote: its ranges, the bucket's facts, and its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.errors import RunChanged, RunMissing
+from auditor.model.target import Target
+from auditor.runs.bucket_file import BucketFile
+from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.plan_file import PlanFile, load_plan
+from auditor.runs.reading import RunReader
+from auditor.runs.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class BegunFiles:
+    """The files of a begun run. path: of the run folder in its store. data: the bytes of bucket.json."""
+
+    path: str
+    plan: PlanFile
+    file: BucketFile
+    data: bytes
+    state: Checkpoint
+
+
+def read_begun(store: Store, target: Target, run_id: str) -> BegunFiles:
+    """Return the files that the begin of a divided run wrote. Blocks.
+
+    Raises RunMissing if the run was not begun, or not wholly, RunChanged if it is of another target, and OutputError if
+    a file is damaged.
+    """
+    run = RunReader(store, target.bucket, run_id)
+    plan = load_plan(store, target.bucket, run_id)
+    if plan is None:
+        raise RunMissing(f"{run.uri} has no plan of ranges: check --out and the run's ID, or begin a new run")
+    check_target(plan, target)
+    file, data, state = run.bucket, run.bucket_data, run.checkpoint
+    if file is None or data is None or state is None:
+        raise RunMissing(f"run {run_id} was not begun wholly: resume the whole run, which completes its begin")
+    return BegunFiles(run.path, plan, file, data, state)
+
+
+def check_target(plan: PlanFile, target: Target) -> None:
+    """Raise RunChanged unless the plan is of this target."""
+    if plan.target != target:
+        raise RunChanged(f"run {plan.run} is of another target, prefix or key range: start a new run")
+
+
+def check_same(begun: BegunFiles, selection: Mapping[str, Any]) -> None:
+    """Raise RunChanged unless a process asks what the run was begun to ask. selection: as selection_of() gives it."""
+    if begun.state.selection != selection:
+        raise RunChanged(
+            f"run {begun.plan.run} was begun with other rules, options, exceptions or trusted IDs, with or without a"
+            " ledger, or for other algorithms: resume it with the same settings, or start a new run"
+        )

@@ -1,0 +1,254 @@
+"""End a divided run: add up its ranges, prove that they are the whole target, and write the reports of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from auditor.audit.divided.begun import BegunFiles, check_same, read_begun
+from auditor.audit.divided.state import RangeState, range_states
+from auditor.audit.excepting import RunExceptions
+from auditor.audit.report import page_of
+from auditor.audit.resume import selection_of
+from auditor.config.resources import Resources
+from auditor.config.settings import Settings
+from auditor.errors import OutputError, RunComplete
+from auditor.model.changes import Changes
+from auditor.model.dates import iso_date
+from auditor.model.finding import RuleUndecided
+from auditor.model.json_text import JsonError
+from auditor.model.object import Skipped
+from auditor.model.rollup import RollUps
+from auditor.model.summary import Resume, Summary
+from auditor.model.target import Target
+from auditor.reports.causes import causes_between
+from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompared
+from auditor.reports.highlights import Highlights
+from auditor.reports.open_kinds import JudgedFor
+from auditor.reports.rollup import RollUpBuilder, finished_rollups
+from auditor.reports.summary import not_looked_at, summarize
+from auditor.reports.trend import trend
+from auditor.rules import RULES
+from auditor.rules.plan import make_plan
+from auditor.rules.selection import select
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
+from auditor.runs.checkpoint import damaged
+from auditor.runs.folder import RunFolder
+from auditor.runs.paths import began_at, checkpoint_name
+from auditor.runs.plan_file import NAME as PLAN_FILE
+from auditor.runs.reading import RunReader
+from auditor.runs.seal import SealedPart
+from auditor.runs.tally import Tally
+from auditor.runs.tally_merge import add_tally
+from auditor.s3.object_reader import NO_OBJECT_ACLS
+from auditor.text import counted, visible
+from auditor.verdict.trust import Trust
+
+_NAMED = 20
+"""Number of unfinished ranges that the summary names one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """A run that was summed up. shown: the objects and findings that a report names. unfinished: IDs of the ranges that
+    are not complete.
+    """
+
+    summary: Summary
+    shown: Highlights
+    rollups: RollUps | None
+    unfinished: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Sums:
+    """The counts of the ranges, added up. holes: a phrase for each range that is not complete."""
+
+    tally: Tally
+    rollups: RollUpBuilder | None
+    undecided: dict[str, RuleUndecided]
+    reached: str | None
+    parts: list[SealedPart] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    holes: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+    lacks_acls: bool = False
+
+
+def combine(
+    target: Target,
+    run_id: str,
+    settings: Settings,
+    places: Resources,
+    *,
+    seconds: float = 0.0,
+    reason: str | None = None,
+) -> Combined:
+    """Sum up a divided run, and write its summary, page, roll-ups, seal and latest.json. Blocks.
+
+    The run is complete if each range is, and if the parts of each have the lines that it counted. If not, the summary
+    names what is missing, and the run can be resumed. Called again, it sums up what is there then. seconds: the
+    duration of the run. reason: why the run was stopped; None to give the number of unfinished ranges.
+
+    Raises RunMissing or RunChanged for a run that was not begun so, RunComplete if the run is complete already,
+    RunDamaged for a checkpoint or part that cannot be read, and RunTaken if another process combines the run.
+    """
+    return _Combining(target, run_id, settings, places).work(seconds, reason)
+
+
+class _Combining:
+    def __init__(self, target: Target, run_id: str, settings: Settings, places: Resources) -> None:
+        self._target = target
+        self._settings = settings
+        self._places = places
+        self._store = places.store
+        self._run = RunReader(places.store, target.bucket, run_id)
+        ledger = places.ledger is not None
+        self._algorithms = settings.algorithms if ledger else None
+        self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
+        self._selection = selection_of(self._rules, settings, ledger=ledger)
+
+    def work(self, seconds: float, reason: str | None) -> Combined:
+        begun = read_begun(self._store, self._target, self._run.run_id)
+        check_same(begun, self._selection)
+        if self._run.complete:
+            raise RunComplete(f"run {self._run.run_id} is complete: there is nothing to sum up")
+        sums = self._added(begun)
+        with self._folder(begun, sums) as folder:
+            folder.prepare()
+            folder.adopt(sums.parts, sums.files)
+            if sums.reached is not None:
+                folder.passed(sums.reached)
+            summary = self._summary(begun, sums, folder.uri, seconds, reason)
+            self._write_routed(begun, sums)
+            shown = Highlights.read(self._run, sums.tally.verdicts["exposed"])
+            rollups = finished_rollups(sums.rollups, summary, trend(summary, self._earlier(begun)))
+            page = page_of(summary, shown, begun.data, rollups)
+            folder.finish(summary, page, None if rollups is None else rollups.to_json(), update_latest=True)
+        return Combined(summary, shown, rollups, tuple(sums.unfinished))
+
+    def _added(self, begun: BegunFiles) -> _Sums:
+        plan = begun.plan
+        rollups = RollUpBuilder()
+        rollups.count_kinds(
+            JudgedFor(begun.file.facts, self._settings.trusted, self._target.versions, iso_date(began_at(plan.run)))
+        )
+        undecided = {item.rule: item for item in make_plan(self._rules, begun.file.facts).undecided}
+        sums = _Sums(Tally(), rollups, undecided, self._target.start_after)
+        sums.tally.calls["list"] = plan.calls
+        plan_data = self._store.get(f"{begun.path}/{PLAN_FILE}")
+        sums.files = {BUCKET_FILE: begun.data, PLAN_FILE: plan_data or plan.to_json()}
+        for one in range_states(self._store, plan):
+            self._add(sums, one)
+        return sums
+
+    def _add(self, sums: _Sums, one: RangeState) -> None:
+        if not sums.holes:
+            sums.reached = one.reached if one.checkpoint is not None else sums.reached
+        if one.fault is not None:
+            sums.holes.append(_hole(one))
+            sums.unfinished.append(one.range.id)
+        sums.parts += one.parts
+        sums.files |= one.files
+        state = one.checkpoint
+        if state is None or one.tally is None:
+            return
+        add_tally(sums.tally, one.tally)
+        sums.undecided |= {item.rule: item for item in state.rules_undecided if item.rule not in sums.undecided}
+        sums.lacks_acls |= state.ended is not None and state.ended.lacks_acls
+        if not state.begun:
+            return
+        if state.rollups is None:
+            sums.rollups = None
+        elif sums.rollups is not None:
+            try:
+                sums.rollups.include(state.rollups)
+            except JsonError as error:
+                name = checkpoint_name(one.range.id)
+                raise damaged(f"{self._run.uri}/{name}", error) from error
+
+    def _folder(self, begun: BegunFiles, sums: _Sums) -> RunFolder:
+        return RunFolder(
+            self._store,
+            self._target.bucket,
+            self._run.run_id,
+            target=self._target,
+            selection=self._selection,
+            rules_undecided=tuple(sums.undecided.values()),
+            tally=sums.tally,
+            state=begun.state,
+            described=begun.data,
+            previous=begun.file.against,
+            rollups=sums.rollups,
+        )
+
+    def _summary(self, begun: BegunFiles, sums: _Sums, out: str, seconds: float, reason: str | None) -> Summary:
+        settings, tally, complete = self._settings, sums.tally, not sums.holes
+        undecided = tally.rules_undecided(tuple(sums.undecided.values()))
+        exceptions = RunExceptions(settings, self._target.bucket, began_at(self._run.run_id), tally)
+        accepted, used = exceptions.summed(undecided)
+        ask = begun.file.read[-1].ask
+        acl = Skipped(NO_OBJECT_ACLS) if sums.lacks_acls else ask.acl
+        left = f"{counted(len(sums.holes), 'range')} of {len(begun.plan.ranges):,} not complete"
+        return summarize(
+            run=self._run.run_id,
+            out=out,
+            target=self._target,
+            engine=settings.engine,
+            complete=complete,
+            tally=tally,
+            rules_undecided=undecided,
+            algorithms=self._algorithms,
+            not_looked_at=[*not_looked_at(begun.file.facts, self._target, acl, ask.head), *_named(sums.holes)],
+            seconds=seconds,
+            resume=None if complete else Resume(self._run.run_id, sums.reached, reason or left),
+            accepted_rules=accepted,
+            exceptions=used,
+            trust_unused=Trust.of(settings.trusted).unused(tally.trusted),
+            changes=self._changes(begun, sums, complete),
+        )
+
+    def _changes(self, begun: BegunFiles, sums: _Sums, complete: bool) -> Changes:
+        earlier = self._earlier(begun)
+        if earlier is None:
+            return Changes(why_not=NO_RUN)
+        summary = file = None
+        with suppress(OutputError):
+            summary, file = earlier.summary, earlier.bucket
+        if sums.tally.uncompared or summary is None:
+            return Changes(why_not=UNREADABLE.format(run=earlier.run_id))
+        causes = () if file is None else causes_between(file, begun.file)
+        if complete:
+            return changes_of(sums.tally.changes, earlier.run_id, None, causes)
+        return changes_of(uncompared(sums.tally, summary), earlier.run_id, CUT, causes)
+
+    def _earlier(self, begun: BegunFiles) -> RunReader | None:
+        against = begun.file.against
+        return None if against is None else RunReader(self._store, self._target.bucket, against)
+
+    def _write_routed(self, begun: BegunFiles, sums: _Sums) -> None:
+        """Write the manifests and jobs for the objects that are left to S3 Batch Operations."""
+        if not sums.tally.routed["objects"] or self._places.ledger is None:
+            return
+        from auditor.audit.hashing import write_routed  # an audit without a ledger does without
+
+        facts = begun.file.facts
+        region = facts.region if isinstance(facts.region, str) else self._settings.region
+        account = facts.account if isinstance(facts.account, str) else None
+        write_routed(self._places, self._settings, self._target, self._run.run_id, region, account)
+
+
+def _hole(one: RangeState) -> str:
+    low, high = one.range.start_after, one.range.stop_at
+    keys = " ".join(
+        [*([] if low is None else [f"after {visible(low)}"]), *([] if high is None else [f"up to {visible(high)}"])]
+    )
+    return f"the rest of range {one.range.id}, keys {keys or 'of the whole target'}: {one.fault}"
+
+
+def _named(holes: Iterable[str]) -> Iterator[str]:
+    found = list(holes)
+    yield from found[:_NAMED]
+    if len(found) > _NAMED:
+        yield f"the rest of {counted(len(found) - _NAMED, 'further range')}"

@@ -1,0 +1,122 @@
+"""The file plan.json of a run that is divided into ranges of keys: what each range has to audit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from auditor.errors import OutputError, UsageError
+from auditor.model.json_text import JsonError, Size, member_names, parse_object, plain, typed
+from auditor.model.target import Target
+from auditor.runs.paths import run_path
+from auditor.runs.stores.base import Store
+
+NAME: Final = "plan.json"
+FORM: Final = 1
+"""Version of the form of the file."""
+LISTING: Final = "listing"
+"""The source of ranges that come from pages of the listing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRange:
+    """One range: the keys after start_after, up to and including stop_at; None: no limit.
+
+    id: five digits from 00001 on, in key order. keys: the planned number of keys, or of versions.
+    """
+
+    id: str
+    start_after: str | None
+    stop_at: str | None
+    keys: Size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """The content of plan.json."""
+
+    run: str
+    target: Target
+    """The target of the whole run."""
+    source: str
+    """ID of the run whose parts gave the ranges, or LISTING."""
+    exact: bool
+    """True if the planned numbers of keys were exact when the plan was made."""
+    calls: Size = 0
+    """Number of calls that listed keys for the plan, retries included."""
+    ranges: tuple[PlannedRange, ...]
+
+    @property
+    def keys(self) -> int:
+        """The planned number of keys of all ranges."""
+        return sum(one.keys for one in self.ranges)
+
+    def range(self, range_id: str) -> PlannedRange:
+        """Return the range with this ID. Raises UsageError if there is none."""
+        found = next((one for one in self.ranges if one.id == range_id), None)
+        if found is None:
+            raise UsageError(f"run {self.run} has no range {range_id!r}: give {self.ranges[0].id} to {self.last}")
+        return found
+
+    @property
+    def last(self) -> str:
+        """ID of the last range."""
+        return self.ranges[-1].id
+
+    def target_of(self, one: PlannedRange) -> Target:
+        """Return the target of a range: the run's, with the range's own limits."""
+        return replace(self.target, start_after=one.start_after, stop_at=one.stop_at)
+
+    def faults(self) -> Iterator[str]:
+        """Yield a sentence for each place at which the ranges are not the whole target, each key in one range."""
+        before, at = self.target.start_after, "the target's first key"
+        for number, one in enumerate(self.ranges, 1):
+            if one.id != numbered(number):
+                yield f"range {one.id} stands in the place of range {numbered(number)}"
+            if one.start_after != before:
+                yield f"range {one.id} does not begin at the end of {at}"
+            if one.start_after is not None and one.stop_at is not None and one.stop_at <= one.start_after:
+                yield f"range {one.id} ends before it begins"
+            before, at = one.stop_at, f"range {one.id}"
+        if not self.ranges or before != self.target.stop_at:
+            yield "the last range does not end at the target's end"
+
+    def to_json(self) -> bytes:
+        """Return the plan as JSON, with a line for each range."""
+        value = {"v": FORM, **plain(self)}
+        lines = ",\n".join(map(json.dumps, value.pop("ranges")))
+        return f'{json.dumps(value)[:-1]}, "ranges": [\n{lines}\n]}}\n'.encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Make a PlanFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
+        value: dict[str, Any] = parse_object(data)
+        if value.pop("v", None) != FORM:
+            raise JsonError(f"is not {FORM}, the only version known", "v")
+        if value.keys() - member_names(cls):
+            raise JsonError("has a member that is not known")
+        found = typed(cls, value)
+        fault = next(found.faults(), None)
+        if fault is not None:
+            raise JsonError(f"is not whole: {fault}", "ranges")
+        return found
+
+
+def numbered(number: int) -> str:
+    """Return the ID of a range. number: its place, from 1 on."""
+    return f"{number:05}"
+
+
+def load_plan(store: Store, bucket: str, run_id: str) -> PlanFile | None:
+    """Return the plan of a run; None if the run is not divided. Raises OutputError if plan.json is damaged. Blocks."""
+    path = f"{run_path(bucket, run_id)}/{NAME}"
+    data = store.get(path)
+    try:
+        plan = None if data is None else PlanFile.from_json(data)
+        if plan is not None and plan.run != run_id:
+            raise JsonError("is another run's")
+    except JsonError as error:
+        raise OutputError(f"{store.uri(path)} is damaged ({error}): start a new run") from error
+    return plan

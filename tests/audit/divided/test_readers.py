@@ -1,0 +1,169 @@
+"""Everything that reads a run folder reads that of a divided run."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import auditor
+from auditor.aio.stop import Stop
+from auditor.audit.divided.combine import combine
+from auditor.audit.fill import Fill
+from auditor.cli.main import main
+from auditor.config.resources import Resources
+from auditor.config.settings import Settings
+from auditor.errors import RunChanged
+from auditor.runs.reading import RunReader
+from tests.audit.divided.test_combine import groups, same
+from tests.audit.test_changes import night
+from tests.audit.test_fill import mend
+from tests.support.audit_runs import Result, audit, check, read_back
+from tests.support.divided_runs import Divided
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.samples import sample_bucket
+from tests.support.servers.stub import StubServer
+
+
+@pytest.fixture
+def pair(stub: StubServer, tmp_path: Path) -> tuple[Result, Result]:
+    """The same bucket audited undivided, and in five ranges of small parts."""
+    stub.world.buckets[BUCKET] = night(0)
+    return asyncio.run(_pair(stub, tmp_path))
+
+
+async def _pair(stub: StubServer, tmp_path: Path) -> tuple[Result, Result]:
+    plain = await audit(stub, tmp_path / "plain", part_lines=20)
+    return plain, await Divided(stub, tmp_path / "divided").whole(5, part_lines=20)
+
+
+async def test_judged_again(pair: tuple[Result, Result], tmp_path: Path) -> None:
+    made = [
+        await asyncio.to_thread(auditor.judge_run, run.folder, out=str(tmp_path / f"again{number}"))
+        for number, run in enumerate(pair)
+    ]
+    plain, divided = (check(read_back(one.summary.to_dict())) for one in made if one.summary is not None)
+    same(plain, divided, "not_looked_at")  # it names the run
+    assert groups(plain) == groups(divided)
+    assert auditor.check_run(divided.folder).exit_code == 0
+
+
+async def test_compared_with_the_undivided_run(pair: tuple[Result, Result]) -> None:
+    old, new = (auditor.open_run(run.folder) for run in pair)
+    assert await asyncio.to_thread(lambda: list(auditor.diff(old, new))) == []
+
+
+@pytest.mark.parametrize("command", ["what-if", "export", "report", "check", "sql", "fix-kit"])
+def test_commands(pair: tuple[Result, Result], command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = {
+        "what-if": ["--acls-off", "--format", "json"],
+        "export": ["--format", "csv"],
+        "report": ["--out", "-"],
+        "check": [],
+        "sql": ["SELECT count(*) FROM objects", "--format", "csv"],
+        "fix-kit": ["--out", str(tmp_path / "kit")],
+    }[command]
+    assert main([command, str(pair[1].folder), *words]) in (0, 3, 4)
+    assert capfd.readouterr().out
+
+
+def test_explained_without_a_request(pair: tuple[Result, Result], stub: StubServer) -> None:
+    asked = len(stub.requests)
+    for key in ("dark/002", "uploaded", "worsened/003"):
+        found = [_explained(run, key) for run in pair]
+        assert found[0] == found[1]
+    assert len(stub.requests) == asked
+
+
+def _explained(run: Result, key: str) -> list[Any]:
+    try:
+        return [one.access for one in auditor.explain(f"s3://{BUCKET}/{key}", run=run.folder)]
+    except auditor.AuditorError as error:
+        return [type(error)]
+
+
+async def test_filled(stub: StubServer, tmp_path: Path) -> None:
+    stub.world.buckets[BUCKET] = night(0)
+    run = Divided(stub, tmp_path)
+    first = await run.whole(5, part_lines=20)
+    assert first.coverage["undecided"]
+    mend(stub.world.buckets[BUCKET])
+    with_holes = RunReader(run.places.store, BUCKET, first.summary["run"])
+    settings = Settings(endpoint_url=stub.url, out=str(tmp_path), max_rate=None)
+    summary = await Fill(with_holes, settings, Resources(store=run.places.store), Stop()).run()
+    filled = check(read_back(summary.to_dict()))
+    assert filled.coverage["undecided"] == 0
+    whole = await audit(stub, tmp_path / "plain")
+    assert filled.summary["verdicts"] == whole.summary["verdicts"]
+    assert [(line["key"], line["verdict"]) for line in filled.objects] == [
+        (line["key"], line["verdict"]) for line in whole.objects
+    ]
+
+
+async def test_resumed_in_mid_range_over_versions(stub: StubServer, tmp_path: Path) -> None:
+    made = stub.world.buckets[BUCKET] = sample_bucket(120)
+    made.versioning = "Enabled"
+    for number in range(60, 100):
+        made.put(f"plain/{number:07d}.txt", b"newer")
+    await audit(stub, tmp_path / "plain", versions=True)
+    run = Divided(stub, tmp_path / "divided", versions=True)
+    await run.whole(2)
+    for number in range(60, 70):
+        made.put(f"plain/{number:07d}.txt", b"newest", acl="public-read")
+    plain = await audit(stub, tmp_path / "plain", versions=True)
+    begun = await run.begin(3)
+    for one in begun.plan.ranges:
+        for seen in range(len(stub.requests) + 40, 10**9, 40):
+            stop = Stop()
+            watching = asyncio.create_task(_stopped(stub, seen, stop))
+            summary = await run.audit(one.id, part_lines=15, stop=stop)
+            watching.cancel()
+            if summary.complete:
+                break
+            with pytest.raises(RunChanged, match="divided"):
+                await audit(stub, tmp_path / "divided", versions=True, resume=run.run_id)
+    divided = check(read_back((await run.combine()).to_dict()))
+    same(plain, Result({**divided.summary, "changes": plain.summary["changes"]}, *_rest(divided)))
+    assert dict(plain.summary["changes"], against=0) == dict(divided.summary["changes"], against=0)
+    assert auditor.check_run(divided.folder).exit_code == 0
+
+
+def _rest(result: Result) -> tuple[Any, ...]:
+    return result.folder, result.objects, result.findings, result.undecided
+
+
+async def _stopped(stub: StubServer, requests: int, stop: Stop) -> None:
+    while len(stub.requests) < requests:  # noqa: ASYNC110 - the stub's thread has no event for it
+        await asyncio.sleep(0.001)
+    stop.set("enough")
+
+
+async def test_combining_again_after_a_kill_changes_nothing(stub: StubServer, tmp_path: Path) -> None:
+    stub.world.buckets[BUCKET] = night(0)
+    run = Divided(stub, tmp_path)
+    first = await run.whole(4)
+    for name in ("summary.json", "parts.json", "report.html"):
+        (first.folder / name).unlink()
+    assert run.run_id is not None
+    again = await asyncio.to_thread(combine, run.target, run.run_id, run.settings, run.places)
+    assert {**again.summary.to_dict(), "seconds": 0} == {**first.summary, "seconds": 0}
+    assert auditor.check_run(first.folder).exit_code == 0
+
+
+async def test_added_part_or_range_is_a_fault(pair: tuple[Result, Result]) -> None:
+    folder = pair[1].folder
+    (folder / "objects" / "part-00009-00000.jsonl.gz").write_bytes(gzip.compress(b'{"key":"added"}\n'))
+    (folder / "state-00009.json").write_text("{}")
+    (folder / "state-00001.json").write_text(json.dumps({"v": 1}))
+    faults = auditor.check_run(folder).faults
+    assert len(faults) == 3
+    assert {fault.partition(" ")[0] for fault in faults} == {
+        "objects/part-00009-00000.jsonl.gz",
+        "state-00009.json",
+        "state-00001.json",
+    }
+    assert [line.key for line in auditor.open_run(folder).objects()] == [line["key"] for line in pair[0].objects]
