@@ -14,6 +14,7 @@ AuditorError              base of all; its text is one sentence for the user
 |   |   +-- RunTaken      another process writes this run, or has finished it
 |   |   +-- RunDamaged    the checkpoint or a part of the run is damaged or gone
 |   +-- QueueError        the queue cannot be used
+|   +-- InventoryError    an S3 Inventory report is incomplete, damaged or of no use: an older one may do
 |   +-- ManifestError     a manifest has a malformed line, or two lines that contradict each other
 |   +-- LedgerError       the ledger cannot be used
 |       +-- LedgerReadOnlyError  the ledger can be read, but not written
@@ -89,6 +90,10 @@ class RunDamaged(OutputError):  # noqa: N818 - as above
 
 class QueueError(RunError):
     """The queue cannot be reached, or refuses a call."""
+
+
+class InventoryError(RunError):
+    """A report of S3 Inventory is incomplete or damaged, or lacks what an audit needs. An older report may do."""
 
 
 class ManifestError(RunError):

@@ -19,6 +19,7 @@ from auditor.audit.run import Audit
 from auditor.audit.stored import StoredFindings, file_of, stored_counts
 from auditor.config.resources import Resources
 from auditor.config.settings import Layer, Settings
+from auditor.config.values import LIVE
 from auditor.errors import RunComplete, UsageError
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import Skipped
@@ -208,6 +209,7 @@ def _settings(given: Settings, own: Settings, file: BucketFile, summary: Summary
         semantics=file.facts.semantics,
         key_policies=not isinstance(file.facts.key_policies, Skipped),
         algorithms=summary.hashing.algorithms if summary.hashing else given.algorithms,
+        source=LIVE,
         ledger=None,
         queue=None,
         hash=False,

@@ -27,6 +27,7 @@ from auditor.audit.standing import Standings
 from auditor.aws.connection import Connection
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
+from auditor.config.values import MIXED
 from auditor.hashing.limits import STREAMS
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
@@ -58,6 +59,7 @@ from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 
 if TYPE_CHECKING:
+    from auditor.audit.mixed.source import MixedFacts
     from auditor.s3.key_policies import KeyPolicies
 
 log = logging.getLogger(__name__)
@@ -120,6 +122,7 @@ class Audit:
         self._stand_in: Acl | None = None
         self._keys: KeyPolicies | None = None
         self._lacks_acls = False
+        self._mixed: MixedFacts | None = None
         self._folder: RunFolder | None = None
         self._against: str | None = None
         self._earlier: RunReader | None = None
@@ -193,6 +196,14 @@ class Audit:
 
     async def _audit(self, facts: BucketFacts, plan: Plan, before: RunSoFar) -> Summary:
         async with AsyncExitStack() as stack:
+            if self._settings.source == MIXED:
+                from auditor.audit.mixed.opening import open_mixed
+
+                start = before.state.start_after if before.state else None
+                target = self._target if start is None else replace(self._target, start_after=start)
+                self._mixed = await stack.enter_async_context(
+                    open_mixed(self._settings, target, facts, self._outer_stop)
+                )
             if self._settings.key_policies and plan.ask.head is None:
                 from auditor.s3.key_policies import open_key_policies
 
@@ -364,7 +375,11 @@ class Audit:
         self, engine: Engine, target: Target, reader: ObjectReader, judge: Judge, plan: Plan
     ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
         """Return the pages of the objects to audit, and the reader of their facts."""
-        return pages(engine, self._caller, target), reader
+        steps = pages(engine, self._caller, target)
+        if self._mixed is not None:
+            heads = plan.ask.head is None and self._places.ledger is None
+            steps = self._mixed.pages(steps, reader, judge, self._thread.run, heads=heads)
+        return steps, reader
 
     async def _tick(self, folder: RunFolder) -> None:
         while True:
@@ -435,4 +450,4 @@ class Audit:
 
     def _more_unseen(self) -> Iterable[str]:
         """Return phrases on further things that the run did not look at, for the summary."""
-        return ()
+        return () if self._mixed is None else self._mixed.unseen_words()

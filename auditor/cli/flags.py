@@ -18,6 +18,7 @@ Add = Callable[..., argparse.ArgumentParser]
 OBJECTS: Final = "which objects"
 RULES: Final = "rules and findings"
 DIGESTS: Final = "digests"
+SOURCE: Final = "where facts come from"
 PACE: Final = "calls and their pace"
 RESULTS: Final = "results"
 ALERTS: Final = "alerts"
@@ -29,6 +30,7 @@ _GROUPS: Final = {
         *("ledger", "algorithms", "streams", "queue", "hash", "accept_cost"),
         *("max_age", "percent", "every", "grace", "record"),
     ),
+    SOURCE: ("source", "inventory"),
     PACE: ("engine", "concurrency", "max_rate", "max_calls", "max_cost"),
     RESULTS: ("out",),
     ALERTS: ("topic", "chat_topic", "event_bus"),

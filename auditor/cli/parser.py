@@ -95,6 +95,7 @@ def _audit(add: Add, name: str, summary: str) -> None:
     _targets(parser, "*")
     _estate(parser)
     settings_flags(parser, "level", "only", "ignore", "fail_on", "semantics", "key_policies", "out")
+    settings_flags(parser, "source", "inventory")
     _pace(parser)
     settings_flags(parser, "ledger", "algorithms", "streams")
     settings_flags(group(parser, DIGESTS).add_mutually_exclusive_group(), "queue", "hash")
@@ -337,9 +338,7 @@ def _rules(add: Add) -> None:
 
 def _demo(add: Add) -> None:
     parser = command(add, "demo", "audit a bucket with planted problems on an AWS inside this process")
-    parser.add_argument(
-        "--from", dest="source", metavar="DIR", help="load these files (the standard library's sources)"
-    )
+    parser.add_argument("--from", dest="files", metavar="DIR", help="load these files (the standard library's sources)")
     settings_flags(parser, "engine")
     parser.add_argument("--out", metavar="DIR", help="where the run folders go (./auditor-runs)")
 

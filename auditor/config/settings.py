@@ -20,6 +20,7 @@ from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import FailOn, Severity
 from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.s3.engines import DEFAULT_ENGINE
+from auditor.s3.inventory.place import parse_place
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -206,6 +207,13 @@ class Settings:
     record: bool = _setting(
         values.flag, False, "read new and changed objects, too, and record their digests", "--record"
     )
+    source: str = _setting(
+        values.source,
+        "live",
+        "live, or mixed: facts of unchanged objects from the S3 Inventory that --inventory names",
+        "--source NAME",
+        _AUDIT,
+    )
     inventory: str | None = _setting(
         values.text,
         None,
@@ -353,6 +361,7 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
                 chosen[name] = setting.read(layer.values[name], layer.source(name))
                 break
     settings = Settings(**chosen)
+    _check_source(settings)
     if (settings.queue or settings.hash) and not settings.ledger:
         raise UsageError("--queue and --hash need a ledger to know what is hashed: add --ledger sqlite:PATH")
     if settings.queue and settings.hash:
@@ -368,3 +377,10 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
             "--batch-over and --batch-manifest need a ledger to know what is hashed: add --ledger sqlite:PATH"
         )
     return settings
+
+
+def _check_source(settings: Settings) -> None:
+    if settings.source == values.MIXED and settings.inventory is None:
+        raise UsageError("--source mixed needs the reports of S3 Inventory: add --inventory s3://BUCKET/PREFIX")
+    if settings.inventory is not None:
+        parse_place(settings.inventory)

@@ -30,6 +30,9 @@ LEVELS: Final = ("exposure", "metadata", "fixity")
 """The values of the setting `level`, which limits the calls of an audit. `exposure` sends no HEAD; the other levels
 send all calls that the rules need."""
 
+LIVE: Final = "live"
+MIXED: Final = "mixed"
+
 _ACCOUNT: Final = re.compile("[0-9]{12}")
 
 Parse = Callable[[Any, str], Any]
@@ -159,6 +162,12 @@ def level(value: Any, source: str) -> str:
     if not isinstance(value, str) or value not in LEVELS:
         raise _fail(source, value, " or ".join(LEVELS))
     return value
+
+
+def source(value: Any, source: str) -> str:
+    if value not in (LIVE, MIXED):
+        raise _fail(source, value, f"{LIVE} or {MIXED}")
+    return str(value)
 
 
 def semantics(value: Any, source: str) -> Semantics | None:

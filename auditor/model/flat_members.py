@@ -11,15 +11,19 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.object import PUBLIC_GROUPS, Acl, Head, Skipped, Unread
+from auditor.model.partial_head import PartialHead
 
 NAMES: Final = ("prefix1", "acl_state", "public_grant", "head_state", "public")
 """The flat members, in the order of the line."""
 
 
 class FactState(StrEnum):
-    """The state of a fact of one object: it was read, could not be read, or was not asked for."""
+    """The state of a fact of one object: it was read, could not be read, or was not asked for. PARTIAL: a HEAD of which
+    some members were read; the line leaves the others out.
+    """
 
     READ = "read"
+    PARTIAL = "partial"
     UNREAD = "unread"
     SKIPPED = "skipped"
 
@@ -27,6 +31,8 @@ class FactState(StrEnum):
 def state_of(fact: Acl | Head | Unread | Skipped) -> FactState:
     if isinstance(fact, Unread):
         return FactState.UNREAD
+    if isinstance(fact, PartialHead):
+        return FactState.PARTIAL
     return FactState.SKIPPED if isinstance(fact, Skipped) else FactState.READ
 
 

@@ -10,6 +10,7 @@ from auditor.model.finding import Severity
 from auditor.model.flat_members import FactState, first_prefix, has_public_grant, is_public, state_of
 from auditor.model.json_text import JsonError, as_object, items, typed
 from auditor.model.object import NO_LEDGER, Acl, Evidence, Head, ObjectRef, Outcome, ReadAt, Skipped, Unread
+from auditor.model.partial_head import MEMBERS, PARTIAL, PartialHead
 from auditor.model.record import record
 from auditor.model.unstored import UNSTORED_DIGESTS, NamesOnly
 
@@ -24,6 +25,9 @@ def _head(value: Any) -> Head | Unread | Skipped:
     """
     if missing := _missing(value):
         return missing
+    if value.get(PARTIAL) is True:
+        known = {name: given for name, given in value.items() if name in MEMBERS - {"metadata"}}
+        return replace(typed(PartialHead, known), unread=MEMBERS - known.keys())
     metadata = value.get("metadata")
     if not isinstance(metadata, list):
         return typed(Head, value)

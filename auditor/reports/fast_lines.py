@@ -18,6 +18,7 @@ from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import FactState, is_public, state_of
 from auditor.model.json_text import plain
 from auditor.model.object import Acl, Head, Outcome, ReadAt, Skipped, Unread
+from auditor.model.partial_head import PartialHead
 from auditor.model.standing import Standing
 from auditor.reports.lines import (
     HEAD_NAMES,
@@ -27,6 +28,7 @@ from auditor.reports.lines import (
     finding_line,
     missing_fact,
     object_line,
+    partial_head,
     read_at_member,
     standing_members,
 )
@@ -149,6 +151,8 @@ def _standing(standing: Standing | None) -> str:
 
 def _head(head: Head, keep_metadata: bool) -> str:
     """Return the members on a HEAD that was read: head_state and head."""
+    if isinstance(head, PartialHead):
+        return _json({"head_state": state_of(head).value, "head": partial_head(head)})[1:-1]
     before, after = _forms(_SHARED(head))
     metadata = _json(dict(head.metadata)) if keep_metadata else _names(tuple(head.metadata))
     return f'{before % _texts(_BEFORE(head))},"metadata":{metadata},{after % _texts(_AFTER(head))}'

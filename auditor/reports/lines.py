@@ -12,6 +12,7 @@ from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import first_prefix, has_public_grant, is_public, state_of
 from auditor.model.json_text import plain
 from auditor.model.object import Acl, AnyVersion, Head, Outcome, ReadAt, Skipped, Unread
+from auditor.model.partial_head import PARTIAL, PartialHead
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.standing import Standing
 
@@ -143,9 +144,16 @@ def acl_fact(fact: Acl | Unread | Skipped) -> dict[str, Any]:
 def _head(fact: Head | Unread | Skipped, keep_metadata: bool) -> dict[str, Any]:
     if not isinstance(fact, Head):
         return missing_fact(fact)
+    if isinstance(fact, PartialHead):
+        return partial_head(fact)
     line = dict(zip(HEAD_NAMES, _HEAD_VALUES(fact), strict=True))
     line["metadata"] = dict(fact.metadata) if keep_metadata else sorted(fact.metadata)
     return line
+
+
+def partial_head(head: PartialHead) -> dict[str, Any]:
+    """Return the value of `head` in an object's line for a HEAD of which some members were not read."""
+    return {PARTIAL: True, **{name: getattr(head, name) for name in HEAD_NAMES if name not in head.unread}}
 
 
 def missing_fact(fact: Unread | Skipped) -> dict[str, Any]:

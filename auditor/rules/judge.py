@@ -18,6 +18,7 @@ from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Finding, Judgement, RuleUndecided, fingerprint
 from auditor.model.object import CUSTOMER_KEY, Acl, Evidence, Head, Skipped, Unread
+from auditor.model.partial_head import PartialHead
 from auditor.rules import RULES
 from auditor.rules.base import OBJECT_FACTS, SHARED_HEAD, Hit, Rule, bucket_fact
 from auditor.rules.plan import Plan, make_plan
@@ -38,6 +39,8 @@ recently used one.
 
 UNKNOWN: Final = Unread("Verdict", "Unknown")
 """The fact that a rule on exposed objects lacks if the verdict is unknown."""
+_NOT_STORED: Final = object()
+"""Stands for a fact of an object that is known in part only, if the rule may need the rest of it."""
 CUSTOMER_ALGORITHM: Final = "AES256"
 """The only algorithm of a customer's key (SSE-C)."""
 
@@ -77,14 +80,17 @@ class _BoundRule(NamedTuple):
         fact was skipped: the rule does not apply to the object then.
         """
         arguments = list(self.arguments)
-        unread = self.lacks
+        unread, stored = self.lacks, True
         for place, name in self.places:
             fact = arguments[place] = facts[name]
             if isinstance(fact, Skipped):
                 return None
             unread = unread or isinstance(fact, Unread)
+            stored = stored and fact is not _NOT_STORED
         if unread:
             return _RuleAnswer(self.order, self.rule, None)
+        if not stored:
+            return _RuleAnswer(self.order, self.rule, None, stored=False)
         try:
             found = tuple(self.rule.check(*arguments))
         except NotStored:
@@ -167,7 +173,8 @@ class Judge:
         access = self._verdicts.access(ref, acl, head)
         shown = self._shown(head) if isinstance(head, Head) else head
         answers = self._cached(acl, None if isinstance(acl, Acl) else ref.owner, shown)
-        facts = {"ref": ref, "acl": acl, "head": head, "owner": evidence.owner, "digests": evidence.digests}
+        whole = _NOT_STORED if isinstance(head, PartialHead) else head
+        facts = {"ref": ref, "acl": acl, "head": whole, "owner": evidence.owner, "digests": evidence.digests}
         perhaps_exposed = self._on_exposed and access.verdict in _PERHAPS_EXPOSED
         if self._own_parts or perhaps_exposed:
             facts.update(self._head_facts(shown))
@@ -232,11 +239,19 @@ _PERHAPS_EXPOSED: Final = frozenset({Verdict.EXPOSED, Verdict.UNKNOWN})
 
 
 def _members(names: Sequence[str]) -> Callable[[Head], tuple[Any, ...]]:
-    """Return a function that takes these members, such as `head.object_lock_mode`, from a HEAD."""
+    """Return a function that takes these members, such as `head.object_lock_mode`, from a HEAD. A member that a partial
+    HEAD lacks is _NOT_STORED.
+    """
     members = [name.removeprefix("head.") for name in names]
-    if len(members) > 1:
-        return attrgetter(*members)
-    return lambda head: tuple(getattr(head, member) for member in members)
+
+    def one_by_one(head: Head) -> tuple[Any, ...]:
+        unread = head.unread if isinstance(head, PartialHead) else ()
+        return tuple([_NOT_STORED if member in unread else getattr(head, member) for member in members])
+
+    if len(members) <= 1:
+        return one_by_one
+    together = attrgetter(*members)
+    return lambda head: one_by_one(head) if isinstance(head, PartialHead) else together(head)
 
 
 def _unanswered(answers: Iterable[_RuleAnswer]) -> tuple[RuleUndecided, ...]:

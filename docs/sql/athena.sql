@@ -15,7 +15,7 @@ CREATE EXTERNAL TABLE IF NOT EXISTS auditor.objects (
   `acl_state` string COMMENT 'read, unread or skipped: only with read does acl have grants',
   `public_grant` boolean COMMENT 'the ACL has a grant to everyone or to any account, null if the ACL was not read',
   `acl` struct<owner:string,grants:array<struct<grantee:string,permission:string>>,unread:struct<action:string,code:string>,skipped:string> COMMENT 'owner and grants, or unread (action, code), or skipped (the reason)',
-  `head_state` string COMMENT 'read, unread or skipped: only with read does head have members',
+  `head_state` string COMMENT 'read, partial, unread or skipped: with partial, a null in head may be a member that was not read',
   `head` struct<etag:string,content_length:bigint,last_modified:string,content_type:string,content_encoding:string,content_disposition:string,content_language:string,cache_control:string,expires:string,metadata:string,missing_meta:bigint,version_id:string,storage_class:string,server_side_encryption:string,sse_kms_key_id:string,bucket_key_enabled:boolean,sse_customer_algorithm:string,checksum_type:string,checksum_crc32:string,checksum_crc32c:string,checksum_crc64nvme:string,checksum_sha1:string,checksum_sha256:string,website_redirect_location:string,replication_status:string,parts_count:bigint,tag_count:bigint,object_lock_mode:string,object_lock_retain_until_date:string,object_lock_legal_hold_status:string,restore:string,archive_status:string,expiration:string,unread:struct<action:string,code:string>,skipped:string> COMMENT 'the members of HeadObject, or unread, or skipped: metadata is JSON',
   `outcome` string COMMENT 'audited, vanished or undecided',
   `changed` boolean COMMENT 'overwritten between listing and reading',

@@ -32,6 +32,7 @@ RAW: Final[Mapping[values.Parse, Schema]] = {
     values.long_span: _TIME,
     values.span: _TIME,
     values.percent: {**_ABOVE_0, "maximum": 100},
+    values.source: {"enum": [values.LIVE, values.MIXED]},
     values.semantics: {"enum": ["aws", "ceph", "other", "auto"]},
 }
 """By the reader of a setting, the values that an event may give it. Most readers take numbers as text, too."""

@@ -15,7 +15,8 @@ from auditor.model.digest import ALGORITHMS
 from auditor.model.estate import EstateReport
 from auditor.model.estimate import Estimate
 from auditor.model.flat_members import FactState, is_public
-from auditor.model.object import ObjectVersion
+from auditor.model.object import Head, ObjectVersion, Skipped, Unread
+from auditor.model.partial_head import PARTIAL
 from auditor.model.rollup import FORM as ROLLUPS_FORM
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
@@ -103,6 +104,7 @@ def _object_line(maker: SchemaMaker) -> Schema:
             "type": ["boolean", "null"],
         },
         "head_state": {"description": "The form of `head`.", **maker.of(FactState)},
+        "head": _head(maker),
         "public": {
             "description": "True if anyone or any account can reach the object; null if that is unknown, or if the "
             "object is gone.",
@@ -112,11 +114,29 @@ def _object_line(maker: SchemaMaker) -> Schema:
     return {**maker.members(ObjectLine, extra=flat), "allOf": [*rules, *_flat_rules()]}
 
 
+def _head(maker: SchemaMaker) -> Schema:
+    """Return the schema of `head`: of HEAD's answer, of a partial one, or of the reason why there is none."""
+    forms = maker.of(Head | Unread | Skipped, facts=True)["oneOf"]
+    whole, *missing = forms
+    whole["not"] = {"anyOf": [*whole["not"]["anyOf"], {"required": [PARTIAL]}]}
+    members = maker.definitions["Head"]["properties"]
+    maker.definitions["PartialHead"] = {
+        "description": "Members that another source than HeadObject names. One that is missing here was not read.",
+        "type": "object",
+        "properties": {PARTIAL: {"const": True}, **{name: members[name] for name in members if name != "metadata"}},
+        "required": [PARTIAL],
+        "additionalProperties": True,
+    }
+    description = "HEAD's answer, the members of it that S3 Inventory names, or why there is none."
+    return {"description": description, "oneOf": [whole, {"$ref": "#/$defs/PartialHead"}, *missing]}
+
+
 def _flat_rules() -> list[Schema]:
     """Say of the flat members of an object's line that they agree with those that they repeat."""
     states: dict[FactState, Schema] = {
         FactState.UNREAD: {"required": ["unread"]},
         FactState.SKIPPED: {"required": ["skipped"]},
+        FactState.PARTIAL: {"required": [PARTIAL]},
     }
     states[FactState.READ] = {"not": {"anyOf": list(states.values())}}
     grants = {state: {"type": "boolean" if state is FactState.READ else "null"} for state in FactState}

@@ -1,4 +1,4 @@
-"""`auditor inventory` prints what sets up an S3 Inventory, and makes no call."""
+"""`auditor inventory` prints what sets up an S3 Inventory; `auditor audit --source mixed` takes facts from one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from botocore.validate import ParamValidator
 
 from auditor.s3.inventory.configuration import FIELDS
 from tests.cli.conftest import Run
+from tests.support.inventory_reports import into_bucket, rows_of, write_report
+from tests.support.servers.stub import StubServer
 
 NAMED: Final = ("--inventory", "s3://reports/night/inventory/", "--expected-owner", "111122223333")
 
@@ -88,3 +90,38 @@ def test_wrong_destination_is_one_sentence(run: Run, place: str) -> None:
     code, out, err = run("inventory", "s3://audited", "--inventory", place)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "is no place of inventory reports: give s3://BUCKET/PREFIX" in err
+
+
+def test_mixed_audit_without_a_place_of_reports_is_one_sentence(run: Run) -> None:
+    code, _, err = run("audit", "s3://audited", "--source", "mixed")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--source mixed needs the reports of S3 Inventory: add --inventory s3://BUCKET/PREFIX" in err
+    code, _, err = run("audit", "s3://audited", "--source", "orc")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--source is 'orc': give live or mixed" in err
+
+
+def test_mixed_audit_is_allowed_to_read_the_reports_and_nothing_beside_them(run: Run) -> None:
+    _, live, _ = run("policy", "s3://audited", "--inventory", "s3://reports/night")
+    _, mixed, _ = run("policy", "s3://audited", "--source", "mixed", "--inventory", "s3://reports/night")
+    added = [one for one in json.loads(mixed)["Statement"] if one not in json.loads(live)["Statement"]]
+    assert [(one["Action"], one["Resource"]) for one in added] == [
+        (["s3:ListBucket"], ["arn:aws:s3:::reports"]),
+        (["s3:GetObject"], ["arn:aws:s3:::reports/night/*"]),
+    ]
+
+
+@pytest.mark.parametrize("engine", ["direct", "boto3"])
+def test_mixed_audit_from_the_command_line(run: Run, stub: StubServer, engine: str) -> None:
+    audited, reports = stub.world.add("audited"), stub.world.add("reports")
+    for number in range(8):
+        audited.put(f"k {number}+%", b"x", acl="public-read")
+    write_report(into_bucket(reports), rows_of(audited), bucket="audited", prefix="night")
+    mixed = ("--source", "mixed", "--inventory", "s3://reports/night", "--only", "O02", "--engine", engine)
+    code, out, err = run("audit", "s3://audited", "--endpoint-url", stub.url, *mixed, "--format", "json")
+    summary = json.loads(out)
+    assert (code, summary["rules"], summary["calls"]["acl"]) == (3, {"O02": 8}, 0), err
+    stub.world.buckets["reports"].objects.remove("night/audited/auditor/2026-03-04T01-02Z/manifest.checksum")
+    code, out, err = run("audit", "s3://audited", "--endpoint-url", stub.url, *mixed)
+    assert (code, out) == (1, "")
+    assert "has no manifest.checksum beside it, so the report is incomplete: wait for the next report" in err

@@ -45,7 +45,10 @@ def test_the_list() -> None:
         ("[prices]\nlist = nan", "list is 'nan'"),
         ("[prices]\nlist = inf", "list is 'inf'"),
         ("[prices]\nlist = true", "list is 'True'"),
-        ("[prices]\nget = 1", "the key 'get' is unknown: use list, data_event, retrieval or a storage class"),
+        (
+            "[prices]\nget = 1",
+            "the key 'get' is unknown: use list, data_event, inventory, retrieval or a storage class",
+        ),
         ("[prices]\nretrieval = 1", "[prices.retrieval] is not a table"),
         ("[prices.retrieval]\nia = 1", "'ia' is no storage class"),
         ("[prices.retrieval]\nSTANDARD_IA = 1001", "give dollars for each GB"),

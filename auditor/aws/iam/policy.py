@@ -22,6 +22,7 @@ from auditor.aws.iam.actions import (
     REPORTS_KEY,
     ROLE_CALLS,
     STORE_OBJECT_CALLS,
+    STORE_READS,
 )
 from auditor.aws.iam.arns import Arns
 from auditor.model.target import Target
@@ -41,6 +42,8 @@ class Access:
     """The place of the run folders: a directory or `s3://BUCKET[/PREFIX]`."""
     manifests: str | None = None
     """The place of the batch manifests, in the same form as `out`."""
+    inventory: str | None = None
+    """The place of the reports of S3 Inventory, in the same form as `out`; None if the audit reads none."""
     queue: str | None = None
     """The URL of the SQS queue for objects to hash; None for no queue."""
     ledger: str | None = None
@@ -73,6 +76,7 @@ def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> d
         *store_statements("Output", STORE_OBJECT_CALLS, access.out, arns),
         *key_statements("OutputKey", REPORTS_KEY, [access.reports_key] if access.out.startswith("s3://") else ()),
         *store_statements("Manifests", STORE_OBJECT_CALLS, access.manifests or "", arns),
+        *store_statements("Inventory", STORE_READS, access.inventory or "", arns),
         *_fixity_statements(access, arns),
         *channel_statements(access.topics, access.event_bus, arns),
     )

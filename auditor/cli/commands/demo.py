@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     if "://" in out:
         raise UsageError(f"--out {out} is not a directory: the demo reaches no store outside this machine")
     try:
-        differences = run_tour(options.source, name, out)
+        differences = run_tour(options.files, name, out)
     except (KeyboardInterrupt, CancelledError):
         say("the demo was interrupted; only its folder of runs is left")
         return 4

@@ -18,7 +18,7 @@ from auditor.cli.options import settings_of, targets_of
 from auditor.cli.output import say
 from auditor.config.estate import read_estate
 from auditor.config.settings import Settings
-from auditor.config.values import words
+from auditor.config.values import MIXED, words
 from auditor.errors import UsageError
 from auditor.model.target import Target
 from auditor.rules import RULES
@@ -85,6 +85,7 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
         key_policies=settings.key_policies,
         out=settings.out,
         manifests=settings.batch_manifest,
+        inventory=settings.inventory if settings.source == MIXED else None,
         queue=settings.queue,
         ledger=settings.ledger,
         topics=tuple(topic for topic in (settings.topic, settings.chat_topic) if topic),

@@ -32,7 +32,7 @@ _OBJECT_WORDS: Final = {
     "acl_state": "read, unread or skipped: only with read does acl have grants",
     "public_grant": "the ACL has a grant to everyone or to any account, null if the ACL was not read",
     "acl": "owner and grants, or unread (action, code), or skipped (the reason)",
-    "head_state": "read, unread or skipped: only with read does head have members",
+    "head_state": "read, partial, unread or skipped: with partial, a null in head may be a member that was not read",
     "head": "the members of HeadObject, or unread, or skipped: metadata is JSON",
     "outcome": "audited, vanished or undecided",
     "changed": "overwritten between listing and reading",

@@ -1,0 +1,77 @@
+"""Read the rows of a Parquet file of an S3 Inventory report by DuckDB, an optional package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from auditor.errors import InventoryError, UsageError
+from auditor.s3.inventory.report import known_column
+
+MEMORY: Final = "128MiB"
+"""Memory of DuckDB for one file."""
+_AT_ONCE: Final = 4096
+_MISSING: Final = (
+    "an inventory in Parquet needs the package duckdb: pip install 's3-auditor[sql]', or set its format to CSV"
+)
+_CONFIGURATION: Final = {
+    "memory_limit": MEMORY,
+    "threads": "1",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+_MILLISECONDS: Final = frozenset({"BIGINT", "INTEGER"})
+_DATES: Final = frozenset({"LastModifiedDate", "ObjectLockRetainUntilDate"})
+
+
+def check_parquet() -> None:
+    """Raise UsageError if the package that reads Parquet is not installed."""
+    _duckdb()
+
+
+def parquet_rows(path: Path, columns: Sequence[str], name: str) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a file, each with the cells that a CSV report has, but with the key as it is.
+
+    columns: the names of the report's columns. name: the URI of the file. Raises InventoryError if it is damaged.
+    """
+    duckdb = _duckdb()
+    try:
+        with duckdb.connect(":memory:", config=dict(_CONFIGURATION)) as connection:
+            source = f"read_parquet({_text(str(path))}, hive_partitioning = false)"
+            found = {known_column(row[0]): (row[0], row[1]) for row in _all(connection, f"DESCRIBE FROM {source}")}
+            if missing := [column for column in columns if column not in found]:
+                raise InventoryError(f"{name} has no column {missing[0]}, so the report is damaged")
+            cells = ", ".join(_cell(column, *found[column]) for column in columns)
+            connection.execute(f"SELECT {cells} FROM {source}")  # noqa: S608 - names are quoted
+            while rows := connection.fetchmany(_AT_ONCE):
+                yield from rows
+    except duckdb.Error as error:
+        words = " ".join(str(error).split())[:200]
+        raise InventoryError(f"{name} is no Parquet ({words}), so the report is damaged") from error
+
+
+def _cell(column: str, name: str, kind: str) -> str:
+    """Return the SQL of a cell as text; "" for no value."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    if column in _DATES:
+        moment = f"make_timestamp({quoted} * 1000)" if kind in _MILLISECONDS else f"CAST({quoted} AS TIMESTAMP)"
+        return f"coalesce(strftime({moment}, '%Y-%m-%dT%H:%M:%SZ'), '')"
+    return f"coalesce(CAST({quoted} AS VARCHAR), '')"
+
+
+def _all(connection: Any, query: str) -> Any:
+    return connection.execute(query).fetchall()
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise UsageError(_MISSING) from None
+    return duckdb

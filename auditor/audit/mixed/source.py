@@ -1,0 +1,147 @@
+"""Give the steps of a listing the facts that an S3 Inventory report has of their objects.
+
+The listing proves which objects there are. The report only supplies facts, of its own age, of objects that the listing
+shows unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Final
+
+from auditor.audit.mixed.reports import LoadedInventory
+from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.object import PUBLIC_GROUPS, Acl, Evidence, FactSource, Head, ObjectRef, Unread
+from auditor.model.partial_head import PartialHead
+from auditor.model.prior import NO_PRIOR, Prior
+from auditor.rules.judge import Judge
+from auditor.s3.inventory.facts import InventoryFacts
+from auditor.s3.listing import Listed
+from auditor.s3.object_reader import ObjectReader
+from auditor.text import counted, visible
+
+_NOT_READ: Final = Unread("GetObjectAcl", "NotRead")
+"""Stands for an ACL that is still to be read, while it is decided if the HEAD has to be read too."""
+
+
+class MixedFacts:
+    """The facts of a report, which pages() adds to the steps of a listing. facts: those of the bucket."""
+
+    def __init__(self, inventory: LoadedInventory, facts: BucketFacts) -> None:
+        self._inventory = inventory
+        self._facts = facts
+
+    async def pages(
+        self,
+        pages: AsyncGenerator[list[Listed], None],
+        reader: ObjectReader,
+        judge: Judge,
+        io: Callable[..., Awaitable[Any]],
+        *,
+        heads: bool,
+    ) -> AsyncGenerator[list[Listed], None]:
+        """Yield the pages of the listing with what is known of each step.
+
+        reader: reads the other facts. judge: judges an object, to see if a rule needs a member of HEAD that the report
+        does not have. io: runs a function in a thread. heads: True if a report may stand for HEADs.
+        """
+        lookup = self._inventory.lookup
+        known = _KnownFacts(
+            self._inventory.report.created, reader, judge if heads else None, EffectiveAcls(self._facts)
+        )
+        async with aclosing(pages):
+            async for page in pages:
+                refs = [step.ref for step in page if step.ref is not None]
+                found = iter(await io(lookup.facts_of_page, refs))
+                yield [step if step.ref is None else known.step(step, step.ref, next(found)) for step in page]
+
+    def unseen_words(self) -> list[str]:
+        """Return phrases on what an audit that used the report did not look at, for the summary."""
+        inventory, created = self._inventory, self._inventory.report.created
+        words = [f"changes since {created} of what the S3 Inventory report {visible(inventory.uri)} says of an object"]
+        if inventory.refused:
+            newer = counted(len(inventory.refused), "newer S3 Inventory report")
+            words.append(f"{newer}, refused: {visible(inventory.refused[0])}")
+        return words
+
+
+class _KnownFacts:
+    """Adds the facts of a report to single steps. created: time of the report. judge: None if a report may not stand
+    for HEADs.
+    """
+
+    def __init__(self, created: str, reader: ObjectReader, judge: Judge | None, effective: EffectiveAcls) -> None:
+        self._created = created
+        self._reader = reader
+        self._judge = judge
+        self._effective = effective
+
+    def step(self, step: Listed, ref: ObjectRef, found: InventoryFacts | None) -> Listed:
+        """Return the step with the facts that the report has of its object, and those that it had before."""
+        if found is None or ref.last_modified >= self._created:
+            return step
+        before = _prior_of(step)
+        prior = self._with_acl(before, ref, found)
+        if prior.head is None and self._judge is not None:
+            prior = self._with_head(prior, ref, found, self._judge)
+        if prior is before:
+            return step
+        known = self._reader.known(ref, prior)
+        return replace(step, known=known, prior=None if known is not None else prior)
+
+    def _with_acl(self, prior: Prior, ref: ObjectRef, found: InventoryFacts) -> Prior:
+        """Return the facts with the ACL of the report, unless a later one is known or the owner is another one now."""
+        acl = self._effective.of(found.acl)
+        if acl is None or (prior.acl is not None and (prior.acl_at or "") >= self._created):
+            return prior
+        if ref.owner is not None and acl.owner != ref.owner:
+            return prior
+        return replace(prior, acl=acl, acl_at=self._created, acl_from=FactSource.INVENTORY)
+
+    def _with_head(self, prior: Prior, ref: ObjectRef, found: InventoryFacts, judge: Judge) -> Prior:
+        """Return the facts with the members of HEAD that the report has, if no rule needs another one."""
+        head = found.head(ref)
+        if head is None or judge.object(Evidence(ref, prior.acl or _NOT_READ, head)).unstored:
+            return prior
+        return replace(prior, head=head, head_at=self._created, head_from=FactSource.INVENTORY)
+
+
+class EffectiveAcls:
+    """Makes of a stored ACL, which a report has, the ACL that GetObjectAcl would return.
+
+    GetObjectAcl returns the permissions in force: without grants to the public groups under IgnorePublicAcls (S3 User
+    Guide, "Blocking public access to your Amazon S3 storage"). facts: those of the bucket.
+    """
+
+    def __init__(self, facts: BucketFacts) -> None:
+        levels = (facts.public_access_block, facts.account_public_access_block)
+        self._hides = facts.semantics is Semantics.AWS and facts.ignores_public_acls
+        self._unsure = not facts.ignores_public_acls and any(isinstance(level, Unread) for level in levels)
+
+    def of(self, stored: Acl | None) -> Acl | None:
+        """Return the ACL in force; None if it is not known."""
+        if stored is None or not any(grant.grantee in PUBLIC_GROUPS for grant in stored.grants):
+            return stored
+        if self._unsure:
+            return None
+        if not self._hides:
+            return stored
+        return Acl(stored.owner, tuple([grant for grant in stored.grants if grant.grantee not in PUBLIC_GROUPS]))
+
+
+def _prior_of(step: Listed) -> Prior:
+    """Return the facts of an earlier run that the step has."""
+    known = step.known
+    if known is None:
+        return step.prior or NO_PRIOR
+    at = known.read_at
+    return Prior(
+        known.acl if isinstance(known.acl, Acl) else None,
+        at.acl if at else None,
+        (at and at.acl_from) or FactSource.RUN,
+        known.head if isinstance(known.head, Head) and not isinstance(known.head, PartialHead) else None,
+        at.head if at else None,
+        (at and at.head_from) or FactSource.RUN,
+    )

@@ -1,0 +1,42 @@
+"""Read the rows of a CSV file of an S3 Inventory report: gzip, without a header line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+
+from auditor.errors import InventoryError
+
+
+def csv_rows(pieces: Iterator[bytes], name: str) -> Iterator[list[str]]:
+    """Yield the rows in the bytes of a gzip file. name: its URI. Raises InventoryError if it is damaged."""
+    try:
+        with gzip.GzipFile(fileobj=io.BufferedReader(_Pieces(pieces))) as plain:
+            yield from csv.reader(io.TextIOWrapper(plain, encoding="utf-8", newline=""), strict=True)
+    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        raise InventoryError(f"{name} is no CSV in gzip ({error}), so the report is damaged") from error
+
+
+class _Pieces(io.RawIOBase):
+    """A file to read that has the bytes of an iterator."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count

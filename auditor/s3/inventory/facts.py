@@ -1,0 +1,111 @@
+"""The facts of one object in an S3 Inventory report, and their translation into the terms of GetObjectAcl and
+HeadObject.
+
+Source: S3 User Guide, "Amazon S3 Inventory list" (storage-inventory-contents). An empty column is unread: S3 leaves it
+empty both where an object lacks the property and where the report does not know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from auditor.model.dates import iso_date, seconds_in_utc
+from auditor.model.object import Acl, ObjectRef
+from auditor.model.partial_head import MEMBERS, PartialHead
+from auditor.model.record import record
+from auditor.s3.inventory.object_acl import UNAVAILABLE, read_acl
+
+FACT_COLUMNS: Final = (
+    "ObjectAccessControlList",
+    "ObjectOwner",
+    "EncryptionStatus",
+    "BucketKeyStatus",
+    "ReplicationStatus",
+    "ObjectLockMode",
+    "ObjectLockRetainUntilDate",
+    "ObjectLockLegalHoldStatus",
+)
+"""The columns that the facts are made from, in the order of their cells in a shape."""
+
+KMS_ALGORITHMS: Final = frozenset({"aws:kms", "aws:kms:dsse"})
+_ENCRYPTION: Final[Mapping[str, str | None]] = {
+    "SSE-S3": "AES256",
+    "SSE-KMS": "aws:kms",
+    "DSSE-KMS": "aws:kms:dsse",
+    "NOT-SSE": None,
+}
+_BUCKET_KEY: Final[Mapping[str, bool | None]] = {"ENABLED": True, "DISABLED": None}
+"""HeadObject sends its header only for an object with a bucket key."""
+
+_ENCRYPTION_MEMBERS: Final = frozenset({"server_side_encryption", "sse_kms_key_id", "sse_customer_algorithm"})
+
+Shape = tuple[str, ...]
+"""The cells of one row in the columns FACT_COLUMNS; "" for a column that the report does not have. Most rows of a
+report have one of a few shapes."""
+
+
+@record()
+class InventoryFacts:
+    """The facts of an object in a report.
+
+    acl: the stored ACL; None if it is unread. owner: canonical ID; None if it is unread. members: members of
+    HeadObject's answer by name; one that is not in the mapping is unread. They lack the KMS key of an object, which a
+    report does not name, and say nothing of an object under a customer's key (SSE-C), whose HEAD S3 refuses.
+    """
+
+    acl: Acl | None
+    owner: str | None
+    members: Mapping[str, Any]
+
+    def head(self, ref: ObjectRef) -> PartialHead | None:
+        """Return the HEAD of the listed object as far as the listing and the report tell it; None if the report does
+        not tell the encryption, on which each verdict depends, or does not name the KMS key.
+        """
+        if not _ENCRYPTION_MEMBERS.issubset(self.members):
+            return None
+        listed: dict[str, Any] = {
+            "etag": ref.etag,
+            "content_length": ref.size,
+            "last_modified": ref.last_modified,
+            "storage_class": None if ref.storage_class == "STANDARD" else ref.storage_class,
+        }
+        return PartialHead(**listed, **self.members, unread=_unread(frozenset((*listed, *self.members))))
+
+
+@lru_cache(64)
+def _unread(known: frozenset[str]) -> frozenset[str]:
+    return MEMBERS - known
+
+
+def facts_of(shape: Shape) -> InventoryFacts:
+    """Return the facts in the cells of a row. A cell that cannot be understood is unread."""
+    cells = dict(zip(FACT_COLUMNS, shape, strict=True))
+    owner = cells["ObjectOwner"] if cells["ObjectOwner"] not in ("", UNAVAILABLE) else None
+    members: dict[str, Any] = {}
+    status = cells["EncryptionStatus"]
+    if status in _ENCRYPTION:
+        members["server_side_encryption"] = _ENCRYPTION[status]
+        members["sse_customer_algorithm"] = None
+        if members["server_side_encryption"] not in KMS_ALGORITHMS:
+            members["sse_kms_key_id"] = None
+    if cells["BucketKeyStatus"] in _BUCKET_KEY:
+        members["bucket_key_enabled"] = _BUCKET_KEY[cells["BucketKeyStatus"]]
+    if cells["ReplicationStatus"]:
+        members["replication_status"] = cells["ReplicationStatus"]
+    _add_lock(members, cells)
+    return InventoryFacts(read_acl(cells["ObjectAccessControlList"], owner), owner, members)
+
+
+def _add_lock(members: dict[str, Any], cells: Mapping[str, str]) -> None:
+    if cells["ObjectLockMode"]:
+        members["object_lock_mode"] = cells["ObjectLockMode"].upper()
+    if cells["ObjectLockLegalHoldStatus"]:
+        members["object_lock_legal_hold_status"] = cells["ObjectLockLegalHoldStatus"].upper()
+    if cells["ObjectLockRetainUntilDate"]:
+        try:
+            date = seconds_in_utc(iso_date(cells["ObjectLockRetainUntilDate"]))
+        except ValueError:
+            return
+        members["object_lock_retain_until_date"] = date

@@ -1,0 +1,362 @@
+"""A mixed audit says the same of each object as a live one, and calls only where the report cannot answer."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from auditor.aio.stop import Stop
+from auditor.errors import InventoryError, RunStopped
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
+from auditor.model.object import ALL_USERS, Grant
+from auditor.s3.inventory.fields import CSV
+from tests.support.audit_runs import Line, Result, audit, without
+from tests.support.inventory_reports import (
+    ALL,
+    CREATED,
+    CURRENT,
+    FORMS,
+    WrittenReport,
+    acl_field,
+    into_bucket,
+    rows_of,
+    write_report,
+)
+from tests.support.loop_blocking import free_loop as free_loop
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.samples import SAMPLES, sample_bucket, sample_kind
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import OWNER, STRANGER, StubBucket
+
+COUNT: Final = 150
+PLACE: Final = "s3://reports/inventory"
+MIXED: Final[dict[str, Any]] = {"source": "mixed", "inventory": PLACE}
+ONLY_ACLS: Final = ("O01", "O02", "O03", "O04", "O05", "O07", "O08", "O09", "O10", "O11", "O16", "K01", "K02")
+BY_REPORT: Final = (*ONLY_ACLS, "E01")
+"""Rules whose facts a report has, in the bucket of these tests."""
+
+
+@pytest.fixture
+def samples(stub: StubServer) -> StubBucket:
+    """The stub's bucket with objects of every kind, odd keys first. No call is denied: a report may know more then."""
+    stub.world.buckets[BUCKET] = sample_bucket(COUNT)
+    return allowed(stub.world.buckets[BUCKET])
+
+
+@pytest.fixture
+def versions(stub: StubServer, bucket: StubBucket) -> StubBucket:
+    """The stub's bucket with versions of every kind, a null version, and delete markers."""
+    bucket.put("before versioning", b"null")
+    bucket.versioning = "Enabled"
+    for number in range(90):
+        key = f"key {number % 30:02d}"
+        bucket.put(key, f"{number}".encode(), **SAMPLES[sample_kind(number)])
+        if number % 7 == 0:
+            bucket.delete(key)
+    bucket.delete("only a marker")
+    return allowed(bucket)
+
+
+def allowed(bucket: StubBucket) -> StubBucket:
+    for key in bucket.objects.keys:
+        for item in bucket.objects.versions(key):
+            item.deny.clear()
+    return bucket
+
+
+def report_of(
+    stub: StubServer,
+    bucket: StubBucket,
+    *,
+    versions: bool = False,
+    columns: Sequence[str] | None = None,
+    **options: Any,
+) -> WrittenReport:
+    """Write a report of the bucket as it is to the stub's bucket of reports."""
+    place = stub.world.buckets.get("reports") or stub.world.add("reports")
+    rows = options.pop("rows", None) or rows_of(bucket, versions=versions)
+    chosen = columns or (ALL if versions else CURRENT)
+    return write_report(into_bucket(place), rows, bucket=bucket.name, columns=chosen, **options)
+
+
+def shared(lines: list[Line]) -> list[Line]:
+    """The lines without their age, and with a HEAD and grants in one form."""
+    found = []
+    for line in without(without(lines, "since"), "read_at"):
+        if "grants" in line["acl"]:
+            line["acl"] = {**line["acl"], "grants": sorted(line["acl"]["grants"], key=json.dumps)}
+        found.append(line)
+    return found
+
+
+def assert_agree(live: list[Line], mixed: list[Line]) -> Counter[str]:
+    """Assert that two runs say the same; of a partial HEAD, its members. Return the number of HEADs by their state."""
+    states: Counter[str] = Counter()
+    assert len(live) == len(mixed)
+    for one, other in zip(shared(live), shared(mixed), strict=True):
+        states[other["head_state"]] += 1
+        if other["head_state"] == "partial":
+            known = {name: value for name, value in other["head"].items() if name != "partial"}
+            assert known == {name: one["head"][name] for name in known}
+            other = {**other, "head": one["head"], "head_state": one["head_state"]}
+        assert one == other
+    return states
+
+
+def same_findings(live: Result, mixed: Result) -> bool:
+    def of(result: Result) -> list[Line]:
+        return sorted(without(result.findings, "since"), key=lambda line: line["fingerprint"])
+
+    return of(live) == of(mixed) and live.summary["verdicts"] == mixed.summary["verdicts"]
+
+
+class TestAgreement:
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("rules", [(), BY_REPORT, ONLY_ACLS], ids=["all", "report", "acls"])
+    async def test_current_objects(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path, form: str, rules: tuple[str, ...]
+    ) -> None:
+        report_of(stub, samples, form=form, files=3)
+        live = await audit(stub, tmp_path / "live", only=rules)
+        mixed = await audit(stub, tmp_path / "mixed", only=rules, **MIXED)
+        states = assert_agree(live.objects, mixed.objects)
+        assert same_findings(live, mixed)
+        assert mixed.summary["calls"]["acl"] < live.summary["calls"]["acl"] / 5
+        assert bool(states["partial"]) is (rules == BY_REPORT)
+
+    @pytest.mark.parametrize("form", FORMS)
+    async def test_versions(self, stub: StubServer, versions: StubBucket, tmp_path: Path, form: str) -> None:
+        report_of(stub, versions, versions=True, form=form)
+        live = await audit(stub, tmp_path / "live", versions=True)
+        mixed = await audit(stub, tmp_path / "mixed", versions=True, **MIXED)
+        assert_agree(live.objects, mixed.objects)
+        assert same_findings(live, mixed)
+        assert live.coverage == mixed.coverage
+        assert mixed.summary["calls"]["acl"] < live.summary["calls"]["acl"] / 5
+
+    async def test_report_on_versions_for_current_objects(
+        self, stub: StubServer, versions: StubBucket, tmp_path: Path
+    ) -> None:
+        report_of(stub, versions, versions=True)
+        live = await audit(stub, tmp_path / "live", only=BY_REPORT)
+        assert_agree(live.objects, (await audit(stub, tmp_path / "mixed", only=BY_REPORT, **MIXED)).objects)
+
+    async def test_public_grants_that_a_block_hides(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path
+    ) -> None:
+        samples.public_access_block = PublicAccessBlock(ignore_public_acls=True)
+        report_of(stub, samples)
+        live = await audit(stub, tmp_path / "live", semantics=None, only=ONLY_ACLS)
+        mixed = await audit(stub, tmp_path / "mixed", only=ONLY_ACLS, **MIXED)
+        assert_agree(live.objects, mixed.objects)
+
+    async def test_acls_off(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+        samples.ownership = BUCKET_OWNER_ENFORCED
+        report_of(stub, samples)
+        live = await audit(stub, tmp_path / "live")
+        assert_agree(live.objects, (await audit(stub, tmp_path / "mixed", **MIXED)).objects)
+
+
+class TestCalls:
+    async def test_unchanged_objects_need_none(self, stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+        for key in ODD_KEYS.values():
+            bucket.put(key, b"x", acl="public-read")
+        report_of(stub, bucket)
+        mixed = await audit(stub, tmp_path, only=BY_REPORT, **MIXED)
+        assert (mixed.summary["calls"]["acl"], mixed.summary["calls"]["head"]) == (0, 0)
+        assert mixed.summary["verdicts"]["exposed"] == len(ODD_KEYS)
+        at = {"acl": "2026-03-04T01:02:00Z", "head": "2026-03-04T01:02:00Z"}
+        assert {json.dumps(line["read_at"], sort_keys=True) for line in mixed.objects} == {
+            json.dumps({**at, "acl_from": "inventory", "head_from": "inventory"}, sort_keys=True)
+        }
+
+    async def test_object_that_is_new_changed_or_unavailable_is_read(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        for key in ("changed", "deleted", "same", "unavailable", "unowned"):
+            bucket.put(key, b"x")
+        rows = rows_of(bucket)
+        for row in rows:
+            if row["Key"] == "unavailable":
+                row.update(ObjectAccessControlList=acl_field(None), ObjectOwner="UNAVAILABLE")
+            if row["Key"] == "unowned":
+                row.update(ObjectOwner="")
+        report_of(stub, bucket, rows=rows)
+        bucket.put("changed", b"y", acl="public-read")
+        bucket.put("new", b"x", acl="public-read")
+        bucket.objects.remove("deleted")
+        mixed = await audit(stub, tmp_path, only=BY_REPORT, **MIXED)
+        assert [line["key"] for line in mixed.objects if "read_at" not in line] == ["changed", "new"]
+        assert [line["key"] for line in mixed.objects if line["verdict"] == "exposed"] == ["changed", "new"]
+        assert (mixed.summary["calls"]["acl"], mixed.summary["calls"]["head"]) == (4, 2)
+
+    async def test_same_bytes_written_again_are_read(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        bucket.put("k", b"x")
+        report_of(stub, bucket)
+        bucket.put("k", b"x", acl="public-read", last_modified=CREATED - timedelta(days=1))
+        assert (await audit(stub, tmp_path, only=ONLY_ACLS, **MIXED)).line("k")["verdict"] == "exposed"
+
+    async def test_object_that_is_younger_than_the_report_is_read(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        bucket.put("k", b"x", last_modified=CREATED + timedelta(seconds=1))
+        report_of(stub, bucket)
+        assert "read_at" not in (await audit(stub, tmp_path, only=ONLY_ACLS, **MIXED)).line("k")
+
+    async def test_owner_who_is_another_one_by_now_is_read(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        bucket.put("k", b"x", owner=STRANGER)
+        rows = [{**row, "ObjectOwner": OWNER} for row in rows_of(bucket)]
+        report_of(stub, bucket, rows=rows)
+        assert (await audit(stub, tmp_path, only=ONLY_ACLS, **MIXED)).line("k")["owner"] == STRANGER
+
+    async def test_rows_that_contradict_each_other_are_no_facts(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        bucket.put("k", b"x", acl="public-read")
+        (row,) = rows_of(bucket)
+        private = {**row, "ObjectAccessControlList": acl_field(None)}
+        report_of(stub, bucket, rows=[row, private, row])
+        found = await audit(stub, tmp_path, only=ONLY_ACLS, **MIXED)
+        assert "read_at" not in found.line("k")
+        assert found.line("k")["verdict"] == "exposed"
+
+    @pytest.mark.parametrize("column", ["EncryptionStatus", "ObjectAccessControlList", "ObjectOwner"])
+    async def test_missing_column_costs_a_call_for_each_object(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path, column: str
+    ) -> None:
+        for number in range(5):
+            bucket.put(f"{number}", b"x", acl="public-read", sse=None)
+        report_of(stub, bucket, columns=[one for one in CURRENT if one != column])
+        mixed = await audit(stub, tmp_path, only=BY_REPORT, **MIXED)
+        calls = {"EncryptionStatus": (0, 5)}.get(column, (5, 0))
+        assert (mixed.summary["calls"]["acl"], mixed.summary["calls"]["head"]) == calls
+        assert mixed.summary["rules"] == {"O02": 5, "E01": 5}
+
+    async def test_empty_column_is_unread_and_no_pass(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        bucket.put("failed", b"x", headers={"x-amz-replication-status": "FAILED"})
+        bucket.put("none", b"x")
+        rows = [{**row, "ReplicationStatus": ""} for row in rows_of(bucket)]
+        report_of(stub, bucket, rows=rows)
+        mixed = await audit(stub, tmp_path, only=("R01",), **MIXED)
+        assert mixed.summary["rules"] == {"R01": 1}
+        assert mixed.summary["calls"]["head"] == 2
+
+    async def test_a_kms_key_is_not_in_a_report(self, stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+        key = "arn:aws:kms:us-east-1:444455556666:key/0a"
+        bucket.put("kms", b"x", sse="aws:kms", kms_key=key)
+        bucket.put("plain", b"x")
+        report_of(stub, bucket)
+        mixed = await audit(stub, tmp_path, only=("E01", "E04"), **MIXED)
+        assert (mixed.summary["rules"], mixed.summary["calls"]["head"]) == ({"E04": 1}, 1)
+
+    async def test_rule_on_exposed_objects_reads_those_alone(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        for number in range(20):
+            bucket.put(f"{number}.html", b"x", content_type="text/html", acl="private" if number else "public-read")
+        report_of(stub, bucket)
+        mixed = await audit(stub, tmp_path, only=("O02", "M04", "E01"), **MIXED)
+        assert (mixed.summary["rules"]["M04"], mixed.summary["calls"]["head"]) == (1, 1)
+
+    async def test_denied_call_is_undecided_all_the_same(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        bucket.put("new", b"x", deny={"acl", "head"})
+        bucket.put("old", b"x", deny={"acl", "head"})
+        report_of(stub, bucket, rows=[row for row in rows_of(bucket) if row["Key"] == "old"])
+        mixed = await audit(stub, tmp_path, only=BY_REPORT, **MIXED)
+        assert [line["key"] for line in mixed.undecided] == ["new"]
+
+
+class TestReports:
+    async def test_damaged_report_is_named_and_an_older_one_used(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        bucket.put("k", b"x")
+        report_of(stub, bucket, created=datetime(2026, 3, 1, tzinfo=UTC))
+        newest = report_of(stub, bucket)
+        stub.world.buckets["reports"].put(newest.files[0], b"no gzip")
+        mixed = await audit(stub, tmp_path, only=ONLY_ACLS, **MIXED)
+        (said,) = [words for words in mixed.summary["not_looked_at"] if "refused" in words]
+        assert said.startswith(
+            f"1 newer S3 Inventory report, refused: s3://reports/{newest.files[0]} is no CSV in gzip"
+        )
+        assert mixed.line("k")["read_at"]["acl"] == "2026-03-01T00:00:00Z"
+        assert any(
+            "2026-03-01T00:00:00Z" in words and "S3 Inventory" in words for words in mixed.summary["not_looked_at"]
+        )
+
+    async def test_without_a_report_nothing_is_audited(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        stub.world.add("reports")
+        with pytest.raises(InventoryError, match="has no inventory report of the bucket"):
+            await audit(stub, tmp_path, **MIXED)
+        assert not (tmp_path / f"bucket={BUCKET}").exists()
+
+    async def test_stop_before_the_listing_is_one_sentence(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        bucket.put("k", b"x")
+        report_of(stub, bucket)
+        stop = Stop()
+        stop.set("a test")
+        with pytest.raises(RunStopped):
+            await audit(stub, tmp_path, stop=stop, **MIXED)
+
+    async def test_interrupted_run_goes_on_with_the_report(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path
+    ) -> None:
+        report_of(stub, samples)
+        whole = await audit(stub, tmp_path / "whole", **MIXED)
+        first = await audit(stub, tmp_path / "cut", max_calls=80, part_lines=20, **MIXED)
+        assert not first.summary["complete"]
+        rest = await audit(stub, tmp_path / "cut", resume=first.summary["run"], **MIXED)
+        assert (rest.summary["complete"], shared(rest.objects)) == (True, shared(whole.objects))
+
+    async def test_grant_in_a_report_keeps_its_form(self, stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+        bucket.put(
+            "k", b"x", grants=(Grant(OWNER, "FULL_CONTROL"), Grant(ALL_USERS, "READ"), Grant(STRANGER, "READ_ACP"))
+        )
+        report_of(stub, bucket, form=CSV, files=1)
+        line = (await audit(stub, tmp_path, only=ONLY_ACLS, **MIXED)).line("k")
+        assert line["acl"]["owner"] == OWNER
+        assert [(one["grantee"], one["permission"]) for one in line["acl"]["grants"]] == [
+            (OWNER, "FULL_CONTROL"),
+            (ALL_USERS, "READ"),
+            (STRANGER, "READ_ACP"),
+        ]
+
+
+def test_partial_head_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    from auditor.model.json_text import parse_object, typed
+    from auditor.model.object import ObjectRef
+    from auditor.model.run_lines import ObjectLine
+    from auditor.reports.fast_lines import encode_object
+    from auditor.reports.lines import encode_line, object_line
+    from auditor.s3.inventory.facts import FACT_COLUMNS, facts_of
+    from tests.support.samples.reports import judged
+
+    cells = {"EncryptionStatus": "SSE-S3", "ObjectLockMode": "GOVERNANCE"}
+    ref = ObjectRef("k", "e", 3, "2026-01-02T03:04:05Z", storage_class="GLACIER_IR")
+    head = facts_of(tuple(cells.get(one, "") for one in FACT_COLUMNS)).head(ref)
+    assert head is not None
+    judgement = judged("k")
+    judgement = replace(judgement, evidence=replace(judgement.evidence, ref=ref, head=head))
+    line = encode_object(judgement, None)
+    assert line == encode_line(object_line(judgement, None))
+    assert typed(ObjectLine, parse_object(line)).head == head
