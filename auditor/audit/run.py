@@ -42,7 +42,7 @@ from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
-from auditor.rules.plan import Plan, carried_on, make_plan
+from auditor.rules.plan import Plan, carried_on, judges_values, make_plan
 from auditor.rules.selection import select
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
@@ -73,8 +73,9 @@ class Audit:
     run_id: ID of an earlier run of the same target, to resume it; None for a new run. resume: False to begin a new run
     with the ID `run_id`. began: called with the run's ID once the run folder exists. hop: number of Lambda invocations
     before this one in the chain that hands the run on. hands_on: True if the next invocation continues a stopped run,
-    so that this one writes no summary. shown: the objects and findings that a report names; it grows while run() works,
-    and is whole at its end. rollups: the roll-ups of the run, after run(); None if it has none.
+    so that this one writes no summary. clock: returns the present time, in seconds since 1970. shown: the objects and
+    findings that a report names; it grows while run() works, and is whole at its end. rollups: the roll-ups of the run,
+    after run(); None if it has none.
     """
 
     def __init__(
@@ -90,7 +91,9 @@ class Audit:
         hop: int = 0,
         hands_on: bool = False,
         part_lines: int = PART_LINES,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        self._clock = clock
         self._part_lines = part_lines
         self._hands_on = hands_on
         self._settings = settings
@@ -102,7 +105,7 @@ class Audit:
         self.rollups: RollUps | None = None
         self._hop = hop
         self._resumed = resume and run_id is not None
-        self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
+        self.run_id = run_id or new_run_id(datetime.fromtimestamp(clock(), UTC), secrets.token_bytes(3))
         self._target = target
         self._ceiling, permits = permits_of(settings)
         self._rate = RateLimit(settings.max_rate)
@@ -121,6 +124,7 @@ class Audit:
         self._rollups: RollUpBuilder | None = None
         self._stand_in: Acl | None = None
         self._keys: KeyPolicies | None = None
+        self._asked: BucketFacts | None = None
         self._lacks_acls = False
         self._mixed: MixedFacts | None = None
         self._folder: RunFolder | None = None
@@ -216,6 +220,7 @@ class Audit:
 
     async def _audit_objects(self, facts: BucketFacts, plan: Plan, before: RunSoFar) -> Summary:
         settings, target, state = self._settings, self._target, before.state
+        self._asked = facts
         self._stand_in = stand_in(facts)
         tally = self._tally = Tally.from_dict(state.tally) if state else self._first_tally()
         rollups = self._rollups = begun_rollups(state)
@@ -369,17 +374,28 @@ class Audit:
 
     def _calls_per_object(self, plan: Plan) -> int:
         """Return the largest number of calls for one object, without the policy of its KMS key."""
-        return plan.ask.calls
+        return plan.ask.calls + (self._settings.keep is not None and judges_values(plan))
 
     def _source(
         self, engine: Engine, target: Target, reader: ObjectReader, judge: Judge, plan: Plan
     ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
         """Return the pages of the objects to audit, and the reader of their facts."""
         steps = pages(engine, self._caller, target)
+        source: EvidenceReader = reader
+        if self._settings.keep is not None and self._earlier is not None and self._asked is not None:
+            from auditor.audit.keeping.begin import Opening
+            from auditor.audit.keeping.source import KeepingSource
+
+            opening = Opening(
+                self._earlier, self._settings, self._asked, plan, self._now, self._places.ledger is not None
+            )
+            values = judge if judges_values(plan) else None
+            source = kept = KeepingSource(partial(opening.open, target.start_after), reader, values, self._clock)
+            steps = kept.pages(steps, self._thread.run)
         if self._mixed is not None:
             heads = plan.ask.head is None and self._places.ledger is None
             steps = self._mixed.pages(steps, reader, judge, self._thread.run, heads=heads)
-        return steps, reader
+        return steps, source
 
     async def _tick(self, folder: RunFolder) -> None:
         while True:

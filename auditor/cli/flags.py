@@ -28,10 +28,10 @@ _GROUPS: Final = {
     RULES: ("level", "only", "ignore", "fail_on", "fail_on_outcomes", "semantics", "key_policies"),
     DIGESTS: (
         *("ledger", "algorithms", "streams", "queue", "hash", "accept_cost"),
-        *("max_age", "percent", "every", "grace", "record"),
+        *("max_age", "percent", "grace", "record"),
     ),
     SOURCE: ("source", "inventory"),
-    PACE: ("engine", "concurrency", "max_rate", "max_calls", "max_cost"),
+    PACE: ("engine", "concurrency", "max_rate", "max_calls", "max_cost", "keep", "every"),
     RESULTS: ("out",),
     ALERTS: ("topic", "chat_topic", "event_bus"),
     CONNECTION: ("endpoint_url", "profile", "region", "expected_owner", "requester_pays"),

@@ -114,7 +114,7 @@ def _audit(add: Add, name: str, summary: str) -> None:
         group(parser, OBJECTS).add_argument(
             "--fill", metavar="RUN", help="ask again what this complete run could not read: its folder, path or URI"
         )
-        settings_flags(parser, "max_cost")
+        settings_flags(parser, "max_cost", "keep", "every")
         format_flag(parser, PRINTED)
     else:
         _roles(parser)

@@ -18,6 +18,7 @@ from auditor.model.account import NamedAccount
 from auditor.model.bucket import Semantics
 from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import FailOn, Severity
+from auditor.model.keep import Keep
 from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.s3.engines import DEFAULT_ENGINE
 from auditor.s3.inventory.place import parse_place
@@ -109,6 +110,13 @@ class Settings:
     max_cost: float | None = _setting(
         values.dollars, None, "stop before the S3 calls cost more than so many dollars", "--max-cost DOLLARS"
     )
+    keep: Keep | None = _setting(
+        values.keep,
+        None,
+        "take what the last run read of unchanged objects, up to these ages: acl=1d,head=7d",
+        "--keep FACT=AGE,..",
+        _AUDIT,
+    )
     versions: bool = _setting(values.flag, False, "every version, not only the current one", "--versions", _BOTH)
     level: str | None = _setting(
         values.level, None, "exposure: send no HEAD; metadata, fixity: what the rules need", "--level NAME"
@@ -197,9 +205,9 @@ class Settings:
     every: float = _setting(
         values.long_span,
         86_400.0,
-        "time from one run to the next (1d): --max-age and --percent spread the objects by it",
+        "time from one run to the next (1d): --keep, --max-age and --percent spread the objects by it",
         "--every TIME",
-        _VERIFY,
+        _BOTH,
     )
     grace: float = _setting(
         values.span, 900.0, "a younger object may be on its way to the ledger (15m)", "--grace TIME", _VERIFY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from auditor.aws.plain import check_endpoint
@@ -11,6 +11,7 @@ from auditor.errors import UsageError
 from auditor.model.bucket import Semantics
 from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import FailOn, Severity
+from auditor.model.keep import NAMES, Keep
 from auditor.model.outcome import FINDINGS, VerifyOutcome
 from auditor.s3.engines import ENGINES
 from auditor.verdict.trust import check_entry
@@ -249,6 +250,21 @@ def long_span(value: Any, source: str) -> float:
     if (seconds := span(value, source)) < 60:
         raise UsageError(f"{source} is {str(value)[:100]!r}: give a minute or more, like 90d or 12h")
     return seconds
+
+
+def keep(value: Any, source: str) -> Keep:
+    """Read the largest ages of kept facts: text such as "acl=1d,head=7d", or a table {"acl": "1d"}. Raises UsageError,
+    naming `source`.
+    """
+    if isinstance(value, Mapping):
+        pairs = [(str(name), given) for name, given in value.items()]
+    else:
+        pairs = [(name, given) for name, _, given in (part.partition("=") for part in words(value, source))]
+    wanted = f"ages like acl=1d,head=7d, of {', '.join(NAMES)}"
+    names = [name for name, _ in pairs]
+    if not pairs or not set(names) <= set(NAMES) or len(set(names)) < len(names):
+        raise _fail(source, value, f"{wanted}, each once")
+    return Keep({name: long_span(given, f"{source}: {name}") for name, given in pairs})
 
 
 def percent(value: Any, source: str) -> float:

@@ -67,6 +67,25 @@ class Amount:
     bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class KeptFact:
+    """The number of objects of which a fact was not read in this run, by its source: an earlier run, or an S3
+    Inventory. oldest: when the oldest of these facts was read, in ISO 8601 in UTC; None if there is none.
+    """
+
+    run: int = 0
+    inventory: int = 0
+    oldest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFacts:
+    """The facts of objects that a run took from an earlier source."""
+
+    acl: KeptFact = KeptFact()
+    head: KeptFact = KeptFact()
+
+
 HASHING: Final = ("known", "hashed_now", "queued", "unhashable", "pending")
 """The states of an object's digests. Each audited or undecided object is in exactly one of them."""
 
@@ -150,6 +169,8 @@ class Summary:
     hashing: HashingSummary | None
     """Counts of the objects' digests; None if the run has no ledger."""
     calls: CallCounts
+    kept: KeptFacts = KeptFacts()
+    """The facts that this run did not read, because an earlier one had read them (`keep`)."""
     not_looked_at: tuple[str, ...]
     """The things that the run did not look at, in words. The verdict `private` says nothing about these things."""
     seconds: float

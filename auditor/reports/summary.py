@@ -22,6 +22,8 @@ from auditor.model.summary import (
     Coverage,
     ExceptedCounts,
     HashingSummary,
+    KeptFact,
+    KeptFacts,
     Resume,
     Summary,
     UnreadCount,
@@ -124,10 +126,28 @@ def summarize(
         changes=changes or Changes(),
         hashing=None if algorithms is None else tally.hashing_summary(algorithms),
         calls=CallCounts(**tally.calls),
-        not_looked_at=tuple(not_looked_at),
+        kept=(kept := tally.kept_summary()),
+        not_looked_at=tuple(dict.fromkeys((*not_looked_at, *kept_words(kept)))),
         seconds=round(seconds, 1),
         resume=resume,
     )
+
+
+def kept_words(kept: KeptFacts) -> list[str]:
+    """Return phrases on what happened since the kept facts were read; [] if there are none."""
+    facts = (("ACLs", kept.acl), ("HEADs (metadata, headers, encryption)", kept.head))
+    return [
+        f"changes of {what} that were kept since they were read: {kept_fact(fact)} (read_at says of when each is)"
+        for what, fact in facts
+        if fact.oldest is not None
+    ]
+
+
+def kept_fact(fact: KeptFact) -> str:
+    """Return how many objects have a fact of an earlier source, and of when the oldest is."""
+    sources = ((fact.run, "an earlier run"), (fact.inventory, "S3 Inventory"))
+    each = " and ".join(f"{number:,} from {source}" for number, source in sources if number)
+    return f"{each}, the oldest of {fact.oldest}"
 
 
 def _largest_first(counts: Mapping[str, int]) -> dict[str, int]:

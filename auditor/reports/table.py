@@ -13,7 +13,7 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import HashingSummary, Summary
 from auditor.reports.highlights import Highlights
 from auditor.reports.page.from_rollups import first_changes
-from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes
+from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes, kept_fact
 from auditor.reports.table_groups import first_exposed, group_rows, undecided_rows
 from auditor.reports.table_layout import TableLayout, labelled
 from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
@@ -59,6 +59,7 @@ def render(
         layout.counts("Findings", summary.findings),
         _hashing(summary.hashing, layout),
         layout.counts("Calls", asdict(summary.calls)),
+        layout.listed("Kept", _kept(summary)),
         _audited(summary, layout),
         _foot(summary, fail_on, layout),
     )
@@ -159,6 +160,12 @@ def _not_looked_at(summary: Summary, rollups: RollUps | None, layout: TableLayou
     yield from layout.listed("Rules undecided", rules)
     particular = [item for item in summary.not_looked_at if item not in NEVER]
     yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
+
+
+def _kept(summary: Summary) -> list[str]:
+    """Return phrases on the facts that were not read in this run."""
+    facts = (("ACLs", summary.kept.acl), ("HEADs", summary.kept.head))
+    return [f"{name}: {kept_fact(fact)}" for name, fact in facts if fact.oldest is not None]
 
 
 def _excepted(summary: Summary, layout: TableLayout) -> Iterator[str]:

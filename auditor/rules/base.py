@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Severity
+from auditor.model.head_groups import GROUP_OF, GROUPS
 from auditor.model.object import Unread
 
 SHARED_HEAD: Final = (
@@ -108,6 +109,16 @@ class Rule:
     values: bool = False
     """True if the check reads values of user metadata. A run folder has these values only if the setting keep_metadata
     is on."""
+    head: tuple[str, ...] = ()
+    """For a check that takes the whole HEAD, the groups of its members (model.head_groups) that it reads."""
+
+    @property
+    def head_groups(self) -> frozenset[str]:
+        """The groups of members of the HEAD that the check reads; all if it takes the whole HEAD and names none."""
+        if "head" in self.reads and not self.head:
+            return frozenset(GROUPS)
+        members = (name.removeprefix("head.") for name in self.reads if name.startswith("head."))
+        return frozenset((*self.head, *(GROUP_OF[member] for member in members)))
 
     def needs(self, fact: str) -> bool:
         """True if the check reads the fact, or a member of it: `head` is needed for `head.object_lock_mode` too, and
@@ -143,10 +154,12 @@ def rule(
     options: Mapping[str, type] | None = None,
     validate: Validate = any_options,
     values: bool = False,
+    head: tuple[str, ...] = (),
 ) -> Callable[[Check], Rule]:
     """Return a decorator that makes a Rule of a check function. reads: the facts for the check's parameters, in their
-    order. values: True if the check reads values of user metadata. The decorator raises TypeError for an unknown
-    fact, and if the check has not one parameter for each fact.
+    order. values: True if the check reads values of user metadata. head: the groups of members that a check reads which
+    takes the whole HEAD. The decorator raises TypeError for an unknown fact or group, if `head` is given for no HEAD or
+    is missing, and if the check has not one parameter for each fact.
     """
     declared = options or {}
 
@@ -154,10 +167,12 @@ def rule(
         known = OBJECT_FACTS | BUCKET_FACTS | RUN_FACTS | {f"config.{option}" for option in declared}
         if unknown := set(reads) - known:
             raise TypeError(f"{id} reads unknown facts: {sorted(unknown)}")
+        if bool(head) != ("head" in reads) or not set(head) <= GROUPS.keys():
+            raise TypeError(f"{id} must name the groups of members that it reads of the HEAD: some of {list(GROUPS)}")
         parameters: Mapping[str, Any] = inspect.signature(check).parameters
         if len(parameters) != len(reads):
             raise TypeError(f"{id} reads {len(reads)} facts but its check takes {len(parameters)}")
-        return Rule(id, name, severity, reads, check, declared, validate, values)
+        return Rule(id, name, severity, reads, check, declared, validate, values, head)
 
     return wrap
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.finding import RuleUndecided
+from auditor.model.head_groups import ENCRYPTION
 from auditor.model.object import Ask, Skipped, Unread
 from auditor.rules.base import Rule, bucket_fact
 
@@ -59,6 +60,16 @@ def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
 
 def _needs(rules: Sequence[Rule], fact: str) -> Skipped | None:
     return None if any(rule.needs(fact) for rule in rules) else Skipped(NOT_NEEDED)
+
+
+def judges_values(plan: Plan) -> bool:
+    """True if a rule judges values of user metadata, which a run folder need not have."""
+    return any(rule.values for rule in plan.object_rules)
+
+
+def head_groups(plan: Plan) -> frozenset[str]:
+    """Return the groups of members of the HEAD that the rules read, and the encryption, which decides on verdicts."""
+    return frozenset({ENCRYPTION}).union(*(rule.head_groups for rule in plan.object_rules))
 
 
 def carried_on(plan: Plan, earlier: Iterable[RuleUndecided]) -> Plan:

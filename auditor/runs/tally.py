@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
 from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.dates import iso_date, seconds_in_utc
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
-from auditor.model.object import Outcome
-from auditor.model.summary import HASHING, Amount, HashingSummary
+from auditor.model.object import FactSource, Outcome
+from auditor.model.summary import HASHING, Amount, HashingSummary, KeptFact, KeptFacts
 from auditor.runs.counters import Counters
 
 COVERAGE: Final = ("listed", "audited", "vanished", "undecided", "delete_markers")
@@ -44,8 +46,10 @@ class Tally(Counters):
             "excepted_findings",
             "excepted_verdicts",
             "exceptions",
+            "kept",
             "left_bytes",
             "left_objects",
+            "oldest",
             "routed",
             "shadowed",
             "trusted",
@@ -71,8 +75,12 @@ class Tally(Counters):
     """By the name of an exception, how often it covered something; for an expired one, how often it would have."""
     findings: dict[str, int] = field(default_factory=lambda: {severity.value: 0 for severity in Severity})
     hashing: dict[str, int] = field(default_factory=lambda: dict.fromkeys(HASHING, 0))
+    kept: dict[str, int] = field(default_factory=dict)
+    """Number of facts that the run took from an earlier source, by "acl" or "head" and the FactSource."""
     left_bytes: dict[str, int] = field(default_factory=dict)
     left_objects: dict[str, int] = field(default_factory=dict)
+    oldest: dict[str, int] = field(default_factory=dict)
+    """When the oldest kept "acl" and "head" were read, in seconds since 1970. It is no count, and only falls."""
     routed: dict[str, int] = field(default_factory=lambda: {"objects": 0, "bytes": 0})
     rules: dict[str, int] = field(default_factory=dict)
     shadowed: dict[str, int] = field(default_factory=dict)
@@ -107,6 +115,17 @@ class Tally(Counters):
                 self.unanswered[name] = self.unanswered.get(name, 0) + 1
         if judgement.findings:
             self.add_findings(judgement.findings)
+        if evidence.read_at is not None:
+            self._keep("acl", evidence.read_at.acl, evidence.read_at.acl_from)
+            self._keep("head", evidence.read_at.head, evidence.read_at.head_from)
+
+    def _keep(self, fact: str, at: str | None, source: FactSource | None) -> None:
+        """Count a fact of an earlier source. source: None if the run read the fact itself."""
+        if source is None or at is None:
+            return
+        _count(self.kept, f"{fact} {source.value}")
+        moment = _seconds_of(at)
+        self.oldest[fact] = min(moment, self.oldest.get(fact, moment))
 
     def _add_audiences(self, access: ObjectAccess) -> None:
         counts = self.audiences
@@ -238,6 +257,15 @@ class Tally(Counters):
             routed=Amount(**self.routed),
         )
 
+    def kept_summary(self) -> KeptFacts:
+        """Return the counts of the kept facts, for the summary."""
+        return KeptFacts(acl=self._kept_fact("acl"), head=self._kept_fact("head"))
+
+    def _kept_fact(self, fact: str) -> KeptFact:
+        at = self.oldest.get(fact)
+        oldest = None if at is None else seconds_in_utc(datetime.fromtimestamp(at, UTC))
+        return KeptFact(self.kept.get(f"{fact} run", 0), self.kept.get(f"{fact} inventory", 0), oldest)
+
     def check(self, hashing: bool = False) -> None:
         """Raise ValueError if the counts do not add up.
 
@@ -263,6 +291,11 @@ class Tally(Counters):
 
 def _count(counts: dict[str, int], name: str) -> None:
     counts[name] = counts.get(name, 0) + 1
+
+
+@lru_cache(1024)
+def _seconds_of(at: str) -> int:
+    return int(iso_date(at).timestamp())
 
 
 def _is_within(part: dict[str, int], whole: dict[str, int]) -> bool:

@@ -21,6 +21,8 @@ def add_tally(total: Tally, other: Tally) -> None:
         mine, theirs = getattr(total, name), getattr(other, name)
         if name == "uncompared":
             total.uncompared = max(mine, theirs)
+        elif name == "oldest":
+            total.oldest |= {fact: min(at, mine.get(fact, at)) for fact, at in theirs.items()}
         elif isinstance(mine, int):
             setattr(total, name, mine + theirs)
         else:

@@ -10,6 +10,7 @@ from auditor.config.settings import SETTINGS, event_settings
 from auditor.lambdas.event import EVENT_TARGET
 from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import Severity
+from auditor.model.keep import NAMES
 from auditor.model.outcome import FINDINGS
 from auditor.s3.engines import ENGINES
 from tests.architecture.json_schema import MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker
@@ -33,6 +34,17 @@ RAW: Final[Mapping[values.Parse, Schema]] = {
     values.span: _TIME,
     values.percent: {**_ABOVE_0, "maximum": 100},
     values.source: {"enum": [values.LIVE, values.MIXED]},
+    values.keep: {
+        "anyOf": [
+            {
+                "type": "object",
+                "propertyNames": {"enum": list(NAMES)},
+                "additionalProperties": _TIME,
+                "minProperties": 1,
+            },
+            {"description": "NAME=AGE with commas between them.", **TEXT},
+        ]
+    },
     values.semantics: {"enum": ["aws", "ceph", "other", "auto"]},
 }
 """By the reader of a setting, the values that an event may give it. Most readers take numbers as text, too."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from auditor.config.values import long_span, percent, span
+from auditor.config.values import keep, long_span, percent, span
 from auditor.errors import UsageError
+from auditor.model.keep import Keep
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,40 @@ def test_percentages(value: Any, share: float) -> None:
 def test_what_is_no_percentage_is_named(value: Any) -> None:
     with pytest.raises(UsageError, match="above 0 and up to 100"):
         percent(value, "--percent")
+
+
+@pytest.mark.parametrize(
+    ("value", "limits"),
+    [
+        ("acl=1d", {"acl": 86_400}),
+        ("acl=1d, head=7d,lock=36h", {"acl": 86_400, "head": 604_800, "lock": 129_600}),
+        ({"acl": "1d", "content": "30d"}, {"acl": 86_400, "content": 2_592_000}),
+    ],
+)
+def test_ages_of_kept_facts(value: Any, limits: dict[str, float]) -> None:
+    assert keep(value, "--keep") == Keep(limits)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "acl", "acl=", "=1d", "acls=1d", "acl=1d,acl=2d", "acl=0s", {}, {"acl": 5}, 7, True]
+)
+def test_what_is_no_age_is_named(value: Any) -> None:
+    with pytest.raises(UsageError, match="--keep"):
+        keep(value, "--keep")
+
+
+@pytest.mark.parametrize(
+    ("limits", "groups", "age"),
+    [
+        ({"head": 7}, ("encryption", "content"), 7),
+        ({"head": 7, "encryption": 3, "lock": 1}, ("encryption", "tags"), 3),
+        ({"encryption": 3}, ("encryption", "lock"), None),
+        ({"acl": 1}, ("encryption",), None),
+        ({"acl": 1}, ("content",), float("inf")),
+        ({"head": 7, "content": 2}, ("content", "encryption"), 2),
+    ],
+)
+def test_head_is_as_old_as_its_most_urgent_member_may_be(
+    limits: dict[str, float], groups: tuple[str, ...], age: float | None
+) -> None:
+    assert Keep(limits).head(groups) == age

@@ -44,7 +44,9 @@ def test_the_document_is_that_of_the_contract_to_the_letter() -> None:
         ' "info": 0}, "undecided": 1}, "exceptions": [], "hashing": {"algorithms": ["sha256", "md5"], "known": 1,'
         ' "hashed_now": 0, "queued": 0, "unhashable": 1, "pending": 1, "left_for_cost": {"GLACIER_IR": {"objects": 1,'
         ' "bytes": 7}}, "routed": {"objects": 1, "bytes": 9}}, "calls": {"list": 0, "head": 0, "acl": 0, "retried": 0,'
-        f' "throttled": 0}}, "not_looked_at": {json.dumps(list(full().not_looked_at))}, "seconds": 12.3, "resume":'
+        ' "throttled": 0}, "kept": {"acl": {"run": 0, "inventory": 0, "oldest": null},'
+        ' "head": {"run": 0, "inventory": 0, "oldest": null}},'
+        f' "not_looked_at": {json.dumps(list(full().not_looked_at))}, "seconds": 12.3, "resume":'
         f' {{"run": "{RUN}", "start_after": "p/c", "reason": "the deadline is near"}}}}'
     )
 

@@ -43,7 +43,7 @@ def by_acl(acl: Acl) -> Iterator[Hit]:
     yield from (Hit("granted", grant.grantee, grant.permission) for grant in acl.grants)
 
 
-@rule("T02", "by-both", Severity.LOW, reads=("acl", "head"))
+@rule("T02", "by-both", Severity.LOW, reads=("acl", "head"), head=("content",))
 def by_both(acl: Acl, head: Head) -> Iterator[Hit]:
     yield Hit("both", severity=Severity.CRITICAL)
 

@@ -10,7 +10,9 @@ import pytest
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.finding import Judgement, RuleUndecided, Severity
 from auditor.model.object import Unread
+from auditor.model.summary import KeptFact, KeptFacts
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
+from auditor.runs.tally_merge import add_tally
 from tests.support.samples.reports import denied, finding, gone, judged, tally_of
 
 
@@ -187,3 +189,15 @@ def test_rules_that_were_undecided_for_audited_objects_are_named_once_and_after_
     assert tally.rules_undecided(of_bucket) == (*of_bucket, by_verdict)
     assert tally.rules_undecided(()) == (by_verdict, hidden)
     assert tally_of(judged("c")).rules_undecided(of_bucket) == of_bucket
+
+
+def test_kept_facts_of_ranges_add_up_and_the_oldest_stays_the_oldest() -> None:
+    total, other = Tally(), Tally()
+    total.kept, total.oldest = {"acl run": 2}, {"acl": 200}
+    other.kept, other.oldest = {"acl run": 1, "head inventory": 4}, {"acl": 100, "head": 300}
+    add_tally(total, other)
+    assert total.kept == {"acl run": 3, "head inventory": 4}
+    assert total.oldest == {"acl": 100, "head": 300}
+    assert total.kept_summary() == KeptFacts(
+        KeptFact(3, 0, "1970-01-01T00:01:40Z"), KeptFact(0, 4, "1970-01-01T00:05:00Z")
+    )

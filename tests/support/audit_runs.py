@@ -7,7 +7,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -76,6 +78,7 @@ async def audit(
     ledger: Ledger | None = None,
     resume: str | None = None,
     part_lines: int = PART_LINES,
+    clock: Callable[[], float] = time.time,
     **settings: Any,
 ) -> Result:
     """Audit the stub's bucket into a folder below `out`, and check everything that must hold of any run."""
@@ -83,7 +86,7 @@ async def audit(
     places = Resources(store=LocalStore(out), ledger=ledger)
     aim = target or Target(BUCKET, versions=told.versions)
     summary = await Audit(
-        aim, told, places, Stop() if stop is None else stop, run_id=resume, part_lines=part_lines
+        aim, told, places, Stop() if stop is None else stop, run_id=resume, part_lines=part_lines, clock=clock
     ).run()
     return check(read_back(summary.to_dict()))
 

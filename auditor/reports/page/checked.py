@@ -11,7 +11,7 @@ from auditor.model.object import Skipped, Unread
 from auditor.model.summary import Summary
 from auditor.reports import words
 from auditor.reports.page.data import NamedValue, RuleRow
-from auditor.reports.summary import aside
+from auditor.reports.summary import aside, kept_fact
 from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.runs.bucket_file import BucketFile
@@ -121,5 +121,8 @@ def numbers(summary: Summary) -> Iterator[NamedValue]:
     calls = summary.calls
     yield NamedValue("Calls", f"{calls.list:,} lists, {calls.head:,} HEADs, {calls.acl:,} ACLs")
     yield NamedValue("Retried, throttled", f"{calls.retried:,}, {calls.throttled:,}")
+    for name, fact in (("ACLs", summary.kept.acl), ("HEADs", summary.kept.head)):
+        if fact.oldest is not None:
+            yield NamedValue(f"{name} kept", kept_fact(fact))
     if summary.trust_unused:
         yield NamedValue("Trusted in vain", ", ".join(summary.trust_unused))

@@ -33,7 +33,7 @@ ENCRYPTED: Final = re.compile(r"x-amz-(?:key|iv|wrap-alg|cek-alg|matdesc|tag-len
 """Names that encryption by the client writes; their values are sealed."""
 
 
-@rule("O15", "metadata-secret-exposed", Severity.HIGH, reads=("head", "access"), values=True)
+@rule("O15", "metadata-secret-exposed", Severity.HIGH, reads=("head", "access"), values=True, head=("content",))
 def check(head: Head, access: ObjectAccess) -> Iterator[Hit]:
     """
     Why: everyone who may read an object also gets its metadata, in the headers of each answer, and logs keep headers.

@@ -9,7 +9,7 @@ from auditor.model.object import DigestSources, Head
 from auditor.rules.base import Hit, rule
 
 
-@rule("I03", "digests-differ", Severity.CRITICAL, reads=("head", "digests"))
+@rule("I03", "digests-differ", Severity.CRITICAL, reads=("head", "digests"), head=("content",))
 def check(head: Head, digests: DigestSources) -> Iterator[Hit]:
     """
     Why: key, version and ETag are unchanged and the bytes are not: the object was damaged, or replaced in a way that

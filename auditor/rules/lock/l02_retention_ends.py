@@ -24,6 +24,7 @@ def validate(options: Mapping[str, Any]) -> None:
     "lock-ends",
     Severity.MEDIUM,
     reads=("head", "now", "config.days", "config.retention_readable"),
+    head=("lock",),
     options={"days": int, "retention_readable": bool},
     validate=validate,
 )

@@ -28,6 +28,7 @@ def validate(options: Mapping[str, Any]) -> None:
     "metadata-required",
     Severity.MEDIUM,
     reads=("head", "config.required"),
+    head=("content",),
     options={"required": list},
     validate=validate,
 )

@@ -30,6 +30,7 @@ def validate(options: Mapping[str, Any]) -> None:
     "metadata-value",
     Severity.MEDIUM,
     reads=("head", "config.patterns"),
+    head=("content",),
     options={"patterns": dict},
     validate=validate,
     values=True,

@@ -16,7 +16,7 @@ GENERIC: Final = frozenset({"", "binary/octet-stream", "application/octet-stream
 """Content types that uploads have whose program names none."""
 
 
-@rule("M04", "content-type-exposed", Severity.LOW, reads=("head", "access"))
+@rule("M04", "content-type-exposed", Severity.LOW, reads=("head", "access"), head=("content",))
 def check(head: Head, access: ObjectAccess) -> Iterator[Hit]:
     """
     Why: a browser runs the scripts of an HTML or SVG file in the name of the bucket's host; if a stranger placed the

@@ -1,0 +1,98 @@
+"""Begin to keep facts of the target's last complete run: see that it is of the same bucket, and find the limits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.audit.keeping.earlier import EarlierObjects
+from auditor.audit.keeping.keeper import FactKeeper
+from auditor.audit.keeping.turns import FactTurns
+from auditor.config.settings import Settings
+from auditor.model.bucket import BucketFacts
+from auditor.model.dates import iso_date
+from auditor.model.head_groups import ARCHIVE
+from auditor.model.object import Unread
+from auditor.rules.plan import Plan, head_groups
+from auditor.runs.reading import RunReader
+
+log = logging.getLogger(__name__)
+_READABLE: Final = "retention_readable"
+"""The option by which a rule is told that the caller may see retentions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The objects of an earlier run, and who says which of their facts hold."""
+
+    objects: EarlierObjects
+    keeper: FactKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """All that decides which facts of an earlier run are kept.
+
+    run: the target's last complete run when this run began. settings: `keep` is set. facts: the facts of the bucket as
+    this run read them. began: start of this run, in ISO 8601. ledger: True if the run has a ledger.
+    """
+
+    run: RunReader
+    settings: Settings
+    facts: BucketFacts
+    plan: Plan
+    began: str
+    ledger: bool
+
+    def open(self, start_after: str | None) -> Opened | None:
+        """Begin to read the earlier run after the key start_after; None if nothing of it is kept. Blocks.
+
+        Raises OutputError if the run is damaged.
+        """
+        file, summary, keep = self.run.bucket, self.run.summary, self.settings.keep
+        if keep is None or file is None or summary is None or not summary.complete:
+            return None
+        states = [one.facts for one in file.read]
+        if not all(_is_same(one, self.facts) for one in states):
+            log.warning("nothing is kept of run %s: its bucket, its server or its caller was another", self.run.run_id)
+            return None
+        groups = head_groups(self.plan) | ({ARCHIVE} if self.ledger else frozenset())
+        acl = keep.acl if all(_shows_same_acls(one, self.facts) for one in states) else None
+        head = None if self._sees_more(file.configuration) else keep.head(groups)
+        keeper = FactKeeper(file.now, self._turns(acl), self._turns(head), values=self.settings.keep_metadata)
+        return Opened(EarlierObjects(self.run, start_after), keeper)
+
+    def _sees_more(self, before: Mapping[str, Any]) -> bool:
+        """True if this run's caller sees retentions that the earlier one was not said to see: S3 leaves them out of the
+        HEAD then. before: the configuration of the earlier run.
+        """
+        rules = before.get("rules")
+        earlier = rules if isinstance(rules, Mapping) else {}
+        return any(
+            options.get(_READABLE) and not (earlier.get(rule) or {}).get(_READABLE)
+            for rule, options in self.settings.rules.items()
+        )
+
+    def _turns(self, limit: float | None) -> FactTurns | None:
+        return None if limit is None else FactTurns(limit, self.settings.every, iso_date(self.began).timestamp())
+
+
+def _shows_same_acls(before: BucketFacts, now: BucketFacts) -> bool:
+    """True if GetObjectAcl shows of a stored ACL what it showed before: it leaves out grants to the public groups under
+    IgnorePublicAcls (S3 User Guide, "Blocking public access to your Amazon S3 storage").
+    """
+    pairs = (
+        (before.public_access_block, now.public_access_block),
+        (before.account_public_access_block, now.account_public_access_block),
+        (before.ownership, now.ownership),
+    )
+    return all(one == other and not isinstance(other, Unread) for one, other in pairs)
+
+
+def _is_same(before: BucketFacts, now: BucketFacts) -> bool:
+    """True unless the facts are of two buckets with one name, or of two callers, who may see different things."""
+    pairs = ((before.owner, now.owner), (before.region, now.region), (before.own_id, now.own_id))
+    known = ((one, other) for one, other in pairs if isinstance(one, str) and isinstance(other, str))
+    return before.semantics is now.semantics and all(one == other for one, other in known)

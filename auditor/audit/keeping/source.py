@@ -1,0 +1,98 @@
+"""Give the steps of a listing the facts that an earlier run read, and read what these do not answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from auditor.audit.keeping.begin import Opened
+from auditor.audit.keeping.earlier import Lines
+from auditor.audit.keeping.keeper import FactKeeper
+from auditor.errors import OutputError
+from auditor.model.object import Evidence, ObjectRef
+from auditor.model.prior import NO_PRIOR, Prior
+from auditor.rules.judge import Judge
+from auditor.s3.listing import Listed
+from auditor.s3.object_reader import ObjectReader
+from auditor.text import visible
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class KeepingSource:
+    """Yields the steps of a listing with the facts that are kept, and reads the other facts of their objects.
+
+    opening: begins to read the earlier run, and blocks; it returns the run's objects and who says which of their facts
+    hold, or None if none do. reader: reads an object. judge: judges it, to see if a rule needs a value of metadata that
+    the earlier run did not store; None if no rule does. clock: returns the present time, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        opening: Callable[[], Opened | None],
+        reader: ObjectReader,
+        judge: Judge | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._opening = opening
+        self._reader = reader
+        self._judge = judge
+        self._clock = clock
+
+    async def pages(
+        self, pages: AsyncGenerator[list[Listed], None], io: Callable[..., Awaitable[Any]]
+    ) -> AsyncGenerator[list[Listed], None]:
+        """Yield the pages of the listing with what is known of each step. io: runs a function in the thread of the
+        store.
+
+        If the earlier run cannot be read, nothing more of it is kept.
+        """
+        async with aclosing(pages):
+            opened = await self._reading(partial(io, self._opening))
+            async for page in pages:
+                lines: Lines | None = None
+                if opened is not None:
+                    keys = [step.key for step in page if step.ref is not None]
+                    lines = await self._reading(partial(io, opened.objects.of, keys))
+                if opened is None or lines is None:
+                    opened = None
+                    yield page
+                else:
+                    now = self._clock()
+                    yield [self._step(step, lines, opened.keeper, now) for step in page]
+
+    async def _reading(self, read: Callable[[], Awaitable[T]]) -> T | None:
+        """Return what was read of the earlier run; None if it cannot be read."""
+        try:
+            return await read()
+        except OutputError as error:
+            log.warning("nothing more is kept of the last run: %s", visible(str(error)))
+            return None
+
+    def _step(self, step: Listed, lines: Lines, keeper: FactKeeper, now: float) -> Listed:
+        ref = step.ref
+        line = None if ref is None else lines.get((ref.key, ref.version_id))
+        prior = None if ref is None or line is None else keeper.prior(ref, line, now)
+        if ref is None or prior is None:
+            return step
+        known = self._reader.known(ref, prior)
+        if known is None:
+            return replace(step, prior=prior)
+        return replace(step, prior=replace(prior, head=None)) if self._lacks(known) else replace(step, known=known)
+
+    async def read(self, ref: ObjectRef, prior: Prior = NO_PRIOR) -> Evidence:
+        """Read the facts that `prior` lacks, and the HEAD too if a rule needs a value that the earlier run did not
+        store. Raises RunError if every further call would fail too.
+        """
+        found = await self._reader.read(ref, prior)
+        if prior.head is None or found.vanished or not self._lacks(found):
+            return found
+        return await self._reader.read(ref, replace(prior, head=None))
+
+    def _lacks(self, evidence: Evidence) -> bool:
+        return self._judge is not None and bool(self._judge.object(evidence).unstored)

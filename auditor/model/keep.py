@@ -1,0 +1,44 @@
+"""How long a run may keep what an earlier run read of an object that stands unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from auditor.model.head_groups import CONTENT, GROUPS
+
+ACL: Final = "acl"
+HEAD: Final = "head"
+NAMES: Final = (ACL, HEAD, *GROUPS)
+"""What a limit can be for: the ACL, a group of members of the HEAD, and `head` for its changing groups that have no
+limit of their own.
+"""
+_FOREVER: Final = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The largest age of kept facts. limits: in seconds, by a name in NAMES.
+
+    A fact without a limit is never kept, except the members of the HEAD that only a write of the object changes: these
+    are kept while the object stands, unless they have a limit too.
+    """
+
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def acl(self) -> float | None:
+        """Largest age of an ACL; None to keep none."""
+        return self.limits.get(ACL)
+
+    def head(self, groups: Iterable[str]) -> float | None:
+        """Return the largest age of a HEAD of which these groups are needed; None to keep none."""
+        found = [self._of(group) for group in groups]
+        known = [limit for limit in found if limit is not None]
+        return min(known, default=_FOREVER) if len(known) == len(found) else None
+
+    def _of(self, group: str) -> float | None:
+        if group == CONTENT:
+            return self.limits.get(CONTENT, _FOREVER)
+        return self.limits.get(group, self.limits.get(HEAD))

@@ -1,0 +1,390 @@
+"""Nights on a bucket that hardly changes: only what is due is asked, and the results are those of a live run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import auditor
+from auditor.aio.stop import Stop
+from auditor.audit.keeping.turns import FactTurns
+from auditor.config.settings import Layer, resolve
+from auditor.model.bucket import PublicAccessBlock
+from auditor.model.dates import iso_date
+from auditor.model.target import Target
+from tests.support.audit_runs import Result
+from tests.support.nights import DAY, Nights, asked, keys_asked, timeless
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import STRANGER, Odd, StubBucket
+
+NUMBER: Final = 60
+KEEP: Final = {"keep": {"acl": "7d", "head": "14d"}}
+MONTH: Final = {"keep": {"acl": "90d", "head": "90d"}}
+SAME: Final = ("coverage", "verdicts", "audiences", "findings", "rules", "rules_undecided", "unread", "trust_unused")
+
+
+@pytest.fixture
+def filled(bucket: StubBucket) -> StubBucket:
+    for number in range(NUMBER):
+        acl = "public-read" if number % 5 == 0 else "private"
+        bucket.put(f"k{number:03}", b"x", acl=acl, metadata={"team": "x"}, sse=None if number % 7 else "AES256")
+    return bucket
+
+
+def settings(**more: Any) -> dict[str, Any]:
+    found = resolve([Layer(more, str)])
+    return {name: getattr(found, name) for name in more}
+
+
+def due(keys: list[str], read: dict[str, float], days: float, now: float) -> set[str]:
+    """Return the keys of which a fact is due in the run of this time. read: when each was read."""
+    turns = FactTurns(days * DAY, DAY, now)
+    return {key for key in keys if turns.due(key, None, read[key], now)}
+
+
+def assert_like(kept: Result, live: Result) -> None:
+    assert timeless(kept.objects) == timeless(live.objects)
+    assert timeless(kept.findings) == timeless(live.findings)
+    assert timeless(kept.undecided) == timeless(live.undecided)
+    assert {name: kept.summary[name] for name in SAME} == {name: live.summary[name] for name in SAME}
+
+
+async def test_exactly_the_due_facts_are_asked_and_the_results_are_those_of_a_live_run(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path / "kept", **settings(**KEEP))
+    first = await nights.night()
+    assert asked(stub) == (NUMBER, NUMBER)
+    assert not any("read_at" in line for line in first.objects)
+    keys = [line["key"] for line in first.objects]
+    acls, heads = dict.fromkeys(keys, nights.now - DAY), dict.fromkeys(keys, nights.now - DAY)
+    for number in range(15):
+        now = nights.now
+        live = await nights.live(tmp_path / f"live{number}")
+        night = await nights.night()
+        wants_acl, wants_head = due(keys, acls, 7, now), due(keys, heads, 14, now)
+        # O15 judges values of metadata, which no line has, of objects that are exposed
+        exposed = {line["key"] for line in night.objects if line["verdict"] == "exposed"}
+        assert keys_asked(stub, "GetObjectAcl") >= wants_acl
+        assert keys_asked(stub, "GetObjectAcl") - wants_acl <= exposed
+        assert keys_asked(stub, "HeadObject") == wants_head | exposed
+        assert_like(night, live)
+        acls |= dict.fromkeys(keys_asked(stub, "GetObjectAcl"), now)
+        heads |= dict.fromkeys(keys_asked(stub, "HeadObject"), now)
+        assert min(acls.values()) >= now - 7 * DAY
+        assert min(heads.values()) >= now - 14 * DAY
+        for line in night.objects:
+            at = line.get("read_at") or {"acl": None, "head": None}
+            times = [now if at[fact] is None else iso_date(at[fact]).timestamp() for fact in ("acl", "head")]
+            assert times == [acls[line["key"]], heads[line["key"]]]
+
+
+async def test_without_the_setting_everything_is_asked(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    nights = Nights(stub, tmp_path)
+    await nights.night()
+    await nights.night()
+    assert asked(stub) == (NUMBER, NUMBER)
+
+
+async def test_summary_and_page_state_the_oldest_fact(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    nights = Nights(stub, tmp_path, only=("O01", "O02", "E01"), **settings(**MONTH))
+    await nights.night()
+    night = await nights.night()
+    kept = night.summary["kept"]
+    acls, heads = asked(stub)
+    assert kept == {
+        "acl": {"run": NUMBER - acls, "inventory": 0, "oldest": "2027-03-01T02:00:00Z"},
+        "head": {"run": NUMBER - heads, "inventory": 0, "oldest": "2027-03-01T02:00:00Z"},
+    }
+    assert sum("of 2027-03-01T02:00:00Z" in words for words in night.summary["not_looked_at"]) == 2
+    assert "the oldest of 2027-03-01T02:00:00Z" in (night.folder / "report.html").read_text()
+    again = await nights.night(keep=None)
+    assert again.summary["kept"]["acl"] == {"run": 0, "inventory": 0, "oldest": None}
+
+
+async def test_object_that_is_encrypted_anew_under_its_etag_is_seen_within_the_limit(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    rules: dict[str, Any] = {"only": ("E02",), "rules": {"E02": {"accepted": ["AES256", "aws:kms"]}}}
+    nights = Nights(stub, tmp_path, **rules, **settings(keep="acl=9d,encryption=5d"))
+    for number in range(NUMBER):
+        filled.objects.versions(f"k{number:03}")[0].sse = "AES256"
+    assert (await nights.night()).findings == []
+    changed = nights.now
+    for number in range(NUMBER):
+        filled.objects.versions(f"k{number:03}")[0].sse = "aws:kms:dsse"
+    seen: dict[str, float] = {}
+    while len(seen) < NUMBER:
+        now = nights.now
+        for line in (await nights.night()).findings:
+            seen.setdefault(line["key"], now)
+        assert nights.now < changed + 30 * DAY
+    assert max(seen.values()) <= changed + 5 * DAY
+    assert len(set(seen.values())) == 4  # the turns: not all in one night
+
+
+@pytest.mark.parametrize("change", ["bytes", "time"])
+async def test_object_that_was_written_again_is_read_anew(
+    stub: StubServer, filled: StubBucket, tmp_path: Path, change: str
+) -> None:
+    nights = Nights(stub, tmp_path, only=("O02", "E01"), **settings(**MONTH))
+    await nights.night()
+    later = {"last_modified": datetime(2027, 2, 1, tzinfo=UTC)} if change == "time" else {}
+    filled.put("k001", b"x" if change == "time" else b"y", acl="public-read", sse="AES256", **later)
+    night = await nights.night()
+    assert "k001" in keys_asked(stub, "GetObjectAcl") & keys_asked(stub, "HeadObject")
+    assert "read_at" not in night.line("k001")
+    assert night.line("k001")["verdict"] == "exposed"
+
+
+async def test_undecided_facts_are_asked_every_night(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    filled.objects.versions("k001")[0].deny.update({"acl"})
+    filled.objects.versions("k002")[0].deny.update({"head"})
+    filled.put("k003", b"x", sse=None, sse_c=True)
+    nights = Nights(stub, tmp_path, only=("O02", "E01"), **settings(**MONTH))
+    await nights.night()
+    for _ in range(2):
+        night = await nights.night()
+        assert "k001" in keys_asked(stub, "GetObjectAcl")
+        assert {"k002", "k003"} <= keys_asked(stub, "HeadObject")
+        assert night.coverage["undecided"] == 3
+    for key in ("k001", "k002"):
+        filled.objects.versions(key)[0].deny.clear()
+    assert (await nights.night()).coverage["undecided"] == 1
+
+
+async def test_fact_that_a_newly_selected_rule_needs_is_asked(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path / "kept", **settings(**MONTH))
+    await nights.night(only=("O02",))
+    live = await nights.live(tmp_path / "live", only=("O02", "E01"))
+    night = await nights.night(only=("O02", "E01"))
+    acls, heads = asked(stub)
+    assert heads == NUMBER
+    assert acls < NUMBER / 5
+    assert_like(night, live)
+
+
+async def test_kept_facts_are_judged_by_the_present_rules(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    nights = Nights(stub, tmp_path / "kept", **settings(**MONTH))
+    await nights.night(rules={"M01": {"required": ["team"]}}, only=("M01", "O02"))
+    other: dict[str, Any] = {"rules": {"M01": {"required": ["owner"]}}, "only": ("M01", "O04", "O02")}
+    live = await nights.live(tmp_path / "live", **other)
+    night = await nights.night(**other)
+    assert asked(stub)[0] < NUMBER / 5
+    assert night.summary["rules"]["M01"] == NUMBER
+    assert_like(night, live)
+
+
+async def test_rule_on_values_of_metadata_takes_a_call_unless_they_are_stored(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    rules = {"rules": {"M02": {"patterns": {"team": "y+"}}}, "only": ("M02",)}
+    nights = Nights(stub, tmp_path / "names", **rules, **settings(**MONTH))
+    await nights.night()
+    night = await nights.night()
+    assert asked(stub) == (0, NUMBER)
+    assert night.summary["rules"] == {"M02": NUMBER}
+    stored = Nights(stub, tmp_path / "values", keep_metadata=True, **rules, **settings(**MONTH))
+    await stored.night()
+    night = await stored.night()
+    assert asked(stub)[1] < NUMBER / 5
+    assert night.summary["rules"] == {"M02": NUMBER}
+
+
+async def test_stored_values_are_asked_where_the_last_run_stored_names_only(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path, only=("E01",), **settings(**MONTH))
+    await nights.night()
+    night = await nights.night(keep_metadata=True)
+    assert asked(stub)[1] == NUMBER
+    assert night.line("k000")["head"]["metadata"] == {"team": "x"}
+
+
+async def test_object_that_becomes_exposed_gets_its_values_judged(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    filled.put("secret", b"x", metadata={"password": "hunter2hunter2"})
+    nights = Nights(stub, tmp_path, only=("O02", "O15"), **settings(keep="acl=2d,head=90d"))
+    await nights.night()
+    filled.put("secret", b"x", metadata={"password": "hunter2hunter2"}, acl="public-read")  # LastModified stands
+    night = await nights.night()
+    assert night.line("secret")["rules"] == ["O02", "O15"]
+
+
+async def test_versions_with_odd_keys(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+    bucket.versioning = "Enabled"
+    for key in ODD_KEYS.values():
+        for body in (b"1", b"2", b"3"):
+            bucket.put(key, body, acl="public-read" if body == b"2" else "private")
+    bucket.delete(next(iter(ODD_KEYS.values())))
+    nights = Nights(stub, tmp_path / "kept", versions=True, only=("O02", "E01"), **settings(**MONTH))
+    first = await nights.night(part_lines=7)
+    live = await nights.live(tmp_path / "live")
+    night = await nights.night(part_lines=5)
+    acls, heads = asked(stub)
+    assert acls <= len(first.objects) / 5
+    assert heads <= len(first.objects) / 5
+    assert_like(night, live)
+
+
+async def test_interrupted_night_goes_on_with_what_is_kept(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path / "kept", only=("O02", "E01"), part_lines=7, **settings(keep="acl=1d,head=90d"))
+    await nights.night()
+    filled.put("k001", b"new", sse="AES256")
+    live = await nights.live(tmp_path / "live")
+    cut = await nights.night(days=0, max_calls=40)
+    assert not cut.summary["complete"]
+    begun = asked(stub)
+    whole = await nights.night(resume=cut.summary["run"])
+    assert whole.summary["complete"]
+    ended = asked(stub)
+    assert begun[0] + ended[0] == NUMBER
+    assert begun[0] > 0 < ended[0]
+    assert 1 <= begun[1] + ended[1] < NUMBER / 5
+    assert_like(whole, live)
+
+
+async def test_run_that_is_resumed_after_days_asks_what_became_due(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path, only=("O02", "E01"), **settings(keep="acl=1d,head=11d"))
+    await nights.night()
+    cut = await nights.night(days=9.5, max_calls=40)
+    assert not cut.summary["complete"]
+    assert asked(stub)[1] < len(cut.objects)
+    whole = await nights.night(resume=cut.summary["run"])
+    assert asked(stub)[1] == NUMBER - len(cut.objects)
+    assert whole.summary["complete"]
+
+
+async def test_part_that_differs_from_the_seal_keeps_nothing(
+    stub: StubServer, filled: StubBucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nights = Nights(stub, tmp_path, only=("O02",), part_lines=20, **settings(**MONTH))
+    first = await nights.night()
+    second = sorted((first.folder / "objects").iterdir())[1]
+    second.write_bytes(second.read_bytes() + b"\0")
+    night = await nights.night()
+    assert asked(stub)[0] == NUMBER
+    assert "is not as the run sealed it" in caplog.text
+    assert night.summary["complete"]
+
+
+async def test_run_without_a_seal_keeps_nothing(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    nights = Nights(stub, tmp_path, only=("O02",), **settings(**MONTH))
+    first = await nights.night()
+    (first.folder / "parts.json").unlink()
+    assert (await nights.night()).summary["complete"]
+    assert asked(stub)[0] == NUMBER
+
+
+async def test_bucket_of_another_owner_keeps_nothing(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    nights = Nights(stub, tmp_path, only=("O02",), **settings(**MONTH))
+    await nights.night()
+    filled.owner = STRANGER
+    await nights.night()
+    assert asked(stub)[0] == NUMBER
+
+
+async def test_public_grants_that_a_block_hid_are_seen_once_it_is_off(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    filled.public_access_block = PublicAccessBlock(ignore_public_acls=True)
+    nights = Nights(stub, tmp_path / "kept", only=("O02", "E01"), **settings(**MONTH))
+    assert (await nights.night()).summary["verdicts"]["exposed"] == 0
+    await nights.night()
+    assert asked(stub)[0] < NUMBER / 5
+    filled.public_access_block = PublicAccessBlock()
+    live = await nights.live(tmp_path / "live")
+    night = await nights.night()
+    assert asked(stub)[0] == NUMBER
+    assert asked(stub)[1] < NUMBER / 5
+    assert night.summary["verdicts"]["exposed"] == NUMBER / 5
+    assert_like(night, live)
+
+
+async def test_no_acl_is_kept_while_a_block_cannot_be_read(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    filled.odd["GetPublicAccessBlock"] = Odd.DENIED
+    nights = Nights(stub, tmp_path, only=("O02",), **settings(**MONTH))
+    await nights.night()
+    await nights.night()
+    assert asked(stub)[0] == NUMBER
+
+
+async def test_retentions_that_the_caller_may_see_from_now_on_are_asked(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    rule: dict[str, Any] = {"mode": "COMPLIANCE", "retention_readable": False}
+    nights = Nights(stub, tmp_path, only=("L01",), **settings(**MONTH))
+    await nights.night(rules={"L01": rule})
+    await nights.night(rules={"L01": rule})
+    assert asked(stub)[1] < NUMBER / 5
+    await nights.night(rules={"L01": {**rule, "retention_readable": True}})
+    assert asked(stub)[1] == NUMBER
+
+
+async def test_denied_call_for_a_due_fact_is_a_hole_and_never_the_old_fact(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path, only=("O02", "E01"), **settings(keep="acl=1d,head=90d"))
+    await nights.night()
+    filled.objects.versions("k001")[0].deny.add("acl")
+    night = await nights.night()
+    assert night.line("k001")["acl"] == {"unread": {"action": "GetObjectAcl", "code": "AccessDenied"}}
+    assert night.line("k001")["verdict"] == "unknown"
+    assert night.code == 4
+
+
+async def test_deleted_and_new_objects(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    nights = Nights(stub, tmp_path / "kept", only=("O02", "E01"), **settings(**MONTH))
+    await nights.night()
+    for number in range(10, 50):
+        filled.delete(f"k{number:03}")
+    filled.put("k010x", b"x", acl="public-read")
+    live = await nights.live(tmp_path / "live")
+    night = await nights.night()
+    assert "k010x" in keys_asked(stub, "GetObjectAcl")
+    assert_like(night, live)
+    assert night.coverage["listed"] == NUMBER - 40 + 1
+
+
+async def test_kept_run_can_be_judged_again_and_checked(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    nights = Nights(stub, tmp_path, only=("O02", "E01"), **settings(**MONTH))
+    await nights.night()
+    night = await nights.night()
+    assert auditor.check_run(night.folder).exit_code == 0
+    again = auditor.judge_run(night.folder)
+    assert again.summary is not None
+    assert again.summary.kept.acl.run == night.summary["kept"]["acl"]["run"] > 0
+    assert list(again.summary.not_looked_at).count(night.summary["not_looked_at"][-1]) == 1
+
+
+async def test_stop_before_the_first_page(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    nights = Nights(stub, tmp_path, only=("O02",), **settings(**MONTH))
+    await nights.night()
+    stop = Stop()
+    stop.set("test")
+    night = await nights.night(stop=stop)
+    assert not night.summary["complete"]
+
+
+async def test_key_range_of_a_target_keeps_what_the_whole_run_knew(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    """A run over a range of keys compares with no run, and so keeps nothing."""
+    nights = Nights(stub, tmp_path, only=("O02",), **settings(**MONTH))
+    await nights.night()
+    await nights.night(target=Target(BUCKET, start_after="k010"))
+    assert asked(stub)[0] == NUMBER - 11
