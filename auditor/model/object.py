@@ -213,6 +213,19 @@ class ReadAt:
     head_from: FactSource | None = None
 
 
+@record()
+class DormantAcl:
+    """The part of an object's stored ACL that counts for nothing today: all of it under BucketOwnerEnforced, the grants
+    to the public groups under IgnorePublicAcls. It counts again once that setting is off.
+
+    acl: the owner of the stored ACL, "" if the owner counts today; and its hidden grants, without those to the bucket's
+    owner. at: time of the S3 Inventory that shows them, in ISO 8601 in UTC; no call does.
+    """
+
+    acl: Acl
+    at: str
+
+
 NO_LEDGER: Final = Skipped("no ledger was given")
 
 
@@ -229,6 +242,8 @@ class Evidence:
     digests: DigestSources | Skipped = NO_LEDGER
     read_at: ReadAt | None = None
     """None if all facts were read along with the listing."""
+    dormant: DormantAcl | None = None
+    """None if nothing is known of hidden grants, or if there are none."""
 
     @property
     def owner(self) -> str | Unread | Skipped:

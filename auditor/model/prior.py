@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from auditor.model.object import Acl, FactSource, Head, ReadAt
+from auditor.model.object import Acl, DormantAcl, FactSource, Head, ReadAt
 from auditor.model.record import record
 
 
@@ -25,6 +25,8 @@ class Prior:
     head: Head | None = None
     head_at: str | None = None
     head_from: FactSource = FactSource.RUN
+    dormant: DormantAcl | None = None
+    """The hidden part of the stored ACL, which no call shows; None if it is unknown or empty."""
 
     def read_at(self, *, acl: bool, head: bool) -> ReadAt | None:
         """Return when and where the facts of the object were read. acl, head: True if the run used this fact."""

@@ -9,7 +9,7 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.flat_members import FactState, first_prefix, has_public_grant, is_public, state_of
 from auditor.model.json_text import JsonError, as_object, items, typed
-from auditor.model.object import NO_LEDGER, Acl, Evidence, Head, ObjectRef, Outcome, ReadAt, Skipped, Unread
+from auditor.model.object import NO_LEDGER, Acl, DormantAcl, Evidence, Head, ObjectRef, Outcome, ReadAt, Skipped, Unread
 from auditor.model.partial_head import MEMBERS, PARTIAL, PartialHead
 from auditor.model.record import record
 from auditor.model.unstored import UNSTORED_DIGESTS, NamesOnly
@@ -92,6 +92,8 @@ class ObjectLine:
     """ID of the exception that covers the verdict."""
     read_at: ReadAt | None = None
     """When and where the ACL or the HEAD was read that was not read along with the listing; most lines lack it."""
+    dormant: DormantAcl | None = None
+    """The part of the stored ACL that counts for nothing today, as S3 Inventory shows it; lines without one lack it."""
 
     @property
     def prefix1(self) -> str:
@@ -131,7 +133,7 @@ class ObjectLine:
         )
         digests = NO_LEDGER if self.hashed is None else UNSTORED_DIGESTS
         vanished = self.outcome is Outcome.VANISHED
-        return Evidence(ref, self.acl, self.head, vanished, self.changed, digests, self.read_at)
+        return Evidence(ref, self.acl, self.head, vanished, self.changed, digests, self.read_at, self.dormant)
 
 
 @record()

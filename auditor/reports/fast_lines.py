@@ -17,13 +17,14 @@ from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import FactState, is_public, state_of
 from auditor.model.json_text import plain
-from auditor.model.object import Acl, Head, Outcome, ReadAt, Skipped, Unread
+from auditor.model.object import Acl, DormantAcl, Head, Outcome, ReadAt, Skipped, Unread
 from auditor.model.partial_head import PartialHead
 from auditor.model.standing import Standing
 from auditor.reports.lines import (
     HEAD_NAMES,
     access_members,
     acl_members,
+    dormant_member,
     encode_line,
     finding_line,
     missing_fact,
@@ -77,7 +78,7 @@ def encode_object(
     evidence = judgement.evidence
     ref, head, owner = evidence.ref, evidence.head, evidence.owner
     access = None if evidence.vanished else judgement.access
-    outcome, changed, read_at = evidence.outcome, evidence.changed, evidence.read_at
+    outcome, changed, read_at, dormant = evidence.outcome, evidence.changed, evidence.read_at, evidence.dormant
     rules = tuple(sorted({finding.rule for finding in judgement.findings})) if judgement.findings else ()
     key = _quote(ref.key)
     text = (
@@ -85,7 +86,7 @@ def encode_object(
         f'"etag":{_quote(ref.etag)},"size":{ref.size},"last_modified":{_quote(ref.last_modified)},'
         f"{_access(ref.storage_class, owner if isinstance(owner, str) else None, evidence.acl)},"
         f"{_head(head, keep_metadata) if isinstance(head, Head) else _missing(head)},"
-        f"{_ending(outcome, changed, ref.is_latest, access, rules, hashed, standing, read_at)}\n"
+        f"{_ending(outcome, changed, ref.is_latest, access, rules, hashed, standing, read_at, dormant)}\n"
     )
     try:
         return text.encode()
@@ -137,10 +138,12 @@ def _ending(
     hashed: bool | None,
     standing: Standing | None,
     read_at: ReadAt | None,
+    dormant: DormantAcl | None,
 ) -> str:
     public = is_public(access.verdict if access else None)
     first = {"outcome": outcome, "changed": changed, "latest": latest, "public": public}
     last = {"rules": rules, "hashed": hashed, **standing_members(standing), **read_at_member(read_at)}
+    last.update(dormant_member(dormant))
     return _json({**first, **access_members(access), **last})[1:]
 
 

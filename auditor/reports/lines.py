@@ -11,7 +11,7 @@ from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import first_prefix, has_public_grant, is_public, state_of
 from auditor.model.json_text import plain
-from auditor.model.object import Acl, AnyVersion, Head, Outcome, ReadAt, Skipped, Unread
+from auditor.model.object import Acl, AnyVersion, DormantAcl, Head, Outcome, ReadAt, Skipped, Unread
 from auditor.model.partial_head import PARTIAL, PartialHead
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.standing import Standing
@@ -63,12 +63,18 @@ def object_line(
         "hashed": hashed,
         **standing_members(standing),
         **read_at_member(evidence.read_at),
+        **dormant_member(evidence.dormant),
     }
 
 
 def read_at_member(read_at: ReadAt | None) -> dict[str, Any]:
     """Return the member `read_at` of an object's line; no member if all facts were read along with the listing."""
     return {} if read_at is None else {"read_at": plain(read_at)}
+
+
+def dormant_member(dormant: DormantAcl | None) -> dict[str, Any]:
+    """Return the member `dormant` of an object's line; no member if no hidden grant is known."""
+    return {} if dormant is None else {"dormant": {"acl": acl_fact(dormant.acl), "at": dormant.at}}
 
 
 def access_members(access: ObjectAccess | None) -> dict[str, Any]:

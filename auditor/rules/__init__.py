@@ -17,6 +17,7 @@ from auditor.rules.access import (
     o10_anonymous_owner,
     o11_owner_without_control,
     o12_object_write,
+    o13_dormant_grant,
     o15_secret_metadata,
     o16_anonymous_grant,
 )
@@ -59,6 +60,7 @@ RULES: Final[tuple[Rule, ...]] = (
     o10_anonymous_owner.check,
     o11_owner_without_control.check,
     o12_object_write.check,
+    o13_dormant_grant.check,
     o15_secret_metadata.check,
     o16_anonymous_grant.check,
     e01_unencrypted.check,

@@ -39,6 +39,7 @@ recently used one.
 
 UNKNOWN: Final = Unread("Verdict", "Unknown")
 """The fact that a rule on exposed objects lacks if the verdict is unknown."""
+_NO_DORMANT: Final = Skipped("no S3 Inventory shows a hidden part of the stored ACL")
 _NOT_STORED: Final = object()
 """Stands for a fact of an object that is known in part only, if the rule may need the rest of it."""
 CUSTOMER_ALGORITHM: Final = "AES256"
@@ -175,6 +176,7 @@ class Judge:
         answers = self._cached(acl, None if isinstance(acl, Acl) else ref.owner, shown)
         whole = _NOT_STORED if isinstance(head, PartialHead) else head
         facts = {"ref": ref, "acl": acl, "head": whole, "owner": evidence.owner, "digests": evidence.digests}
+        facts["dormant"] = evidence.dormant.acl if evidence.dormant is not None else _NO_DORMANT
         perhaps_exposed = self._on_exposed and access.verdict in _PERHAPS_EXPOSED
         if self._own_parts or perhaps_exposed:
             facts.update(self._head_facts(shown))

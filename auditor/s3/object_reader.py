@@ -63,6 +63,7 @@ class ObjectReader:
         further call would fail too.
         """
         kept_acl, kept_head = self._kept(ref, prior)
+        dormant = prior.dormant
         try:
             acl = kept_acl or await self._acl(ref)
             # An ACL of an earlier day does not prove that the bucket answers today.
@@ -72,11 +73,14 @@ class ObjectReader:
             if kept_head is None and isinstance(head, Head):
                 if head.etag != ref.etag:
                     return await self._changed(ref, head)
-                if kept_acl and head.last_modified not in (ref.last_modified, None):
-                    kept_acl, acl = None, await self._acl(ref)  # the same bytes again, perhaps with another ACL
+                if head.last_modified not in (ref.last_modified, None):  # the same bytes again, perhaps another ACL
+                    dormant = None
+                    if kept_acl:
+                        kept_acl, acl = None, await self._acl(ref)
         except _VanishedError:
             return _gone(ref)
-        return Evidence(ref, acl, head, read_at=prior.read_at(acl=kept_acl is not None, head=kept_head is not None))
+        read_at = prior.read_at(acl=kept_acl is not None, head=kept_head is not None)
+        return Evidence(ref, acl, head, read_at=read_at, dormant=dormant)
 
     def known(self, ref: ObjectRef, prior: Prior) -> Evidence | None:
         """Return the evidence that read() would return without any call; None if it would make one."""
@@ -86,7 +90,8 @@ class ObjectReader:
         if head is not None and self._keys is not None and not self._keys.knows(head):
             return None
         read_at = prior.read_at(acl=acl is not None, head=head is not None)
-        return Evidence(ref, acl or self._ask.acl or _NOT_ASKED, head or self._ask.head or _NOT_ASKED, read_at=read_at)
+        facts = (acl or self._ask.acl or _NOT_ASKED, head or self._ask.head or _NOT_ASKED)
+        return Evidence(ref, *facts, read_at=read_at, dormant=prior.dormant)
 
     def _kept(self, ref: ObjectRef, prior: Prior) -> tuple[Acl | None, Head | None]:
         """Return the facts of `prior` that stand for calls of this run: no fact that the run does not ask for, no HEAD

@@ -28,7 +28,8 @@ CREATE EXTERNAL TABLE IF NOT EXISTS auditor.objects (
   `reasons` array<string> COMMENT 'the facts that decided',
   `since` string COMMENT 'start of the first run of the unbroken row in which it was at least this open',
   `exception` string COMMENT 'ID of the exception that covers the verdict',
-  `read_at` struct<acl:string,head:string,acl_from:string,head_from:string> COMMENT 'when acl or head was read and by which earlier source, null if all was read along with the listing'
+  `read_at` struct<acl:string,head:string,acl_from:string,head_from:string> COMMENT 'when acl or head was read and by which earlier source, null if all was read along with the listing',
+  `dormant` struct<acl:struct<owner:string,grants:array<struct<grantee:string,permission:string>>>,at:string> COMMENT 'grants that are stored and hidden today, and at, the time of the S3 Inventory that shows them'
 )
 COMMENT 'a row for each listed object'
 PARTITIONED BY (`bucket` string COMMENT 'the audited bucket', `run` string COMMENT 'ID of the run')

@@ -30,6 +30,7 @@ CREATE OR REPLACE VIEW objects AS SELECT
   "since",
   "exception",
   "read_at",
+  "dormant",
   regexp_extract(filename, '/bucket=([^/]+)/', 1) AS "bucket",
   regexp_extract(filename, '/run=([^/]+)/', 1) AS "run"
 FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_delimited', compression = 'gzip', filename = true, columns = {
@@ -57,7 +58,8 @@ FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_del
     "reasons": 'VARCHAR[]',
     "since": 'VARCHAR',
     "exception": 'VARCHAR',
-    "read_at": 'STRUCT("acl" VARCHAR, "head" VARCHAR, "acl_from" VARCHAR, "head_from" VARCHAR)'
+    "read_at": 'STRUCT("acl" VARCHAR, "head" VARCHAR, "acl_from" VARCHAR, "head_from" VARCHAR)',
+    "dormant": 'STRUCT("acl" STRUCT("owner" VARCHAR, "grants" STRUCT("grantee" VARCHAR, "permission" VARCHAR)[]), "at" VARCHAR)'
   })
 WHERE contains(filename, '/objects/part-');
 

@@ -44,6 +44,7 @@ OPTIONAL: Final = frozenset(
         ("HashTask", "hops"),
         ("HashTask", "sequencer"),
         ("ObjectLine", "read_at"),
+        ("ObjectLine", "dormant"),
         *(("Checkpoint", name) for name in ("void", "writer", "rollups", "ended")),
     }
 )

@@ -212,6 +212,7 @@ READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "trusted": _accounts,
     "trust": lambda words: Trust.of(_accounts(words)),
     "access": _access,
+    "dormant": _acl,
     "control": _control,
     "bucket.owner": _account,
     "bucket.acl": _acl,

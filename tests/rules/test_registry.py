@@ -53,6 +53,7 @@ OBJECT_TYPES = {
     "owner": str,
     "digests": DigestSources,
     "access": ObjectAccess,
+    "dormant": Acl,
     **{f"head.{name}": get_type_hints(Head)[name] for name in SHARED_HEAD},
 }
 RUN_TYPES = {"trusted": frozenset[str], "trust": Trust, "now": datetime, "control": Control}

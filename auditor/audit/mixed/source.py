@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from auditor.audit.mixed.reports import LoadedInventory
-from auditor.model.bucket import BucketFacts, Semantics
-from auditor.model.object import PUBLIC_GROUPS, Acl, Evidence, FactSource, Head, ObjectRef, Unread
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Semantics
+from auditor.model.object import PUBLIC_GROUPS, Acl, DormantAcl, Evidence, FactSource, Head, ObjectRef, Unread
 from auditor.model.partial_head import PartialHead
 from auditor.model.prior import NO_PRIOR, Prior
 from auditor.rules.judge import Judge
 from auditor.s3.inventory.facts import InventoryFacts
+from auditor.s3.inventory.lookup import Match
 from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
 from auditor.text import counted, visible
@@ -60,7 +61,12 @@ class MixedFacts:
     def unseen_words(self) -> list[str]:
         """Return phrases on what an audit that used the report did not look at, for the summary."""
         inventory, created = self._inventory, self._inventory.report.created
+        matches = self._inventory.lookup.matches
         words = [f"changes since {created} of what the S3 Inventory report {visible(inventory.uri)} says of an object"]
+        if unseen := sum(matches.values()) - matches[Match.FOUND]:
+            words.append(
+                f"hidden grants of {counted(unseen, 'object')} that the report does not have as they are listed"
+            )
         if inventory.refused:
             newer = counted(len(inventory.refused), "newer S3 Inventory report")
             words.append(f"{newer}, refused: {visible(inventory.refused[0])}")
@@ -84,6 +90,9 @@ class _KnownFacts:
             return step
         before = _prior_of(step)
         prior = self._with_acl(before, ref, found)
+        hidden = self._effective.hidden(found.acl)
+        if hidden is not None:
+            prior = replace(prior, dormant=DormantAcl(hidden, self._created))
         if prior.head is None and self._judge is not None:
             prior = self._with_head(prior, ref, found, self._judge)
         if prior is before:
@@ -117,6 +126,8 @@ class EffectiveAcls:
 
     def __init__(self, facts: BucketFacts) -> None:
         levels = (facts.public_access_block, facts.account_public_access_block)
+        self._owner = facts.owner if isinstance(facts.owner, str) else None
+        self._enforced = facts.ownership == BUCKET_OWNER_ENFORCED
         self._hides = facts.semantics is Semantics.AWS and facts.ignores_public_acls
         self._unsure = not facts.ignores_public_acls and any(isinstance(level, Unread) for level in levels)
 
@@ -129,6 +140,20 @@ class EffectiveAcls:
         if not self._hides:
             return stored
         return Acl(stored.owner, tuple([grant for grant in stored.grants if grant.grantee not in PUBLIC_GROUPS]))
+
+    def hidden(self, stored: Acl | None) -> Acl | None:
+        """Return the part of a stored ACL that counts for nothing today: all but the grants to the bucket's owner if
+        ACLs are off, or the public grants that a block hides, then with the owner ""; None if there is none.
+        """
+        if stored is None:
+            return None
+        if self._enforced:
+            grants = tuple([grant for grant in stored.grants if grant.grantee != self._owner])
+            return Acl(stored.owner, grants) if grants or stored.owner != self._owner else None
+        if not self._hides:
+            return None
+        grants = tuple([grant for grant in stored.grants if grant.grantee in PUBLIC_GROUPS])
+        return Acl("", grants) if grants else None
 
 
 def _prior_of(step: Listed) -> Prior:

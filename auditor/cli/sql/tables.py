@@ -46,6 +46,7 @@ _OBJECT_WORDS: Final = {
     "since": "start of the first run of the unbroken row in which it was at least this open",
     "exception": "ID of the exception that covers the verdict",
     "read_at": "when acl or head was read and by which earlier source, null if all was read along with the listing",
+    "dormant": "grants that are stored and hidden today, and at, the time of the S3 Inventory that shows them",
 }
 _FINDING_WORDS: Final = {
     "fingerprint": "the same from run to run",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -13,11 +14,17 @@ from typing import Any, Final
 import pytest
 
 from auditor.aio.stop import Stop
+from auditor.audit.again import JudgeAgain
+from auditor.audit.judged_by import judged_by
+from auditor.audit.stored import file_of
+from auditor.config.settings import Layer
 from auditor.errors import InventoryError, RunStopped
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
 from auditor.model.object import ALL_USERS, Grant
+from auditor.runs.reading import RunReader
+from auditor.runs.stores.local import LocalStore
 from auditor.s3.inventory.fields import CSV
-from tests.support.audit_runs import Line, Result, audit, without
+from tests.support.audit_runs import Line, Result, audit, read_back, without
 from tests.support.inventory_reports import (
     ALL,
     CREATED,
@@ -149,20 +156,106 @@ class TestAgreement:
         live = await audit(stub, tmp_path / "live", only=BY_REPORT)
         assert_agree(live.objects, (await audit(stub, tmp_path / "mixed", only=BY_REPORT, **MIXED)).objects)
 
-    async def test_public_grants_that_a_block_hides(
-        self, stub: StubServer, samples: StubBucket, tmp_path: Path
-    ) -> None:
+    async def test_grants_that_a_block_hides(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
         samples.public_access_block = PublicAccessBlock(ignore_public_acls=True)
         report_of(stub, samples)
-        live = await audit(stub, tmp_path / "live", semantics=None, only=ONLY_ACLS)
-        mixed = await audit(stub, tmp_path / "mixed", only=ONLY_ACLS, **MIXED)
-        assert_agree(live.objects, mixed.objects)
+        live = await audit(stub, tmp_path / "live", semantics=Semantics.AWS, only=ONLY_ACLS)
+        mixed = await audit(stub, tmp_path / "mixed", semantics=Semantics.AWS, only=ONLY_ACLS, **MIXED)
+        assert_agree(live.objects, without(mixed.objects, "dormant"))
 
     async def test_acls_off(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
         samples.ownership = BUCKET_OWNER_ENFORCED
         report_of(stub, samples)
         live = await audit(stub, tmp_path / "live")
-        assert_agree(live.objects, (await audit(stub, tmp_path / "mixed", **MIXED)).objects)
+        mixed = await audit(stub, tmp_path / "mixed", ignore=("O13",), **MIXED)
+        assert_agree(live.objects, without(mixed.objects, "dormant"))
+
+
+def judged_again(runs: Path, run_id: str, out: Path) -> Result:
+    run = RunReader(LocalStore(runs), BUCKET, run_id)
+    by = judged_by(file_of(run), "auditor.toml", Layer({}, str))
+    return read_back(JudgeAgain(run, LocalStore(out), by).run().to_dict())
+
+
+class TestHiddenGrants:
+    """Grants that are stored and count for nothing today."""
+
+    @pytest.fixture
+    def opened(self, bucket: StubBucket) -> StubBucket:
+        bucket.put("private", b"x")
+        bucket.put("public", b"x", acl="public-read")
+        bucket.put("shared", b"x", grants=(Grant(OWNER, "FULL_CONTROL"), Grant(STRANGER, "READ")))
+        bucket.put("foreign", b"x", owner=STRANGER)
+        return bucket
+
+    async def test_with_acls_off(self, stub: StubServer, opened: StubBucket, tmp_path: Path) -> None:
+        report_of(stub, opened)
+        opened.ownership = BUCKET_OWNER_ENFORCED
+        mixed = await audit(stub, tmp_path, only=("O02", "O08", "O13", "E01"), semantics=Semantics.AWS, **MIXED)
+        found = sorted((line["key"], line["rule"], line["grantee"], line["permission"]) for line in mixed.findings)
+        assert found == [
+            ("foreign", "O13", STRANGER, "FULL_CONTROL"),
+            ("public", "O13", ALL_USERS, "READ"),
+            ("shared", "O13", STRANGER, "READ"),
+        ]
+        assert mixed.summary["calls"]["acl"] == 0
+        assert mixed.line("public")["dormant"] == {
+            "acl": {"owner": OWNER, "grants": [{"grantee": ALL_USERS, "permission": "READ"}]},
+            "at": "2026-03-04T01:02:00Z",
+        }
+        assert "dormant" not in mixed.line("private")
+        assert mixed.summary["verdicts"]["exposed"] == 0
+
+    async def test_under_a_block_only_public_grants_are_hidden(
+        self, stub: StubServer, opened: StubBucket, tmp_path: Path
+    ) -> None:
+        report_of(stub, opened)
+        opened.public_access_block = PublicAccessBlock(ignore_public_acls=True)
+        mixed = await audit(stub, tmp_path, only=("O02", "O08", "O13"), semantics=Semantics.AWS, **MIXED)
+        found = sorted((line["key"], line["rule"], line["grantee"]) for line in mixed.findings)
+        assert found == [("public", "O13", ALL_USERS), ("shared", "O08", STRANGER)]
+        assert mixed.line("public")["acl"]["grants"] == [{"grantee": OWNER, "permission": "FULL_CONTROL"}]
+
+    async def test_grants_in_force_are_not_hidden(self, stub: StubServer, opened: StubBucket, tmp_path: Path) -> None:
+        report_of(stub, opened)
+        mixed = await audit(stub, tmp_path, only=("O02", "O13"), **MIXED)
+        assert mixed.summary["rules"] == {"O02": 1}
+        assert not [line for line in mixed.objects if "dormant" in line]
+
+    async def test_trusted_account_is_no_finding(self, stub: StubServer, opened: StubBucket, tmp_path: Path) -> None:
+        report_of(stub, opened)
+        opened.ownership = BUCKET_OWNER_ENFORCED
+        mixed = await audit(stub, tmp_path, only=("O13",), trusted=frozenset({STRANGER}), **MIXED)
+        assert [line["key"] for line in mixed.findings] == ["public"]
+
+    async def test_object_that_was_written_since_has_none(
+        self, stub: StubServer, opened: StubBucket, tmp_path: Path
+    ) -> None:
+        report_of(stub, opened)
+        opened.ownership = BUCKET_OWNER_ENFORCED
+        opened.put("public", b"new")
+        mixed = await audit(stub, tmp_path, only=("O13",), **MIXED)
+        assert sorted(line["key"] for line in mixed.findings) == ["foreign", "shared"]
+        assert (
+            "hidden grants of 1 object that the report does not have as they are listed"
+            in mixed.summary["not_looked_at"]
+        )
+
+    async def test_live_audit_sees_none_and_is_complete(
+        self, stub: StubServer, opened: StubBucket, tmp_path: Path
+    ) -> None:
+        opened.ownership = BUCKET_OWNER_ENFORCED
+        live = await audit(stub, tmp_path, only=("O13", "K01"))
+        assert (live.findings, live.summary["rules_undecided"]) == ([], [])
+
+    async def test_run_that_is_judged_again_finds_the_same(
+        self, stub: StubServer, opened: StubBucket, tmp_path: Path
+    ) -> None:
+        report_of(stub, opened)
+        opened.ownership = BUCKET_OWNER_ENFORCED
+        mixed = await audit(stub, tmp_path / "runs", only=("O13", "E01"), **MIXED)
+        again = await asyncio.to_thread(judged_again, tmp_path / "runs", mixed.summary["run"], tmp_path / "again")
+        assert same_findings(mixed, again)
 
 
 class TestCalls:

@@ -15,15 +15,18 @@ from auditor.cli.sql.tables import PARTITIONS, TABLES, SqlTable
 from auditor.cli.sql.types import JSON, TEXT, ListType, StructType, type_of
 from auditor.model.flat_members import NAMES
 from auditor.model.json_text import plain
-from auditor.model.object import Head, ReadAt
+from auditor.model.object import Acl, DormantAcl, Head, ReadAt
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.reports.lines import finding_line, object_line, undecided_line
 from tests.support.paths import ROOT
 from tests.support.samples.reports import denied, finding, judged
 
 JUDGED = judged("k")
-LATER: Final = replace(JUDGED, evidence=replace(JUDGED.evidence, read_at=ReadAt("2026-01-02T03:04:05Z")))
-"""An object whose ACL a later run has read again: its line has every member."""
+DORMANT: Final = DormantAcl(Acl("owner", ()), "2026-01-02T03:04:05Z")
+LATER: Final = replace(
+    JUDGED, evidence=replace(JUDGED.evidence, read_at=ReadAt("2026-01-02T03:04:05Z"), dormant=DORMANT)
+)
+"""An object whose ACL a later run has read again, and that has hidden grants: its line has every member."""
 LINES: Final[dict[str, Any]] = {"objects": ObjectLine, "findings": FindingLine, "undecided": UndecidedLine}
 WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "objects": object_line(LATER, None),
