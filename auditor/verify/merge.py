@@ -126,14 +126,14 @@ class _ListedKey:
         for version in self._awaited.values() if versions else ():
             yield Pair(self.name, None, self._subject, absent=True, version=version)
         if self._current is not None:
-            for version in _replaced(self._subject, self._current, self._etags):
+            for version in replaced(self._subject, self._current, self._etags):
                 yield Pair(self.name, None, self._subject, absent=True, version=version, replaced_by=self._current)
         elif self._subject.expectations:
             # A manifest expects a current version, but the current version is a delete marker.
             yield Pair(self.name, None, replace(self._subject, versions=()), absent=True)
 
 
-def _replaced(subject: KeyRecord, current: ObjectRef, listed: Set[str]) -> Iterator[Version]:
+def replaced(subject: KeyRecord, current: ObjectRef, listed: Set[str]) -> Iterator[Version]:
     """Yield the versions in the ledger, without a version ID, whose bytes are no longer under the key, as far as ETags
     and digests show.
 

@@ -40,8 +40,9 @@ from auditor.verify.compare import Comparison, ReadRequest, in_question, is_in_h
 from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter
+from auditor.verify.ledger_reading import LedgerReading
 from auditor.verify.loss import LossFinder
-from auditor.verify.merge import Pair, merged
+from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
 from auditor.verify.page import Examples, verify_page
 from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
@@ -103,6 +104,8 @@ class Verification:
         now = datetime.now(UTC)
         self.verify_id = (hop and (hop.verify_id or hop.first_id)) or new_run_id(now, os.urandom(3))
         self._folder = VerifyFolder(resources.store, target.bucket, self.verify_id, hop.number if hop else 0)
+        several = resources.store if hop is not None else None
+        self._reading = LedgerReading(self._ledger, target.bucket, several, self._folder.path, self._io)
         self._now = now
         day = parse_run_id(self.verify_id).date().isoformat()
         self._holes = holes_of(settings.accepted, target.bucket, day)
@@ -132,6 +135,8 @@ class Verification:
             if self._notes.unnoted != summary.unnoted:  # the losses could not be noted
                 summary = replace(summary, unnoted=self._notes.unnoted)
                 await self._io(self._folder.put_summary, summary)
+            if summary.complete:
+                await self._reading.end()
         finally:
             try:
                 await self._io(self._folder.discard)
@@ -139,17 +144,19 @@ class Verification:
                 self._thread.shutdown(wait=False)  # a store that does not answer keeps the thread for minutes
         return summary
 
-    async def _io(self, work: Callable[..., Any], *args: Any) -> None:
-        """Call a blocking function in the folder's thread.
+    async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Call a blocking function in the folder's thread, and return its result.
 
         Raises RunStopped if the function takes longer than a stop leaves for saving.
         """
+        result = None
         async with self._stop.saving() as limit:
-            await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+            result = await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
         if limit.expired():
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError  # the work was cancelled before, so the folder is not to blame
             raise RunStopped(f"{self._folder.uri} did not answer before the end ({self._stop.reason})")
+        return result
 
     def _begin(self) -> None:
         self._store.check_writable()
@@ -184,7 +191,6 @@ class Verification:
                 reader = VerifyReader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
                 judge = self._judge()
                 losses = LossFinder(target.bucket, engine, caller, self._ledger, judge.in_flight)
-                subjects = self._ledger.subjects(target.bucket, target.prefix, target.start_after or "")
                 walk = Walk(
                     ReadPolicy(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost),
                     partial(self._ask, reader),
@@ -201,7 +207,7 @@ class Verification:
                 ended = False
                 try:
                     async with self._stop.flight() as limit:
-                        ended = await walk.all(merged(pages(engine, caller, target), subjects, target))
+                        ended = await walk.all(self._reading.pairs(pages(engine, caller, target), target))
                     self._at.cut = limit.expired()
                     return ended
                 finally:

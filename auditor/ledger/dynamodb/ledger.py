@@ -18,6 +18,7 @@ from auditor.ledger.dynamodb.ordered import ShardReader
 from auditor.ledger.dynamodb.table import THREADS, Table, explained, in_order
 from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.ordered import OrderedReader
+from auditor.ledger.snapshot import SnapshotLine
 from auditor.model.object import AnyVersion
 from auditor.s3.json_calls import open_json_client
 
@@ -90,6 +91,18 @@ class DynamoLedger:
 
     def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
         return scanning.subjects(self._table, bucket, prefix, start_after)
+
+    @property
+    def scanned(self) -> bool:
+        return not self._table.sharded
+
+    def exported(
+        self, bucket: str, prefix: str = "", start_after: str = ""
+    ) -> AsyncGenerator[list[SnapshotLine], None]:
+        return scanning.exported(self._table, bucket, prefix, start_after)
+
+    async def imported(self, bucket: str, lines: Sequence[bytes]) -> list[KeyRecord]:
+        return await scanning.imported(self._table, bucket, lines)
 
     def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
         return scanning.histories(self._table, bucket, prefix)

@@ -27,6 +27,7 @@ from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.key_record import KeyRows
 from auditor.ledger.seals import check_key, entries
+from auditor.ledger.snapshot import SnapshotLine
 
 SEGMENTS: Final = 4
 """Number of parts of the table that are scanned at the same time. Memory holds one page of each part, at most 1 MB."""
@@ -62,14 +63,47 @@ async def _scanned_rows(table: Table, beginning: str) -> AsyncGenerator[Group, N
 
     This is for a table without shards. The whole table is read, because DynamoDB does not sort the partitions.
     """
-    values = {":wanted": {"S": beginning}, ":state": {"S": STATE}}
-    pages = _sorted(
-        table, FilterExpression="begins_with(pk, :wanted) AND sk >= :state", ExpressionAttributeValues=values
-    )
+    pages = _sorted(table, **_rows_from(beginning))
     async with aclosing(pages):
         async for page in pages:
-            for group in page:
-                yield group
+            for pk, items in page:
+                yield pk, _read(items)
+
+
+def _rows_from(beginning: str) -> dict[str, Any]:
+    """Return the arguments of a Scan for all items but history lines and leases whose pk begins with `beginning`."""
+    values = {":wanted": {"S": beginning}, ":state": {"S": STATE}}
+    return {
+        "FilterExpression": "begins_with(pk, :wanted) AND sk >= :state",
+        "ExpressionAttributeValues": values,
+    }
+
+
+async def exported(
+    table: Table, bucket: str, prefix: str, start_after: str
+) -> AsyncGenerator[list[SnapshotLine], None]:
+    """Yield the keys of a table without shards that begin with `prefix` and come after `start_after`, in key order.
+
+    The line of a key has its items as a JSON list.
+    """
+    beginning, start = partition(bucket, prefix), len(bucket) + 1
+    pages = _sorted(table, **_rows_from(beginning))
+    async with aclosing(pages):
+        async for page in pages:
+            yield [(pk[start:], f"[{','.join(items)}]\n".encode()) for pk, items in page if pk[start:] > start_after]
+
+
+async def imported(table: Table, bucket: str, lines: Iterable[bytes]) -> list[KeyRecord]:
+    """Return the records of the keys in these lines of exported()."""
+    found = []
+    for line in lines:
+        items: list[Item] = json.loads(line)
+        key = items[0]["pk"]["S"][len(bucket) + 1 :]
+        rows = KeyRows()
+        for item in items:
+            add(rows, bucket, key, item)
+        found.append(await record_of(table, bucket, key, rows))
+    return found
 
 
 async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[HistoryEntry], None]:
@@ -81,7 +115,7 @@ async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[li
     async with aclosing(pages):
         async for page in pages:
             for pk, items in page:
-                if pk.startswith(beginning) and (lines := lines_in(bucket, pk[len(bucket) + 1 :], items)):
+                if pk.startswith(beginning) and (lines := lines_in(bucket, pk[len(bucket) + 1 :], _read(items))):
                     yield entries(bucket, lines)
 
 
@@ -90,7 +124,7 @@ async def checked(table: Table) -> AsyncGenerator[list[Checked], None]:
     pages = _sorted(table)
     async with aclosing(pages):
         async for page in pages:
-            yield [one for pk, items in page if "/" in pk for one in _check(*pk.partition("/")[::2], items)]
+            yield [one for pk, items in page if "/" in pk for one in _check(*pk.partition("/")[::2], _read(items))]
 
 
 def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:
@@ -103,8 +137,12 @@ def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:
     return check_key(bucket, key, rows, lines_in(bucket, key, items))
 
 
-async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[Group], None]:
-    """Yield the items that a Scan with these arguments finds, grouped and sorted by pk, in lists."""
+def _read(items: Iterable[str]) -> list[Item]:
+    return [json.loads(item) for item in items]
+
+
+async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[tuple[str, list[str]]], None]:
+    """Yield the items that a Scan with these arguments finds, each as JSON, grouped and sorted by pk, in lists."""
     async with _spool() as spool:
         await together(_scan(table, arguments, segment, spool) for segment in range(SEGMENTS))
         groups = await spool.run(spool.in_order)
@@ -161,11 +199,11 @@ class _Spool:
         )
         connection.execute("COMMIT")
 
-    def in_order(self) -> Iterator[Group]:
-        """Yield the collected items in groups, one for each key, in key order."""
+    def in_order(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the collected items, each as JSON, in groups, one for each pk, in the order of the pks."""
         rows = self._open().execute("SELECT key, item FROM items ORDER BY key")
         for key, members in groupby(rows, key=lambda row: row[0]):
-            yield key.decode("utf-8", "surrogatepass"), [json.loads(item) for _, item in members]
+            yield key.decode("utf-8", "surrogatepass"), [item for _, item in members]
 
     def close(self) -> None:
         if self._connection is not None:

@@ -22,8 +22,7 @@ from auditor.ledger.dynamodb.shards import cut_key, own_name, stored_name, store
 BATCH: Final = 100
 """Largest number of keys of one BatchGetItem call (DynamoDB API)."""
 THREADS: Final = 16
-_GROWTH: Final = 4
-"""Growth of a page's limit: who reads on after a small page wants far more, and saves calls."""
+_GROWTH: Final = 4  # of a page's limit: a caller who reads on after a small page wants far more
 ATTEMPTS: Final = 10
 _WRITES: Final = frozenset({"TransactWriteItems", "UpdateItem"})
 _REFUSED: Final = "ConditionalCheckFailedException"
@@ -72,8 +71,7 @@ class Table:
         self._permits = asyncio.Semaphore(THREADS)
         self._clock = clock
         self._place = 0
-        self._declared = True  # until probe() says otherwise
-        self._declaring = asyncio.Lock()
+        self._declared, self._declaring = True, asyncio.Lock()  # until probe() says otherwise
         self.sharded = False
 
     def place(self) -> int:
@@ -126,8 +124,7 @@ class Table:
     ) -> AsyncGenerator[list[Item], None]:
         """Yield the items of a Query or a Scan, page by page. A page has at most 1 MB.
 
-        arguments: the arguments of the call, except the table's name. largest: up to which the argument Limit grows
-        from page to page; None if it stays as it is.
+        largest: up to which the argument Limit grows; None if it stays. arguments: of the call, but the table's name.
         """
         while True:
             answer = await self._call(operation, TableName=self.name, **arguments)
