@@ -47,6 +47,7 @@ const MOUNTED = /^\/mnt\/reports(\/[A-Za-z0-9._-]+)*$/;
 const TIME = /^[0-9]{1,9}(\.[0-9]{1,9})?[mhdw]$/;
 const PERCENT = /^[0-9]{1,3}(\.[0-9]{1,9})?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+const EVERY = '*';
 const PATTERN = /^[a-z0-9.*-]{1,63}$/;
 // Lambda takes 4,096 bytes of variables (Lambda quotas). A longer list lies in the package, in its auditor.toml.
 const LONGEST_VARIABLE = 2048;
@@ -105,6 +106,15 @@ function listed(buckets) {
   const uris = text.split(/[,\r\n]/).map((one) => one.trim()).filter((one) => one && !one.startsWith('#'));
   if (!uris.length) fail('the parameter buckets is missing: add --param buckets=my-bucket, or set it in deploy/parameters.yml');
   return [...new Set(uris)];
+}
+
+/* True if the audit lists the buckets of the account itself. The hashing worker's notifications need names. */
+function everyBucket(uris, values) {
+  if (!uris.includes(EVERY)) return false;
+  if (uris.length > 1) fail(`the parameter buckets is '${EVERY}' and more: ${EVERY} is every bucket of the account, leave the others away`);
+  if (values.level === 'fixity') fail(`the parameter buckets is '${EVERY}' at level fixity, whose notifications need names: use level metadata, or name the buckets`);
+  if (values.bucketAccount) fail(`the parameter buckets is '${EVERY}', every bucket of this account: leave bucketAccount away`);
+  return true;
 }
 
 function target(uri) {
@@ -305,13 +315,14 @@ module.exports = async ({ options, resolveVariable }) => {
   }
   checked.iam = values.serviceRole ? { deploymentRole: values.serviceRole } : {};
   const uris = listed(values.buckets);
-  const found = uris.map(target);
+  const every = everyBucket(uris, values);
+  const found = every ? [] : uris.map(target);
   const buckets = [...new Set(found.map(({ bucket }) => bucket))];
   const packed = uris.join(',').length > LONGEST_VARIABLE;
   checked.packedBuckets = packed ? uris : [];
   checked.bucketsVariable = packed ? '' : uris.join(',');
   if (packed) checked.configFile = 'auditor.toml';
-  const named = patterns(values.roleBuckets, buckets);
+  const named = every && !values.roleBuckets ? ['*'] : patterns(values.roleBuckets, buckets);
   checked.bucketArns = (named.length ? named : buckets).map(arn);
   checked.objectArns = named.length
     ? named.map((one) => arn(`${one}/*`))

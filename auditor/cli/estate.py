@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from auditor.aio.stop import Stop
 from auditor.audit.estate.accounts import open_accounts
-from auditor.audit.estate.balance import HOLE, BucketEnd, Estate, report_of
-from auditor.audit.estate.choice import ChosenBucket, choose
+from auditor.audit.estate.balance import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
+from auditor.audit.estate.choice import ChosenBucket, choose, places_of
 from auditor.audit.estate.files import earlier_estate, write_estate
 from auditor.audit.estate.page import index_entries
 from auditor.audit.index import write_index
@@ -26,11 +26,11 @@ from auditor.cli.each_target import each_target
 from auditor.cli.output import expect, heard, print_json, say
 from auditor.cli.progress import Show
 from auditor.cli.resume_hint import resume_command
-from auditor.config.estate import OWN_ACCOUNT, read_estate
+from auditor.config.estate import read_estate
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, UsageError
-from auditor.model.estate import EarlierEstate, EstateAccount, EstateReport
+from auditor.model.estate import OWN_ACCOUNT, EarlierEstate, EstateAccount, EstateReport
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.estate_text import estate_alert, estate_text
@@ -43,8 +43,6 @@ from auditor.text import counted, visible
 if TYPE_CHECKING:
     from auditor.model.alert import Alert
     from auditor.reports.summed import IndexEntry
-
-_UNDER_WAY = "the start has not ended"
 
 
 def audit_estate(options: argparse.Namespace, settings: Settings) -> int:
@@ -105,11 +103,11 @@ class EstateStart:
                 estate=self._id,
                 out=stores.store.uri(),
                 opened=opened,
-                choice=choose(opened, day, _places(stores)),
+                choice=choose(opened, day, places_of(stores)),
                 earlier=earlier,
             )
             self.audits.take(estate.audited)
-            begun = report_of(estate, {}, stopped=_UNDER_WAY)  # if this process is killed, every bucket is a hole
+            begun = report_of(estate, {}, stopped=UNDER_WAY)  # if this process is killed, every bucket is a hole
             await asyncio.to_thread(write_estate, stores.store, begun)
             stopped = stop.reason if stop else await self._audit()
             report = report_of(estate, self.audits.ends(), stopped=stopped, seconds=time.monotonic() - self._started)
@@ -169,16 +167,6 @@ class EstateStart:
             sys.stdout.flush()
         else:
             say(report.line)
-
-
-def _places(stores: Resources) -> dict[str, str]:
-    """Return the buckets that an audit writes to, each with the reason for which it is not audited."""
-    places = {"the run folders": stores.store, "the manifests for S3 Batch Operations": stores.manifests}
-    return {
-        store.bucket: f"it has {words} of this estate, and no audit writes to a bucket that it audits"
-        for words, store in places.items()
-        if store is not None and store.bucket is not None
-    }
 
 
 class _EstateAudits(Audits):

@@ -13,9 +13,6 @@ from auditor.config.exceptions import LONGEST_DAYS, check_day, entry_text
 from auditor.errors import ConfigError
 from auditor.model.estate import EstateAccount, Exclusion, Restriction
 
-OWN_ACCOUNT: Final = EstateAccount(id=None)
-"""The only account of an estate without a file: that of the own credentials, with every bucket."""
-
 _MOST: Final = 10_000
 """Largest number of accounts, of exclusions, and of patterns."""
 _TEXTS: Final = ("id", "name", "role", "external_id")

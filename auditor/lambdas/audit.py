@@ -33,7 +33,8 @@ from auditor.errors import (
 )
 from auditor.lambdas.claims import BucketBusy, Claim, Claims
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.event import Invocation
+from auditor.lambdas.estate import audit_account
+from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop, restart_event
 from auditor.lambdas.index import write_function_index
 from auditor.lambdas.metrics import of_run
@@ -93,8 +94,11 @@ class AuditFunction:
         """Audit the targets that the event names, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
 
         Near the deadline, the run finishes the objects in flight and saves its state; the next invocation goes on with
-        it.
+        it. An event for every bucket of the account returns its report too (auditor.lambdas.estate).
         """
+        with suppress(AuditorError):  # below, a wrong event is refused and told
+            if read_event(event, self._environ).all_buckets:
+                return await audit_account(self._work.opening, self._audit, event, self._environ, context)
         return await each_target(self._work, event, self._environ, context)
 
     async def _audit(

@@ -17,7 +17,11 @@ from auditor.model.dates import iso_date
 from auditor.model.target import Target, parse_target
 from auditor.runs.paths import new_run_id
 
-EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
+EVENT_TARGET: Final = frozenset({"all_buckets", "bucket", "prefix", "start_after", "stop_at", "run", "hop"})
+_OF_BUCKET: Final = ("prefix", "start_after", "stop_at")
+"""The fields that need a bucket beside them. `run` and `hop` may also stand beside all_buckets."""
+EVERY: Final = ("*",)
+"""The value of the setting `buckets` that means every bucket of the account."""
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
 _SCHEDULES: Final = ("aws.events", "aws.scheduler")
 """Sources in the events of schedules: of EventBridge rules, and of EventBridge Scheduler."""
@@ -39,6 +43,7 @@ class Invocation:
     hop: int
     origin: str = field(default_factory=lambda: secrets.token_hex(8))
     moment: datetime = field(default_factory=lambda: datetime.now(UTC))
+    all_buckets: bool = False
 
     def run_id(self, target: Target) -> str:
         """Return the ID of the run that works on this target: the run in the event, or else a new run's ID.
@@ -79,13 +84,27 @@ def read_event(
     given = {name: value for name, value in event.items() if name in allowed}
     layer = Layer(given, lambda name: f"the event's {name}")
     settings = load_settings(layer, environ, needed=needed, function=function)
-    targets = _targets(event, settings)
+    everything = _is_for_all(event, settings, function)
+    targets = () if everything else _targets(event, settings)
     run, hop = event.get("run"), event.get("hop", 0)
-    if run is not None and (not isinstance(run, str) or len(targets) != 1):
+    if run is not None and (not isinstance(run, str) or len(targets) != 1 - everything):
         raise UsageError("the event's run needs its one bucket beside it, and is a run ID")
     if type(hop) is not int or hop < 0:
         raise UsageError("the event's hop is not a whole number from 0")
-    return Invocation(targets, settings, given, run, hop, origin, moment)
+    return Invocation(targets, settings, given, run, hop, origin, moment, everything)
+
+
+def _is_for_all(event: Mapping[str, Any], settings: Settings, function: str) -> bool:
+    """True if the event is for every bucket of the account: it says so, or it names no bucket and `buckets` is `*`.
+
+    Raises UsageError if it says so wrongly.
+    """
+    said = event.get("all_buckets")
+    if said not in (None, True, False) or (said and function != "audit"):
+        raise UsageError("the event's all_buckets is true or left out, and is for the audit function")
+    if said and (stray := sorted(event.keys() & {"bucket", *_OF_BUCKET})):
+        raise UsageError(f"the event's all_buckets and {stray[0]} exclude each other")
+    return bool(said) or (function == "audit" and "bucket" not in event and settings.buckets == EVERY)
 
 
 def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -125,7 +144,7 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
             raise UsageError("the event's bucket is empty: name one, or leave the field out to audit every bucket")
         uris: tuple[str, ...] = (f"s3://{event['bucket']}/{event.get('prefix') or ''}",)
     else:
-        if stray := sorted(event.keys() & (EVENT_TARGET - {"bucket"})):
+        if stray := sorted(event.keys() & (EVENT_TARGET - {"all_buckets", "bucket"})):
             raise UsageError(f"the event's {stray[0]} needs a bucket beside it")
         uris = tuple(target.uri for target in configured_targets(settings))
     if not uris:

@@ -9,7 +9,7 @@ from typing import Final
 
 from auditor.audit.index import latest_entry, write_index
 from auditor.config.resources import Resources
-from auditor.lambdas.event import Invocation, configured_targets
+from auditor.lambdas.event import EVERY, Invocation, configured_targets
 from auditor.model.target import Target
 from auditor.reports.summed import IndexEntry
 from auditor.runs.stores.base import Store
@@ -25,6 +25,8 @@ async def write_function_index(invocation: Invocation, resources: Resources, fai
     failed: the sentence of each target that failed in this invocation. Do nothing unless several targets are
     configured, and the invocation has worked on one of them. Raises OutputError.
     """
+    if invocation.settings.buckets == EVERY:
+        return  # the next start of every bucket writes it
     targets = configured_targets(invocation.settings)
     names = {target.uri for target in targets}
     if not 1 < len(targets) <= MOST or names.isdisjoint(target.uri for target in invocation.targets):

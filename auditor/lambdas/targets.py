@@ -117,7 +117,7 @@ async def each_target(
         except AuditorError as error:
             log.error("the invocation failed: %s", error)
             measure(environ, context, {work.failed: 1})
-            await _tell_failure(work.noun, error, stop, context)
+            await tell_failure(work.noun, error, stop, context)
             raise
 
 
@@ -129,7 +129,7 @@ def _unopened(work: TargetWork[R], invocation: Invocation) -> RunStopped:
     return RunStopped(f"no {work.noun} was begun: {silent}; begin again with the event {again}")
 
 
-async def _tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:
+async def tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:
     """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""
     try:
         async with stop.telling() as limit:

@@ -71,6 +71,10 @@ class EstateAccount:
         return account_words(self.id, self.name)
 
 
+OWN_ACCOUNT: Final = EstateAccount(id=None)
+"""The only account of an estate without a file: that of the own credentials, with every bucket."""
+
+
 def account_words(number: str | None, name: str) -> str:
     """Return words for an account. number: None for that of the own credentials. name: "" for none."""
     found = f"account {number}" if number else "the account of the own credentials"
@@ -98,7 +102,8 @@ class BucketResult:
     """One bucket of an estate. account: None if it is not known. region: as the listing names it; None if it does not.
 
     run: ID of its run; None if none was begun. exit_code: of the run; None for an excluded bucket. sentence: the
-    verdict of the run, the reason of the exclusion, or why the bucket is a hole.
+    verdict of the run, the reason of the exclusion, or why the bucket is a hole. unfinished: True if its audit was not
+    begun, or did not reach its end, so that the same start can go on with it.
     """
 
     bucket: str
@@ -108,6 +113,7 @@ class BucketResult:
     run: str | None = None
     exit_code: int | None = None
     sentence: str
+    unfinished: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

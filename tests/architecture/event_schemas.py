@@ -7,7 +7,6 @@ from typing import Final
 
 from auditor.config import values
 from auditor.config.settings import SETTINGS, event_settings
-from auditor.lambdas.event import EVENT_TARGET
 from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import Severity
 from auditor.model.keep import NAMES
@@ -49,6 +48,7 @@ RAW: Final[Mapping[values.Parse, Schema]] = {
 }
 """By the reader of a setting, the values that an event may give it. Most readers take numbers as text, too."""
 _OF_TARGET: Final[Mapping[str, Schema]] = {
+    "all_buckets": {"description": "True for every bucket of the account.", "type": ["boolean", "null"]},
     "bucket": {"description": "The bucket; every configured one without it.", "type": "string", "minLength": 1},
     "prefix": {"description": "The beginning of the keys.", **MAYBE_TEXT},
     "start_after": {"description": "The key after which the range begins.", **MAYBE_TEXT},
@@ -63,14 +63,20 @@ def event_of(function: str) -> Callable[[SchemaMaker], Schema]:
 
     def make(maker: SchemaMaker) -> Schema:
         named = {name: SETTINGS[name] for name in sorted(event_settings(function))}
+        alone = ["bucket", "all_buckets"] if function == "audit" else ["bucket"]
+        of_target = {name: one for name, one in _OF_TARGET.items() if function == "audit" or name != "all_buckets"}
         settings = {name: {"description": one.help, **RAW[one.read]} for name, one in named.items()}
         ours = {
             "description": "A call by hand, or a hand-over of the function to itself.",
             "type": "object",
-            "properties": {**_OF_TARGET, **settings},
-            "dependentRequired": {name: ["bucket"] for name in sorted(EVENT_TARGET - {"bucket"})},
+            "properties": {**of_target, **settings},
+            "dependentRequired": {name: ["bucket"] for name in ("prefix", "start_after", "stop_at")},
+            "dependentSchemas": {name: {"anyOf": [{"required": [of]} for of in alone]} for name in ("hop", "run")},
             "additionalProperties": False,
         }
+        if function == "audit":
+            every = {"properties": {"all_buckets": {"const": True}}, "required": ["all_buckets"]}
+            ours |= {"if": every, "then": {"not": {"required": ["bucket"]}}}
         of_schedule = {
             "description": "The event of a schedule, which means every configured bucket.",
             "type": "object",

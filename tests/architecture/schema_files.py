@@ -195,6 +195,15 @@ def _runs(summary: Any, maker: SchemaMaker) -> Schema:
     return with_members("The answer of the function: a summary for each target.", members, optional=("left",))
 
 
+def _audit_runs(maker: SchemaMaker) -> Schema:
+    schema = _runs(maker.of(Summary), maker)
+    schema["properties"]["estate"] = {
+        "description": "The report on every bucket of the account, if the event is for all; `runs` is then empty.",
+        **maker.of(EstateReport),
+    }
+    return schema
+
+
 def _verify_runs(maker: SchemaMaker) -> Schema:
     maker.definitions["VerifySummary"] = _verify_summary(maker)
     return _runs({"$ref": "#/$defs/VerifySummary"}, maker)
@@ -272,7 +281,7 @@ SCHEMAS: Final = (
     SchemaFile(
         "audit-event", "the event of the audit function: a call by hand, a hand-over, a schedule", event_of("audit")
     ),
-    SchemaFile("audit-result", "the answer of the audit function", lambda maker: _runs(maker.of(Summary), maker)),
+    SchemaFile("audit-result", "the answer of the audit function", _audit_runs),
     SchemaFile("hashing-result", "the answer of the hashing function", _hashing_result),
     SchemaFile("verify-event", "the event of the verify function", event_of("verify")),
     SchemaFile("verify-result", "the answer of the verify function", _verify_runs),

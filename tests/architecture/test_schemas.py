@@ -337,13 +337,20 @@ class TestQueueAndFunctions:
     @pytest.mark.parametrize("function", ["audit", "verify"])
     def test_event_has_what_the_function_takes(self, function: str) -> None:
         members = load(f"{function}-event")["oneOf"][0]["properties"]
-        assert members.keys() == EVENT_TARGET | event_settings(function)
+        lacking = {"all_buckets"} if function == "verify" else set()
+        assert members.keys() == (EVENT_TARGET - lacking) | event_settings(function)
 
     @pytest.mark.parametrize(
         "event",
         [
             {},
             {"bucket": BUCKET},
+            {"all_buckets": True},
+            {"all_buckets": True, "run": RUN, "hop": 3},
+            {"all_buckets": True, "prefix": "a/"},
+            {"all_buckets": True, "bucket": BUCKET},
+            {"all_buckets": False, "bucket": BUCKET},
+            {"run": RUN},
             {"bucket": BUCKET, "prefix": "a/", "start_after": None, "engine": "boto3", "max_rate": "unlimited"},
             {"bucket": BUCKET, "only": ["O01"], "fail_on": "new:high", "versions": True, "semantics": "auto"},
             {"source": "aws.events", "detail-type": "Scheduled Event", "time": "2026-01-02T03:04:05Z"},

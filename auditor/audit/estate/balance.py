@@ -37,6 +37,8 @@ NOT_LISTED: Final = (
 )
 """Things that no estate looks at."""
 
+UNDER_WAY: Final = "the start has not ended"
+"""The reason in an estate.json of a start that is under way, or was killed."""
 _UNREACHED: Final = "it was not reached before the end"
 _NAMED: Final = 20
 """Largest number of buckets that one note names."""
@@ -45,13 +47,14 @@ _NAMED: Final = 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketEnd:
     """The end of one bucket's audit. run: its ID; None if none was begun. summary: None if it failed. code: its exit
-    code. failed: why it has no summary.
+    code. failed: why it has no summary. unfinished: True if the same start can go on with it all the same.
     """
 
     run: str | None
     summary: Summary | None = None
     code: int
     failed: str = ""
+    unfinished: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +121,14 @@ def _result(one: ChosenBucket, end: BucketEnd | None, stopped: str | None) -> Bu
         return hole(sentence=one.hole)
     if end is None:
         sentence = f"{_UNREACHED}: {stopped}" if stopped else _UNREACHED
-        return hole(sentence=sentence)
+        return hole(sentence=sentence, unfinished=True)
     if end.summary is None:
-        return hole(run=end.run, sentence=end.failed)
+        return hole(run=end.run, sentence=end.failed, unfinished=end.unfinished)
     sentence = "; ".join([verdict_sentence(end.summary), *holes(end.summary)])
     if not end.summary.complete:
         resume = end.summary.resume
-        return hole(run=end.run, sentence=f"{sentence}: {resume.reason}" if resume and resume.reason else sentence)
+        sentence = f"{sentence}: {resume.reason}" if resume and resume.reason else sentence
+        return hole(run=end.run, sentence=sentence, unfinished=True)
     return result(outcome=BucketOutcome.AUDITED, run=end.run, exit_code=end.code, sentence=sentence)
 
 
@@ -143,6 +147,7 @@ def _remembered(estate: Estate) -> Iterable[BucketResult]:
                 outcome=BucketOutcome.HOLE,
                 exit_code=HOLE,
                 sentence=f"its account is a hole; it is known from the start {estate.earlier.estate}",
+                unfinished=True,
             )
 
 

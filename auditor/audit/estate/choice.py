@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from auditor.audit.estate.accounts import OpenedAccount
+from auditor.config.resources import Resources
 from auditor.errors import UsageError
 from auditor.model.estate import EstateAccount, Exclusion, ExclusionUse, Restriction, any_matches
 from auditor.model.exception import ExceptionState
@@ -37,6 +38,16 @@ class BucketChoice:
 
 
 Decision = Exclusion | Restriction
+
+
+def places_of(stores: Resources) -> dict[str, str]:
+    """Return the buckets that an audit writes to, each with the reason for which it is not audited."""
+    places = {"the run folders": stores.store, "the manifests for S3 Batch Operations": stores.manifests}
+    return {
+        store.bucket: f"it has {words} of this estate, and no audit writes to a bucket that it audits"
+        for words, store in places.items()
+        if store is not None and store.bucket is not None
+    }
 
 
 def choose(opened: Sequence[OpenedAccount], day: str, places: Mapping[str, str]) -> BucketChoice:

@@ -133,6 +133,22 @@ def test_a_packed_list_goes_before_the_configuration(tmp_path: Path) -> None:
 
 
 @needs_osls
+@pytest.mark.parametrize("level", ["exposure", "metadata"])
+def test_star_is_every_bucket_of_the_account(level: str) -> None:
+    made = many(level, buckets="*")
+    assert list(exceeded(made)) == []
+    resources = Stack(made).resources()
+    bucket, objects, account = (statement(resources, "AuditRole", sid) for sid in ("Bucket", "Objects", "Account"))
+    assert as_list(bucket["Resource"]) == ["arn:aws:s3:::*"]
+    assert as_list(objects["Resource"]) == ["arn:aws:s3:::*/*"]
+    assert objects["Condition"] == bucket["Condition"] == {"StringEquals": {"s3:ResourceAccount": ACCOUNT}}
+    assert "s3:ListAllMyBuckets" in account["Action"]
+    assert "sts:AssumeRole" not in json.dumps(resources["AuditRole"]["Properties"]["Policies"])
+    variables = [one["Environment"]["Variables"] for one in of_type(resources, "AWS::Lambda::Function").values()]
+    assert [one["AUDITOR_BUCKETS"] for one in variables if "AUDITOR_BUCKETS" in one] == ["*"]
+
+
+@needs_osls
 def test_a_file_holds_one_bucket_in_a_line(tmp_path: Path) -> None:
     file = tmp_path / "buckets.txt"
     file.write_text("# ours\nphotos\n\ns3://archive/2024/\r\nphotos\n")
@@ -145,6 +161,9 @@ def test_a_file_holds_one_bucket_in_a_line(tmp_path: Path) -> None:
     ("given", "word"),
     [
         (["buckets=@none.txt"], "names the file 'none.txt', which cannot be read (ENOENT): check its path"),
+        (["buckets=*,photos"], "* is every bucket of the account, leave the others away"),
+        (["buckets=*", "level=fixity"], "whose notifications need names"),
+        (["buckets=*", "bucketAccount=111122223333"], "leave bucketAccount away"),
         (["buckets=photos,archive", "roleBuckets=pho*"], "no pattern for the bucket archive: add one"),
         (["buckets=photos", "roleBuckets=ph.tos"], "no pattern for the bucket photos"),
         (["buckets=photos", "roleBuckets=Photos*"], "roleBuckets names 'Photos*': give bucket names with *"),
