@@ -206,7 +206,7 @@ class Audit:
                 start = before.state.start_after if before.state else None
                 target = self._target if start is None else replace(self._target, start_after=start)
                 self._mixed = await stack.enter_async_context(
-                    open_mixed(self._settings, target, facts, self._outer_stop)
+                    open_mixed(self._settings, target, facts, self._outer_stop, self._clock)
                 )
             if self._settings.key_policies and plan.ask.head is None:
                 from auditor.s3.key_policies import open_key_policies

@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 from auditor.aio.stop import Stop
 from auditor.audit.mixed.reports import LoadedInventory, load_newest
-from auditor.audit.mixed.source import MixedFacts
+from auditor.audit.mixed.source import MixedFacts, ReportLimits
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
+from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.s3.engines import ASKING
@@ -22,21 +24,27 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def open_mixed(settings: Settings, target: Target, facts: BucketFacts, stop: Stop) -> AsyncIterator[MixedFacts]:
+async def open_mixed(
+    settings: Settings, target: Target, facts: BucketFacts, stop: Stop, clock: Callable[[], float]
+) -> AsyncIterator[MixedFacts]:
     """Load the newest report of the target's bucket, and yield the source of its facts.
 
-    facts: those of the bucket. stop: ends the loading. Raises InventoryError if no report can be used, OutputError if
-    the place cannot be read, and RunStopped after a stop.
+    facts: those of the bucket. stop: ends the loading. clock: returns the present time, in seconds since 1970. Raises
+    InventoryError if no report can be used, OutputError if the place cannot be read, and RunStopped after a stop.
     """
-    loaded = await asyncio.to_thread(_load, settings, target, lambda: bool(stop))
+    limits = ReportLimits.of(settings.keep)
+    oldest = None
+    if limits.longest is not None:
+        oldest = seconds_in_utc(datetime.fromtimestamp(clock() - limits.longest, UTC))
+    loaded = await asyncio.to_thread(_load, settings, target, oldest, lambda: bool(stop))
     log.info("facts come from %s, of %s", visible(loaded.uri), loaded.report.created)
     try:
-        yield MixedFacts(loaded, facts)
+        yield MixedFacts(loaded, facts, limits, clock)
     finally:
         await asyncio.to_thread(loaded.close)
 
 
-def _load(settings: Settings, target: Target, stopped: Callable[[], bool]) -> LoadedInventory:
+def _load(settings: Settings, target: Target, oldest: str | None, stopped: Callable[[], bool]) -> LoadedInventory:
     place = parse_place(settings.inventory or "")
     store = open_store(
         f"s3://{place.bucket}",
@@ -46,4 +54,4 @@ def _load(settings: Settings, target: Target, stopped: Callable[[], bool]) -> Lo
         sdk=settings.engine not in ASKING,
     )
     with store:
-        return load_newest(store, place, target, stopped=stopped)
+        return load_newest(store, place, target, oldest=oldest, stopped=stopped)

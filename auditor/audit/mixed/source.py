@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from auditor.audit.mixed.reports import LoadedInventory
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Semantics
+from auditor.model.dates import iso_date
+from auditor.model.head_groups import CONTENT
+from auditor.model.keep import ACL, Keep
 from auditor.model.object import PUBLIC_GROUPS, Acl, DormantAcl, Evidence, FactSource, Head, ObjectRef, Unread
 from auditor.model.partial_head import PartialHead
 from auditor.model.prior import NO_PRIOR, Prior
@@ -27,12 +30,46 @@ _NOT_READ: Final = Unread("GetObjectAcl", "NotRead")
 """Stands for an ACL that is still to be read, while it is decided if the HEAD has to be read too."""
 
 
-class MixedFacts:
-    """The facts of a report, which pages() adds to the steps of a listing. facts: those of the bucket."""
+@dataclass(frozen=True, slots=True)
+class ReportLimits:
+    """The largest ages of a report's facts, in seconds; None for no limit."""
 
-    def __init__(self, inventory: LoadedInventory, facts: BucketFacts) -> None:
+    acl: float | None = None
+    head: float | None = None
+
+    @classmethod
+    def of(cls, keep: Keep | None) -> ReportLimits:
+        """Return the limits that the setting `keep` gives. The shortest limit of a changing member of HEAD counts for
+        all that a report has of it.
+        """
+        limits = {} if keep is None else keep.limits
+        heads = [limit for name, limit in limits.items() if name not in (ACL, CONTENT)]
+        return cls(limits.get(ACL), min(heads, default=None))
+
+    @property
+    def longest(self) -> float | None:
+        """The age past which a report has nothing to give; None if there is none."""
+        return None if self.acl is None or self.head is None else max(self.acl, self.head)
+
+
+class MixedFacts:
+    """The facts of a report, which pages() adds to the steps of a listing.
+
+    facts: those of the bucket. limits: ages past which a fact is read by a call. clock: returns the present time, in
+    seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        inventory: LoadedInventory,
+        facts: BucketFacts,
+        limits: ReportLimits,
+        clock: Callable[[], float],
+    ) -> None:
         self._inventory = inventory
         self._facts = facts
+        self._limits = limits
+        self._clock = clock
 
     async def pages(
         self,
@@ -56,6 +93,7 @@ class MixedFacts:
             async for page in pages:
                 refs = [step.ref for step in page if step.ref is not None]
                 found = iter(await io(lookup.facts_of_page, refs))
+                known.age(self._clock(), self._limits)
                 yield [step if step.ref is None else known.step(step, step.ref, next(found)) for step in page]
 
     def unseen_words(self) -> list[str]:
@@ -83,17 +121,25 @@ class _KnownFacts:
         self._reader = reader
         self._judge = judge
         self._effective = effective
+        self._read = iso_date(created).timestamp()
+        self._acl_holds = self._head_holds = True
+
+    def age(self, now: float, limits: ReportLimits) -> None:
+        """Note which facts are within their limits at this time, in seconds since 1970."""
+        age = now - self._read
+        self._acl_holds = limits.acl is None or age <= limits.acl
+        self._head_holds = limits.head is None or age <= limits.head
 
     def step(self, step: Listed, ref: ObjectRef, found: InventoryFacts | None) -> Listed:
         """Return the step with the facts that the report has of its object, and those that it had before."""
         if found is None or ref.last_modified >= self._created:
             return step
         before = _prior_of(step)
-        prior = self._with_acl(before, ref, found)
+        prior = self._with_acl(before, ref, found) if self._acl_holds else before
         hidden = self._effective.hidden(found.acl)
         if hidden is not None:
             prior = replace(prior, dormant=DormantAcl(hidden, self._created))
-        if prior.head is None and self._judge is not None:
+        if prior.head is None and self._judge is not None and self._head_holds:
             prior = self._with_head(prior, ref, found, self._judge)
         if prior is before:
             return step

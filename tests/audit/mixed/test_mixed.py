@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from auditor.audit.stored import file_of
 from auditor.config.settings import Layer
 from auditor.errors import InventoryError, RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
+from auditor.model.keep import Keep
 from auditor.model.object import ALL_USERS, Grant
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore
@@ -373,6 +375,64 @@ class TestCalls:
         report_of(stub, bucket, rows=[row for row in rows_of(bucket) if row["Key"] == "old"])
         mixed = await audit(stub, tmp_path, only=BY_REPORT, **MIXED)
         assert [line["key"] for line in mixed.undecided] == ["new"]
+
+
+class TestLimits:
+    """The ages of `keep` hold for the facts of a report, too."""
+
+    NOW: Final = CREATED.timestamp() + 36 * 3600
+
+    async def mixed(self, stub: StubServer, out: Path, **limits: float) -> Result:
+        keep = Keep({name: 3600.0 * hours for name, hours in limits.items()})
+        clock = partial(float, self.NOW)
+        return await audit(stub, out, only=BY_REPORT, keep=keep, clock=clock, **MIXED)
+
+    @pytest.mark.parametrize(
+        ("limits", "calls"),
+        [
+            ({"acl": 36, "head": 36}, (0, 0)),
+            ({"acl": 35, "head": 36}, (5, 0)),
+            ({"acl": 36, "head": 35}, (0, 5)),
+            ({"acl": 36, "head": 36, "encryption": 35}, (0, 5)),
+            ({"head": 36}, (0, 0)),
+        ],
+    )
+    async def test_fact_past_its_limit_is_read(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path, limits: dict[str, float], calls: tuple[int, int]
+    ) -> None:
+        for number in range(5):
+            bucket.put(f"{number}", b"x")
+        report_of(stub, bucket)
+        found = (await self.mixed(stub, tmp_path, **limits)).summary
+        assert (found["calls"]["acl"], found["calls"]["head"]) == calls
+        kept = {name: (found["kept"][name]["inventory"], found["kept"][name]["oldest"]) for name in ("acl", "head")}
+        none, all_five = (0, None), (5, "2026-03-04T01:02:00Z")
+        assert kept == {"acl": none if calls[0] else all_five, "head": none if calls[1] else all_five}
+
+    async def test_report_past_all_limits_is_refused(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        report_of(stub, bucket)
+        with pytest.raises(
+            InventoryError, match="is of 2026-03-04T01:02:00Z, and no fact may be older than of 2026-03-04"
+        ):
+            await self.mixed(stub, tmp_path, acl=35, head=35)
+
+    async def test_whole_head_of_the_last_run_goes_with_the_acl_of_the_report(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        for number in range(5):
+            bucket.put(f"{number}", b"x", last_modified=CREATED - timedelta(days=9))
+        keep = Keep({"acl": 86_400.0 * 3, "head": 86_400.0 * 900})
+        first = CREATED.timestamp() - 86_400
+        await audit(stub, tmp_path, keep=keep, clock=partial(float, first))
+        report_of(stub, bucket)
+        second = await audit(stub, tmp_path, keep=keep, clock=partial(float, CREATED.timestamp() + 3600), **MIXED)
+        assert (second.summary["calls"]["acl"], second.summary["calls"]["head"]) == (0, 0)
+        assert {(line["read_at"]["acl_from"], line["read_at"]["head_from"]) for line in second.objects} == {
+            ("inventory", "run")
+        }
+        assert {line["head_state"] for line in second.objects} == {"read"}
 
 
 class TestReports:
