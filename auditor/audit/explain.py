@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,8 +20,9 @@ from auditor.model.target import Target, parse_target
 from auditor.reports.explain import Explanation
 from auditor.reports.summary import not_looked_at
 from auditor.rules.plan import ACLS_DISABLED
-from auditor.runs.paths import RUN_ID, run_path
-from auditor.runs.reading import RunReader
+from auditor.runs.paths import RUN_ID, run_path, target_name
+from auditor.runs.reading import RunReader, last_run
+from auditor.runs.renewals import ObjectId, RenewedObject, read_renewals
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines import open_engine
@@ -154,13 +155,16 @@ async def live_bucket(bucket: str, settings: Settings) -> AsyncIterator[LiveBuck
 
 def explain_from_run(run: RunReader, name: ObjectName) -> list[Explanation]:
     """Explain the object by its lines in a run folder, without a request to its bucket: one explanation, or one for
-    each version if the run lists versions and the name has none. Blocks.
+    each version if the run lists versions and the name has none. What was read of the object since, after an event of
+    S3, counts in place of its line. Blocks.
 
     Raises UsageError if the run has no such object, or no verdict of it.
     """
     if name.bucket != run.bucket_name:
         raise UsageError(f"the run {run.run_id} is of the bucket {run.bucket_name}: it knows nothing of {name.text}")
-    lines = run.of_key(name.key)
+    renewed = _renewed(run, name.key)
+    lines = [one for one in run.of_key(name.key) if (one.key, one.version_id) not in renewed]
+    lines += [one.line for one in renewed.values()]
     wanted = [line for line in lines if name.version_id in (None, line.version_id)]
     if not wanted:
         raise UsageError(_absent(run, name, lines))
@@ -180,9 +184,22 @@ def explain_from_run(run: RunReader, name: ObjectName) -> list[Explanation]:
             not_looked_at=unseen,
             run=run.run_id,
             has_reasons=_has_reasons(run, line),
+            renewed=one.at if (one := renewed.get((line.key, line.version_id))) is not None else None,
         )
         for line in there
     ]
+
+
+def _renewed(run: RunReader, key: str) -> Mapping[ObjectId, RenewedObject]:
+    """Return what was read of the key after events, if the run is the last one of its target. Blocks."""
+    file = run.bucket
+    if file is None:
+        return {}
+    last = last_run(run.store, run.bucket_name, target_name(file.target))
+    if last is None or last.run_id != run.run_id or not file.target.whole:
+        return {}
+    found = read_renewals(run.store, run.bucket_name, file.now, key=key) or {}
+    return {name: one for name, one in found.items() if (name[1] is not None) == file.target.versions}
 
 
 def _absent(run: RunReader, name: ObjectName, lines: Sequence[ObjectLine]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 COMMAND_GROUPS: Final = {
-    "look at buckets": ("audit", "estimate", "explain", "plan", "inventory", "policy", "demo"),
+    "look at buckets": ("audit", "renew", "estimate", "explain", "plan", "inventory", "policy", "demo"),
     "ask a run again, without a request to its bucket": (
         *("report", "diff", "what-if", "fix-kit", "export", "sql", "judge", "check"),
         *("accept", "who"),
@@ -41,6 +41,9 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "work": (
         "auditor work --queue https://sqs.eu-west-1.amazonaws.com/123456789012/hash --ledger dynamodb:digests",
         "auditor work --queue https://sqs.eu-west-1.amazonaws.com/123456789012/hash --ledger sqlite:d.db --idle 60",
+    ),
+    "renew": (
+        "auditor renew --events https://sqs.eu-west-1.amazonaws.com/123456789012/s3-events --out s3://reports/audits",
     ),
     "verify": (
         "auditor verify s3://my-bucket --ledger sqlite:digests.db",

@@ -54,6 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     _inventory(commands.add_parser)
     _hash(commands.add_parser)
     _work(commands.add_parser)
+    _renew(commands.add_parser)
     _verify(commands.add_parser)
     _digests(commands.add_parser)
     _plan(commands.add_parser)
@@ -204,6 +205,15 @@ def _work(add: Add) -> None:
     settings_flags(parser, engine="which client reads: direct, aioboto3, boto3", concurrency="most objects in flight")
     connection_flags(parser)
     format_flag(parser)
+
+
+def _renew(add: Add) -> None:
+    parser = command(add, "renew", "read the objects again that S3's events on a queue name, until it is empty")
+    parser.add_argument("--events", metavar="SQS-URL", required=True, help="the queue that S3 sends its events to")
+    settings_flags(parser, out="where the run folders are")
+    parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty for so long (20)")
+    settings_flags(parser, "engine", "max_rate", *CHANNELS)
+    connection_flags(parser)
 
 
 def _digests(add: Add) -> None:

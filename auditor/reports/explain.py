@@ -113,6 +113,8 @@ class Explanation:
     run: str | None = None
     has_reasons: bool = True
     """False for a run of an earlier version, whose lines have verdicts without reasons."""
+    renewed: str | None = None
+    """When the object was read again after the run, because of an event; None if it was not."""
 
     @property
     def uri(self) -> str:
@@ -127,6 +129,7 @@ class Explanation:
             "key": self.key,
             "version_id": self.version_id,
             "run": self.run,
+            "renewed": self.renewed,
             "verdict": self.access.verdict.value,
             "audience": [audience.text for audience in self.access.audience],
             "reasons": [reason.text for reason in self.access.reasons],
@@ -155,6 +158,8 @@ def _block(one: Explanation) -> Iterator[str]:
         yield f"  {'and':<{_LABEL}}{audience}"
     for group in ReasonGroup:
         yield from _labelled(group.value, sentences_of(access.reasons, group))
+    if one.renewed is not None:
+        yield from _labelled("read", [f"{one.renewed}, after the run, because of an event of S3"])
     if not one.has_reasons:
         yield from _labelled("why", ["this run has no reasons, because an earlier release wrote it: audit again"])
     elif access.verdict is Verdict.PRIVATE and not access.reasons:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import JsonError, parse_object, typed
+from auditor.model.json_text import JsonError, as_object, parse_object, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.rollup import RollUps
@@ -352,6 +352,24 @@ def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
         return RunReader(store, bucket, parse_object(found or b"")["runs"][name])
     except (JsonError, KeyError, TypeError, UsageError):
         return None  # the run is only used for an estimate, so no error ends the present run
+
+
+def latest_runs(store: Store, bucket: str) -> list[RunReader]:
+    """Return readers of the latest complete runs of all targets in a bucket, those of the widest targets first.
+
+    Raises OutputError if latest.json may not be read, or is damaged.
+    """
+    path = f"{bucket_path(bucket)}/latest.json"
+    data = store.get(path)
+    if data is None:
+        return []
+    try:
+        named = as_object(parse_object(data)["runs"])
+        return [
+            RunReader(store, bucket, str(named[name])) for name in sorted(named, key=lambda name: (len(name), name))
+        ]
+    except (JsonError, KeyError, UsageError) as error:
+        raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error
 
 
 def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:

@@ -83,6 +83,10 @@ def explanation(maker: SchemaMaker) -> Schema:
             "description": "The run that the access comes from; null if the object was read just now.",
             **MAYBE_TEXT,
         },
+        "renewed": {
+            "description": "When the object was read after the run, because of an event; null if it was not.",
+            **MAYBE_TEXT,
+        },
         "verdict": maker.of(Verdict),
         "audience": TEXTS,
         "reasons": TEXTS,

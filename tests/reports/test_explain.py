@@ -145,6 +145,7 @@ def test_the_document() -> None:
         "key": "a\x1b",
         "version_id": None,
         "run": "20260102T030405Z-0a1b2c",
+        "renewed": None,
         "verdict": "exposed",
         "audience": ["anyone"],
         "reasons": [f"acl-grant: {ALL_USERS} READ"],

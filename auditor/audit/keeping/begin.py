@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from auditor.audit.keeping.earlier import EarlierObjects
@@ -14,9 +14,12 @@ from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
 from auditor.model.head_groups import ARCHIVE
-from auditor.model.object import Unread
+from auditor.model.object import ObjectRef, Unread
+from auditor.model.prior import NO_PRIOR, Prior
+from auditor.model.run_lines import ObjectLine
 from auditor.rules.plan import Plan, head_groups
 from auditor.runs.reading import RunReader
+from auditor.runs.renewals import ObjectId, RenewedObject, read_renewals
 
 log = logging.getLogger(__name__)
 _READABLE: Final = "retention_readable"
@@ -25,10 +28,28 @@ _READABLE: Final = "retention_readable"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The objects of an earlier run, and who says which of their facts hold."""
+    """The objects of an earlier run, what was read of some of them since, and who says which of these facts hold."""
 
     objects: EarlierObjects
+    renewals: Mapping[ObjectId, RenewedObject]
     keeper: FactKeeper
+
+    def prior(self, ref: ObjectRef, line: ObjectLine | None, now: float) -> Prior | None:
+        """Return the facts that hold for a listed object; None if there are none.
+
+        line: of the earlier run; None if it has none. An ACL that was read since counts in place of the one on the
+        line. A HEAD that was read since does not: whoever reads after events may see less of it. now: the present time,
+        in seconds since 1970.
+        """
+        kept = None if line is None else self.keeper.prior(ref, line, now)
+        renewed = self.renewals.get((ref.key, ref.version_id))
+        if renewed is None:
+            return kept
+        later = self.keeper.prior(ref, renewed.line, now) if renewed.sure else None
+        later, kept = later or NO_PRIOR, kept or NO_PRIOR
+        if later.acl is None and kept.head is None:
+            return None
+        return replace(kept, acl=later.acl, acl_at=later.acl_at, acl_from=later.acl_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +80,14 @@ class Opening:
             log.warning("nothing is kept of run %s: its bucket, its server or its caller was another", self.run.run_id)
             return None
         groups = head_groups(self.plan) | ({ARCHIVE} if self.ledger else frozenset())
-        acl = keep.acl if all(_shows_same_acls(one, self.facts) for one in states) else None
+        acl = keep.acl if all(shows_same_acls(one, self.facts) for one in states) else None
         head = None if self._sees_more(file.configuration) else keep.head(groups)
         keeper = FactKeeper(file.now, self._turns(acl), self._turns(head), values=self.settings.keep_metadata)
-        return Opened(EarlierObjects(self.run, start_after), keeper)
+        renewals = read_renewals(self.run.store, self.run.bucket_name, file.now)
+        if renewals is None:
+            log.warning("nothing is kept of run %s: too many objects were read since", self.run.run_id)
+            return None
+        return Opened(EarlierObjects(self.run, start_after), renewals, keeper)
 
     def _sees_more(self, before: Mapping[str, Any]) -> bool:
         """True if this run's caller sees retentions that the earlier one was not said to see: S3 leaves them out of the
@@ -79,7 +104,7 @@ class Opening:
         return None if limit is None else FactTurns(limit, self.settings.every, iso_date(self.began).timestamp())
 
 
-def _shows_same_acls(before: BucketFacts, now: BucketFacts) -> bool:
+def shows_same_acls(before: BucketFacts, now: BucketFacts) -> bool:
     """True if GetObjectAcl shows of a stored ACL what it showed before: it leaves out grants to the public groups under
     IgnorePublicAcls (S3 User Guide, "Blocking public access to your Amazon S3 storage").
     """

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from auditor.audit.keeping.begin import Opened
 from auditor.audit.keeping.earlier import Lines
-from auditor.audit.keeping.keeper import FactKeeper
 from auditor.errors import OutputError
 from auditor.model.object import Evidence, ObjectRef
 from auditor.model.prior import NO_PRIOR, Prior
@@ -64,7 +63,7 @@ class KeepingSource:
                     yield page
                 else:
                     now = self._clock()
-                    yield [self._step(step, lines, opened.keeper, now) for step in page]
+                    yield [self._step(step, lines, opened, now) for step in page]
 
     async def _reading(self, read: Callable[[], Awaitable[T]]) -> T | None:
         """Return what was read of the earlier run; None if it cannot be read."""
@@ -74,11 +73,9 @@ class KeepingSource:
             log.warning("nothing more is kept of the last run: %s", visible(str(error)))
             return None
 
-    def _step(self, step: Listed, lines: Lines, keeper: FactKeeper, now: float) -> Listed:
+    def _step(self, step: Listed, lines: Lines, opened: Opened, now: float) -> Listed:
         ref = step.ref
-        line = None if ref is None else lines.get((ref.key, ref.version_id))
-        prior = None if ref is None or line is None else keeper.prior(ref, line, now)
-        if ref is None or prior is None:
+        if ref is None or (prior := opened.prior(ref, lines.get((ref.key, ref.version_id)), now)) is None:
             return step
         known = self._reader.known(ref, prior)
         if known is None:

@@ -75,13 +75,27 @@ def decode_notification(
             document = _unwrap(document)
         if document.get("Event") == "s3:TestEvent":
             return Notification(test=True)
-        if "detail-type" in document:
-            events = from_event_bridge(document, lambda: seconds_in_utc(now()))
-        elif isinstance(records := document.get("Records"), list):
-            events = from_records(records, lambda: seconds_in_utc(now()))
-        else:
-            raise MessageError("the body is neither a message of ours nor an S3 notification")
+        events = _events(document, now, acls=False)
     return _notification(events, tuple(algorithms))
+
+
+def decode_events(body: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> list[ObjectEvent]:
+    """Read the events of S3 in the body of a queue message, those on ACLs too; none of s3:TestEvent. Raises
+    MessageError, whose text never quotes the body.
+    """
+    with reasons():
+        document = parse(body)
+        if "Message" in document and "Type" in document:
+            document = _unwrap(document)
+        return [] if document.get("Event") == "s3:TestEvent" else _events(document, now, acls=True)
+
+
+def _events(document: dict[str, Any], now: Callable[[], datetime], *, acls: bool) -> list[ObjectEvent]:
+    if "detail-type" in document:
+        return from_event_bridge(document, lambda: seconds_in_utc(now()), acls=acls)
+    if isinstance(records := document.get("Records"), list):
+        return from_records(records, lambda: seconds_in_utc(now()), acls=acls)
+    raise MessageError("the body is neither a message of ours nor an S3 notification")
 
 
 def newest(tasks: Iterable[HashTask]) -> list[HashTask]:

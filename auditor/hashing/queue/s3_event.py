@@ -17,9 +17,10 @@ from auditor.text import visible
 
 log = logging.getLogger(__name__)
 
-Kind = Literal["created", "restored", "hidden", "removed"]
+Kind = Literal["created", "restored", "hidden", "removed", "acl"]
 """The kind of an event. "created" and "restored": the object's bytes can be hashed. "hidden": a delete marker hides the
-key. "removed": one version was deleted for good or, in a bucket without versions, the object."""
+key. "removed": one version was deleted for good or, in a bucket without versions, the object. "acl": the object has
+another ACL, and the same bytes."""
 
 _KINDS: Final[dict[str, Kind]] = {
     "ObjectCreated:Put": "created",
@@ -32,7 +33,11 @@ _KINDS: Final[dict[str, Kind]] = {
     "LifecycleExpiration:Delete": "removed",
     "LifecycleExpiration:DeleteMarkerCreated": "hidden",
 }
-_DETAIL_TYPES: Final[dict[str, Kind]] = {"Object Created": "created", "Object Restore Completed": "restored"}
+_DETAIL_TYPES: Final[dict[str, Kind]] = {
+    "Object Created": "created",
+    "Object Restore Completed": "restored",
+}
+_ACL_KINDS: Final[dict[str, Kind]] = {"ObjectAcl:Put": "acl", "Object ACL Updated": "acl"}
 _DELETIONS: Final[dict[str, Kind]] = {"Delete Marker Created": "hidden", "Permanently Deleted": "removed"}
 _LOST: Final = "ReducedRedundancyLostObject"
 _SHOWN: Final = 100
@@ -65,6 +70,7 @@ def _fields(place: str, at: str, etag: str, version: str, key: Callable[[Any], s
         "restored": {**named, **content},
         "hidden": gone,
         "removed": gone,
+        "acl": named,
         None: lost,
     }
 
@@ -93,17 +99,18 @@ class ObjectEvent:
     """Size of the object in bytes; 0 if the event leaves nothing to hash."""
 
 
-def from_records(records: list[Any], received: Callable[[], str]) -> list[ObjectEvent]:
+def from_records(records: list[Any], received: Callable[[], str], *, acls: bool = False) -> list[ObjectEvent]:
     """Read the events of a notification in S3's own form, without kinds of events that do not change an object's bytes.
 
-    Raises JsonError. received: returns the time of receipt, for an event without a time.
+    Raises JsonError. received: returns the time of receipt, for an event without a time. acls: True to read events on
+    ACLs, too.
     """
     if len(records) > MAX_OBJECTS:
         raise JsonError(f"has {len(records)} entries, more than {MAX_OBJECTS}", "Records")
     events: list[ObjectEvent] = []
     for index, record in enumerate(records):
         try:
-            event = _of_record(record, received)
+            event = _of_record(record, received, _ACL_KINDS if acls else {})
         except JsonError as error:
             raise error.below(f"Records[{index}]") from None
         if event is not None:
@@ -111,7 +118,8 @@ def from_records(records: list[Any], received: Callable[[], str]) -> list[Object
     return events
 
 
-def _of_record(record: Any, received: Callable[[], str]) -> ObjectEvent | None:
+def _of_record(record: Any, received: Callable[[], str], more: Mapping[str, Kind]) -> ObjectEvent | None:
+    """Read one record. more: further events to read, besides those that change an object's bytes."""
     if not isinstance(record, dict):
         raise JsonError("is not a JSON object")
     if record.get("eventSource") != "aws:s3":
@@ -119,7 +127,7 @@ def _of_record(record: Any, received: Callable[[], str]) -> ObjectEvent | None:
     head = members(record, _RECORD)
     _check_version(head["version"], "eventVersion", "2")
     event = head["event"].removeprefix("s3:")
-    kind = _KINDS.get(event) or ("created" if event.startswith("ObjectCreated:") else None)
+    kind = _KINDS.get(event) or more.get(event) or ("created" if event.startswith("ObjectCreated:") else None)
     if kind is None and event != _LOST:
         _ignore(event)
         return None
@@ -131,20 +139,24 @@ def _of_record(record: Any, received: Callable[[], str]) -> ObjectEvent | None:
     return None
 
 
-def from_event_bridge(document: dict[str, Any], received: Callable[[], str]) -> list[ObjectEvent]:
+def from_event_bridge(
+    document: dict[str, Any], received: Callable[[], str], *, acls: bool = False
+) -> list[ObjectEvent]:
     """Read the event in EventBridge's form. Return [] if an event of its kind does not change an object's bytes.
 
-    Raises JsonError. received: returns the time of receipt, for an event without a time.
+    Raises JsonError. received: returns the time of receipt, for an event without a time. acls: True to read an event on
+    an ACL, too.
     """
     if document.get("source") != "aws.s3":
         raise JsonError("is not aws.s3", "source")
     event = members(document, _TYPE)["event"]
-    if event != "Object Deleted" and event not in _DETAIL_TYPES:
+    kinds = {**_DETAIL_TYPES, **(_ACL_KINDS if acls else {})}
+    if event != "Object Deleted" and event not in kinds:
         _ignore(event)
         return []
     head = members(document, _DELETED if event == "Object Deleted" else _DETAIL)
     _check_version(head["version"], "detail.event-version", "1")
-    kind = _DETAIL_TYPES.get(event) or _DELETIONS.get(head["deletion"])
+    kind = kinds.get(event) or _DELETIONS.get(head["deletion"])
     if kind is None:
         raise JsonError(f"is not known; known are {', '.join(_DELETIONS)}", "detail.deletion-type")
     found = members(document, _IN_DETAILS[kind])

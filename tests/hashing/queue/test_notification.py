@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 
 from auditor.errors import MessageError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
-from auditor.hashing.queue.notification import Noticed, Notification, Removed, decode_notification, newest
+from auditor.hashing.queue.notification import (
+    Noticed,
+    Notification,
+    Removed,
+    decode_events,
+    decode_notification,
+    newest,
+)
 from auditor.ledger.base import Event, Notice
 
 ODD_KEYS = ["a b+c", "100%41", "caf\u00e9/\N{PILE OF POO}", "new\nline", "//x/../y", "=cmd()", "k" * 1024, "a%2Fb", "+"]
@@ -462,3 +469,15 @@ def test_one_unversioned_object_a_key_stays_and_none_is_newer(tasks: list[HashTa
     for task in kept:
         assert number(task) == max(number(other) for other in tasks if other.key == task.key)
         assert task in tasks
+
+
+@pytest.mark.parametrize("body", [plain(record(event="ObjectAcl:Put")), event_bridge(kind="Object ACL Updated")])
+def test_events_on_acls_are_for_those_who_ask(body: str) -> None:
+    assert told(body) == Notification()
+    assert [(one.kind, one.bucket, one.key) for one in decode_events(body)] == [("acl", "bucket", "key")]
+
+
+def test_events_of_a_message_without_any() -> None:
+    assert decode_events('{"Event": "s3:TestEvent"}') == []
+    with pytest.raises(MessageError):
+        decode_events('{"v": 1}')

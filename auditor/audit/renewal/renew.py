@@ -1,0 +1,188 @@
+"""Read single objects again between two runs of their bucket, because an event says that they changed."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from auditor.audit.begin import ask_bucket
+from auditor.audit.judged_by import JudgedBy, judged_by
+from auditor.audit.keeping.begin import shows_same_acls
+from auditor.config.resources import caller_of, connection_to
+from auditor.config.settings import Layer, Settings
+from auditor.errors import OutputError
+from auditor.model.access import Verdict
+from auditor.model.dates import seconds_in_utc
+from auditor.model.finding import Judgement
+from auditor.model.object import Acl, Evidence, Head, ObjectRef, ReadAt, Skipped
+from auditor.model.target import Target
+from auditor.reports.fast_lines import encode_finding, encode_object
+from auditor.rules.exceptions import Exceptions
+from auditor.rules.judge import Judge
+from auditor.rules.plan import make_plan
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
+from auditor.runs.reading import RunReader
+from auditor.runs.renewals import read_renewals, write_renewals
+from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.engines import open_engine
+from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool
+from auditor.s3.listing import pages
+from auditor.s3.object_reader import ObjectReader, stand_in
+from auditor.s3.rate import RateLimit
+
+CALLS_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """The result of renewing the objects of some events.
+
+    objects: number of object versions that were read. undecided: number of those of which a fact could not be read.
+    exposed: the keys of objects that are exposed, were not before, and are covered by no exception.
+    """
+
+    objects: int = 0
+    undecided: int = 0
+    exposed: tuple[str, ...] = ()
+
+    def __add__(self, other: Renewed) -> Renewed:
+        return Renewed(self.objects + other.objects, self.undecided + other.undecided, (*self.exposed, *other.exposed))
+
+
+class Renewer:
+    """Reads objects of a bucket, judges them as the last run did, and writes their lines below renewals/.
+
+    run: the last complete run of a target. by: its configuration. judge, reader: by the facts of the bucket as they are
+    now. clock: returns the present time. sure: True if S3 shows of an ACL what it showed to the last run.
+    """
+
+    def __init__(
+        self,
+        run: RunReader,
+        by: JudgedBy,
+        judge: Judge,
+        reader: ObjectReader,
+        listing: Callable[[Target], AsyncIterator[ObjectRef]],
+        target: Target,
+        clock: Callable[[], datetime],
+        *,
+        sure: bool,
+    ) -> None:
+        self._run = run
+        self._by = by
+        self._judge = judge
+        self._reader = reader
+        self._listing = listing
+        self._target = target
+        self._clock = clock
+        self._sure = sure
+
+    async def renew(self, keys: Sequence[str]) -> Renewed:
+        """Read the objects with these keys that belong to the run's target, and write their lines.
+
+        A key that is not listed any more has no line. Raises RunError if every further call would fail too, and
+        OutputError if the lines cannot be written.
+        """
+        target = self._target
+        wanted = [key for key in dict.fromkeys(keys) if key.startswith(target.prefix) and target.covers(key)]
+        began = self._clock()
+        found = [judged for key in wanted for judged in await self._judged(key, seconds_in_utc(began))]
+        if not found:
+            return Renewed()
+        exposed = await asyncio.to_thread(self._newly_exposed, found)
+        keeps = self._by.settings.keep_metadata
+        lines = [
+            (encode_object(one, None, keeps), [encode_finding(finding, one.verdict) for finding in one.findings])
+            for one in found
+        ]
+        store, bucket = self._run.store, self._run.bucket_name
+        await asyncio.to_thread(write_renewals, store, bucket, began, secrets.token_bytes(3), lines, sure=self._sure)
+        undecided = sum(bool(one.evidence.unread) for one in found)
+        return Renewed(len(found), undecided, exposed)
+
+    async def _judged(self, key: str, at: str) -> list[Judgement]:
+        target = replace(self._target, prefix=key, start_after=None, stop_at=key)
+        refs = [ref async for ref in self._listing(target)]
+        read = await asyncio.gather(*(self._reader.read(ref) for ref in refs))
+        return [self._judge.object(_timed(one, at)) for one in read if not one.vanished]
+
+    def _newly_exposed(self, found: Sequence[Judgement]) -> tuple[str, ...]:
+        """Return the keys that are exposed now and were not when they were read last. Blocks."""
+        exceptions = Exceptions(self._by.settings.accepted, self._run.bucket_name, seconds_in_utc(self._clock())[:10])
+        keys = [
+            one.evidence.ref.key
+            for one in found
+            if one.verdict is Verdict.EXPOSED
+            and exceptions.of_object(one).verdict is None
+            and self._verdict_before(one.evidence.ref) is not Verdict.EXPOSED
+        ]
+        return tuple(dict.fromkeys(keys))
+
+    def _verdict_before(self, ref: ObjectRef) -> Verdict | None:
+        """Return the verdict of the last renewal or, if there is none, of the run; None for a new object."""
+        file = self._run.bucket
+        since = "" if file is None else file.now
+        renewed = read_renewals(self._run.store, self._run.bucket_name, since, key=ref.key) or {}
+        if (one := renewed.get((ref.key, ref.version_id))) is not None:
+            return one.line.verdict
+        lines = {line.version_id: line for line in self._run.of_key(ref.key)}
+        return lines[ref.version_id].verdict if ref.version_id in lines else None
+
+
+def _timed(evidence: Evidence, at: str) -> Evidence:
+    """Return the evidence with the time at which its facts were read."""
+    acl, head = isinstance(evidence.acl, Acl), isinstance(evidence.head, Head)
+    return replace(evidence, read_at=ReadAt(at if acl else None, at if head else None)) if acl or head else evidence
+
+
+@asynccontextmanager
+async def open_renewer(
+    run: RunReader, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> AsyncIterator[Renewer]:
+    """Ask about the bucket of a complete run, and open an engine to read its objects, for the `with` block.
+
+    settings: connection and pace; the rest comes from the run. Raises RunError, and OutputError for a run without its
+    bucket.json.
+    """
+    file = await asyncio.to_thread(lambda: run.bucket)
+    if file is None:
+        raise OutputError(f"{run.uri} has no {BUCKET_FILE}: audit the bucket first")
+    by = judged_by(file, f"{run.uri}/{BUCKET_FILE}", Layer({}, str))
+    settings = replace(settings, max_calls=None, semantics=file.facts.semantics)
+    bucket = run.bucket_name
+    caller = caller_of(bucket, settings, RateLimit(settings.max_rate), ConcurrencyLimit(CALLS_AT_ONCE))
+    async with EnginePool(open_engine) as engines, AsyncExitStack() as stack:
+        connection = connection_to(bucket, settings, CALLS_AT_ONCE)
+        connection, facts = await ask_bucket(settings, connection, caller, engines.lend)
+        keys = None
+        if not isinstance(file.facts.key_policies, Skipped):
+            from auditor.s3.key_policies import open_key_policies  # few runs read them
+
+            keys = await stack.enter_async_context(open_key_policies(connection, caller, {}))
+            facts = replace(facts, key_policies=keys.policies)
+        engine: Engine = await stack.enter_async_context(engines.lend((settings.engine, connection)))
+        plan = make_plan(by.rules, facts)
+        judge = Judge(
+            plan,
+            facts,
+            trusted=by.settings.trusted,
+            options=by.settings.rules,
+            versions=file.target.versions,
+            now=clock(),
+        )
+
+        async def listing(target: Target) -> AsyncIterator[ObjectRef]:
+            async for page in pages(engine, caller, target):
+                for step in page:
+                    if step.ref is not None:
+                        yield step.ref
+
+        reader = ObjectReader(engine, caller, plan.ask, (), stand_in(facts), keys)
+        sure = all(shows_same_acls(one.facts, facts) for one in file.read)
+        yield Renewer(run, by, judge, reader, listing, file.target, clock, sure=sure)

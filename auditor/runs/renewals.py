@@ -1,0 +1,132 @@
+"""The files below renewals/ of a bucket: what was read of single objects between two runs, because of an event.
+
+One file has the lines of the objects that one batch of events named. A file is never changed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from auditor.errors import OutputError, UsageError
+from auditor.model.dates import iso_date
+from auditor.model.json_text import JsonError, items, parse_object, typed
+from auditor.model.record import record
+from auditor.model.run_lines import FindingLine, ObjectLine
+from auditor.runs.paths import began_at, bucket_path, new_run_id
+from auditor.runs.stores.base import Store
+
+MOST: Final = 200_000
+"""Largest number of renewed objects that are read: they are kept in memory, 2 KB each."""
+FOLDER: Final = "renewals"
+_SUFFIX: Final = ".jsonl.gz"
+
+ObjectId = tuple[str, str | None]
+"""Key and version ID of an object; None without versions."""
+
+
+CLOSE: Final = 60.0
+"""Seconds within which two readings by different processes are in no order, because their clocks may differ."""
+
+
+@record()
+class RenewedObject:
+    """One object as it was read after an event.
+
+    at: when, in ISO 8601 in UTC. findings: those of the object, by the rules of the last run. sure: False if the ACL
+    may be another one than it shows: another process saw another ACL at about the same time, or public grants may be
+    hidden.
+    """
+
+    at: str
+    line: ObjectLine
+    findings: tuple[FindingLine, ...]
+    sure: bool = True
+
+    def after(self, before: RenewedObject | None) -> RenewedObject:
+        """Return what is known of the object after two readings, this one and one that is not later by its clock."""
+        if before is None or _seconds(self.at) - _seconds(before.at) > CLOSE:
+            return self
+        if before.sure and before.line.acl == self.line.acl:
+            return self
+        return replace(self, sure=False)
+
+
+def write_renewals(
+    store: Store,
+    bucket: str,
+    at: datetime,
+    entropy: bytes,
+    lines: Iterable[tuple[bytes, Sequence[bytes]]],
+    *,
+    sure: bool,
+) -> str:
+    """Write the lines of objects, each with the lines of its findings, into a new file, and return its path. Blocks.
+
+    sure: False if S3 may have hidden public grants of the ACLs.
+    """
+    path = f"{_folder(bucket)}{new_run_id(at, entropy)}{_SUFFIX}"
+    text = b"".join(
+        b'{"sure":%s,"object":%s,"findings":[%s]}\n'
+        % (b"true" if sure else b"false", line.rstrip(b"\n"), b",".join(one.rstrip(b"\n") for one in found))
+        for line, found in lines
+    )
+    store.put(path, gzip.compress(text, mtime=0))
+    return path
+
+
+def read_renewals(
+    store: Store, bucket: str, since: str, *, key: str | None = None, most: int = MOST
+) -> Mapping[ObjectId, RenewedObject] | None:
+    """Return the newest renewal of each object; None if there are more than `most`. Blocks.
+
+    since: the time from which on files count, in ISO 8601 in UTC. key: read the renewals of this key alone; None for
+    all. Raises OutputError if a file is damaged.
+    """
+    found: dict[ObjectId, RenewedObject] = {}
+    for at, path in _files(store, bucket, since):
+        for one in _lines(store, path, at):
+            if key is None or one.line.key == key:
+                name = (one.line.key, one.line.version_id)
+                found[name] = one.after(found.get(name))
+            if len(found) > most:
+                return None
+    return found
+
+
+def _folder(bucket: str) -> str:
+    return f"{bucket_path(bucket)}/{FOLDER}/"
+
+
+def _files(store: Store, bucket: str, since: str) -> Iterator[tuple[str, str]]:
+    """Yield the times and paths of the files from `since` on, the oldest first."""
+    for path in store.list(_folder(bucket)):
+        name = path.rpartition("/")[2]
+        if name.endswith(_SUFFIX):
+            try:
+                at = began_at(name.removesuffix(_SUFFIX))
+            except UsageError:
+                continue  # not a file of ours
+            if at >= since:
+                yield at, path
+
+
+def _seconds(at: str) -> float:
+    return iso_date(at).timestamp()
+
+
+def _lines(store: Store, path: str, at: str) -> Iterator[RenewedObject]:
+    data = store.get(path)
+    try:
+        if data is None:
+            raise EOFError("it is gone")
+        for line in gzip.decompress(data).splitlines():
+            value = parse_object(line, "a line")
+            findings = items(value.get("findings"), lambda one: typed(FindingLine, one))
+            yield RenewedObject(at, typed(ObjectLine, value.get("object")), findings, value.get("sure") is True)
+    except (OSError, EOFError, zlib.error, JsonError) as error:
+        raise OutputError(f"{store.uri(path)} is damaged ({error}): delete it, and audit without --keep") from error

@@ -1,0 +1,235 @@
+"""Events renew ACLs between two nights, and the limits hold without them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+from auditor.aio.stop import Stop
+from auditor.audit.explain import explain_from_run, name_of
+from auditor.audit.renewal.events import EventCounts, EventRenewer
+from auditor.audit.renewal.renew import Renewed, Renewer, open_renewer
+from auditor.config.settings import Layer, Settings, resolve
+from auditor.errors import OutputError
+from auditor.model.bucket import PublicAccessBlock
+from auditor.model.dates import iso_date
+from auditor.reports.alert_text import text_of
+from auditor.reports.explain import render
+from auditor.reports.renewal_alert import renewal_alert
+from auditor.runs.reading import RunReader
+from auditor.runs.renewals import read_renewals
+from auditor.runs.stores.local import LocalStore
+from tests.support.fakes.hashing import MemoryQueue
+from tests.support.nights import DAY, Nights, asked, keys_asked, timeless
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubBucket, canned
+
+NUMBER: Final = 40
+RULES: Final[dict[str, Any]] = {"only": ("O02", "E01")}
+ODD_KEY: Final = "a b/ü+%2F\n.txt"
+
+
+@pytest.fixture
+def filled(bucket: StubBucket) -> StubBucket:
+    for number in range(NUMBER):
+        bucket.put(f"k{number:03}", b"x")
+    bucket.put(ODD_KEY, b"x")
+    return bucket
+
+
+def keep(text: str) -> dict[str, Any]:
+    return {"keep": resolve([Layer({"keep": text}, str)]).keep}
+
+
+def acl_updated(key: str, bucket: str = BUCKET) -> str:
+    """An event in EventBridge's form (S3 User Guide, ev-events)."""
+    return json.dumps(
+        {
+            "version": "0",
+            "source": "aws.s3",
+            "detail-type": "Object ACL Updated",
+            "time": "2027-03-01T08:00:00Z",
+            "detail": {
+                "version": "0",
+                "event-version": "1",
+                "bucket": {"name": bucket},
+                "object": {"key": key, "etag": "e", "version-id": ""},
+            },
+        }
+    )
+
+
+def expose(bucket: StubBucket, key: str) -> None:
+    """Change the ACL, which changes nothing that is listed."""
+    item = bucket.objects.versions(key)[0]
+    item.grants = canned("public-read", item.owner)
+
+
+class Events:
+    """Renews from a queue in memory, at the time of the nights."""
+
+    def __init__(self, stub: StubServer, out: Path, nights: Nights) -> None:
+        self.queue = MemoryQueue()
+        self.told: list[Renewed] = []
+        self.store = LocalStore(out)
+        self._settings = Settings(endpoint_url=stub.url, max_rate=None)
+        self._nights = nights
+
+    async def work(self) -> EventCounts:
+        async def told(run: RunReader, renewed: Renewed) -> None:
+            self.told.append(renewed)
+
+        def opening(run: RunReader, settings: Settings) -> AbstractAsyncContextManager[Renewer]:
+            return open_renewer(run, settings, lambda: datetime.fromtimestamp(self._nights.now, UTC))
+
+        work = EventRenewer(self.queue, self.store, self._settings, told, Stop(), idle=1, poll=1, opening=opening)
+        return await work.run()
+
+
+async def test_acl_that_an_event_names_is_read_within_minutes_and_used_by_the_next_night(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    out = tmp_path / "kept"
+    nights = Nights(stub, out, **RULES, **keep("acl=90d,head=90d"))
+    events = Events(stub, out, nights)
+    first = await nights.night(days=0.3)
+    for key in ("k003", ODD_KEY):
+        expose(filled, key)
+        events.queue.put(acl_updated(key))
+    stub.forget()
+    counts = await events.work()
+    assert (counts.messages, counts.failed, counts.renewed.objects) == (2, 0, 2)
+    assert sorted(counts.renewed.exposed) == sorted(["k003", ODD_KEY])
+    assert events.queue.left == []
+    assert asked(stub) == (2, 2)
+    run = RunReader(events.store, BUCKET, first.summary["run"])
+    (explained,) = explain_from_run(run, name_of(f"s3://{BUCKET}/k003"))
+    assert (explained.access.verdict, explained.renewed) == ("exposed", "2027-03-01T09:12:00Z")
+    assert "because of an event of S3" in render([explained])
+    nights.now += 0.7 * DAY
+    live = await nights.live(tmp_path / "live")
+    night = await nights.night()
+    assert not {"k003", ODD_KEY} & keys_asked(stub, "GetObjectAcl")
+    assert timeless(night.objects) == timeless(live.objects)
+    assert night.line("k003")["verdict"] == "exposed"
+    assert night.line("k003")["read_at"]["acl"] == "2027-03-01T09:12:00Z"
+    assert night.line("k003")["read_at"]["head"] == "2027-03-01T02:00:00Z"
+    assert {line["key"] for line in night.findings} == {"k003", ODD_KEY}
+    (old,) = explain_from_run(run, name_of(f"s3://{BUCKET}/k003"))
+    assert (old.access.verdict, old.renewed) == ("private", None)  # it is not the last run any more
+    alert = renewal_alert(BUCKET, run.run_id, counts.renewed.exposed)
+    assert alert is not None
+    assert "2 objects newly exposed" in text_of(alert)
+    assert "k003" not in text_of(alert)
+    assert renewal_alert(BUCKET, run.run_id, ()) is None
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_no_fact_is_older_than_its_limit_when_a_tenth_of_the_events_is_lost(
+    stub: StubServer, filled: StubBucket, tmp_path: Path, seed: int
+) -> None:
+    dice, out = Random(seed), tmp_path / "kept"
+    limits = {"acl": 4 * DAY, "head": 7 * DAY}
+    nights = Nights(stub, out, **RULES, **keep("acl=4d,head=7d"))
+    events = Events(stub, out, nights)
+    changed: dict[str, float] = {}
+    lost = 0
+    for _ in range(14):
+        began = nights.now
+        night = await nights.night(days=0.5 + dice.uniform(-0.01, 0.01))
+        for line in night.objects:
+            at = line.get("read_at") or {"acl": None, "head": None}
+            ages = {fact: 0.0 if at[fact] is None else began - iso_date(at[fact]).timestamp() for fact in limits}
+            assert all(0 <= ages[fact] <= limits[fact] for fact in limits)
+        exposed = {line["key"] for line in night.objects if line["verdict"] == "exposed"}
+        assert {key for key, at in changed.items() if at <= began - limits["acl"]} <= exposed <= changed.keys()
+        for key in dice.sample([f"k{number:03}" for number in range(NUMBER) if f"k{number:03}" not in changed], 2):
+            expose(filled, key)
+            changed[key] = nights.now
+            if dice.random() < 0.1:
+                lost += 1
+            else:
+                events.queue.put(acl_updated(key))
+        assert (await events.work()).failed == 0
+        nights.now += 0.5 * DAY
+    assert lost > 0
+
+
+async def test_event_of_a_bucket_that_fails_comes_again(
+    stub: StubServer,
+    filled: StubBucket,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nights = Nights(stub, tmp_path, **RULES)
+    events = Events(stub, tmp_path, nights)
+    await nights.night(days=0.1)
+    events.queue.put("not JSON")
+    events.queue.put(acl_updated("k001", "another-bucket"))
+    latest = tmp_path / f"bucket={BUCKET}" / "latest.json"
+    whole = latest.read_bytes()
+    latest.write_text("{}")
+    events.queue.put(acl_updated("k001"))
+    counts = await events.work()
+    assert (counts.messages, counts.failed) == (3, 2)
+    assert [one.body[:8] for one in events.queue.left] == ["not JSON", acl_updated("k001")[:8]]
+    assert "come again" in caplog.text
+    latest.write_bytes(whole)
+    events.queue.time += 1_000
+    counts = await events.work()
+    assert (counts.failed, counts.renewed.objects) == (1, 1)
+
+
+async def test_two_readings_at_about_the_same_time_that_differ_are_asked_again(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path, **RULES, **keep("acl=90d,head=90d"))
+    events = Events(stub, tmp_path, nights)
+    await nights.night(days=0.5)
+    for _ in range(2):
+        events.queue.put(acl_updated("k001"))
+        await events.work()
+        expose(filled, "k001")
+        nights.now += 20
+    nights.now += DAY / 2
+    night = await nights.night()
+    assert "k001" in keys_asked(stub, "GetObjectAcl")
+    assert night.line("k001")["verdict"] == "exposed"
+
+
+async def test_acl_that_was_read_behind_a_block_is_asked_again(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path, **RULES, **keep("acl=90d,head=90d"))
+    events = Events(stub, tmp_path, nights)
+    await nights.night(days=0.5)
+    expose(filled, "k001")
+    block, filled.public_access_block = filled.public_access_block, PublicAccessBlock(ignore_public_acls=True)
+    events.queue.put(acl_updated("k001"))
+    assert (await events.work()).renewed.exposed == ()
+    filled.public_access_block = block
+    nights.now += DAY / 2
+    assert (await nights.night()).line("k001")["verdict"] == "exposed"
+
+
+async def test_damaged_renewal_keeps_nothing(stub: StubServer, filled: StubBucket, tmp_path: Path) -> None:
+    nights = Nights(stub, tmp_path, **RULES, **keep("acl=90d,head=90d"))
+    events = Events(stub, tmp_path, nights)
+    await nights.night(days=0.5)
+    events.queue.put(acl_updated("k001"))
+    await events.work()
+    assert read_renewals(events.store, BUCKET, "", most=0) is None
+    (file,) = (tmp_path / f"bucket={BUCKET}" / "renewals").iterdir()
+    file.write_bytes(b"\x1f\x8b")
+    with pytest.raises(OutputError, match="is damaged"):
+        read_renewals(events.store, BUCKET, "")
+    await nights.night()
+    assert asked(stub) == (NUMBER + 1, NUMBER + 1)
