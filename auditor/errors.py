@@ -3,6 +3,7 @@
 AuditorError              base of all; its text is one sentence for the user
 +-- UsageError            a wrong flag, setting, URI or event field: exit 2
 |   +-- ConfigError       a wrong line of auditor.toml
+|   +-- LimitTooLow       --max-calls or --max-cost leaves too little for one object
 |   +-- RunComplete       the run to resume is complete already
 |   +-- RunMissing        the run to resume does not exist
 |   +-- RunChanged        the run to resume was begun with other settings
@@ -44,6 +45,10 @@ class UsageError(AuditorError):
 
 class ConfigError(UsageError):
     """auditor.toml has an unknown key or an invalid value."""
+
+
+class LimitTooLow(UsageError):  # noqa: N818 - it names the limit
+    """--max-calls or --max-cost leaves too little to audit one object."""
 
 
 class RunComplete(UsageError):  # noqa: N818 - nothing is wrong with the run

@@ -10,7 +10,7 @@ from typing import Any, Final
 from auditor.audit.resume import checkpoint
 from auditor.aws.connection import Connection
 from auditor.config.settings import Settings
-from auditor.errors import BucketError, OutputError, RunChanged, UsageError
+from auditor.errors import BucketError, LimitTooLow, OutputError, RunChanged
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped
 from auditor.model.policy import parse
@@ -121,18 +121,18 @@ def with_own_reading(facts: BucketFacts) -> BucketFacts:
 
 
 def check_budget(caller: Caller, settings: Settings, least: int) -> None:
-    """Raise UsageError if --max-calls or --max-cost leaves too little for one object: each resumed run would stop there
-    again. least: number of calls for one object and its listing.
+    """Raise LimitTooLow if --max-calls or --max-cost leaves too little for one object: each resumed run would stop
+    there again. least: number of calls for one object and its listing.
     """
     cost = caller.cost
     if cost is not None and cost.left < cost.least(least - 1):
-        raise UsageError(
+        raise LimitTooLow(
             f"--max-cost {settings.max_cost:.12g} is too little to audit anything: after the questions about the"
             f" bucket, one object with its listing can cost {cost.least(least - 1):.6f} dollars: give more"
         )
     if caller.short_of(least):
         given, asked = settings.max_calls, caller.counts["bucket"]
-        raise UsageError(
+        raise LimitTooLow(
             f"--max-calls {given} is too few to audit anything: the questions about the bucket take {asked} calls"
             f" or more, and one object with its listing {least}: give more"
         )

@@ -19,7 +19,6 @@ from auditor.audit.estate.choice import ChosenBucket, choose, places_of
 from auditor.audit.estate.files import earlier_estate, write_estate
 from auditor.audit.estate.page import index_entries
 from auditor.audit.index import write_index
-from auditor.audit.run import Audit
 from auditor.cli import signals
 from auditor.cli.commands.audit import Audits, at_once
 from auditor.cli.each_target import each_target
@@ -41,6 +40,8 @@ from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
 
 if TYPE_CHECKING:
+    from auditor.audit.divided.jobs import JobsAudit
+    from auditor.audit.run import Audit
     from auditor.model.alert import Alert
     from auditor.reports.summed import IndexEntry
 
@@ -63,6 +64,7 @@ def _check(options: argparse.Namespace, settings: Settings) -> None:
         "--fill": options.fill is not None,
         "--start-after": options.start_after is not None,
         "--stop-at": options.stop_at is not None,
+        "--jobs": options.jobs is not None,
         "--expected-owner": options.estate is not None and settings.expected_owner is not None,
     }
     if wrong := [other for other, given in others.items() if given]:
@@ -231,7 +233,7 @@ class _EstateAudits(Audits):
     def remark_on(self, summary: Summary, target: Target) -> None:
         """Say nothing: the report has each bucket, and one command resumes all."""
 
-    async def tell(self, audit: Audit, summary: Summary) -> None:
+    async def tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
         """Send the event on a run, and keep its alert for the one of the estate."""
         from auditor.reports.alert import alert_of
         from auditor.reports.run_event import event_of

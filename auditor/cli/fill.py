@@ -32,7 +32,7 @@ from auditor.text import visible
 _OF_THE_RUN: Final = (
     *("versions", "start_after", "stop_at", "level", "only", "ignore", "semantics", "key_policies", "out"),
     *("ledger", "algorithms", "queue", "hash", "accept_cost", "streams"),
-    *("batch_over", "batch_manifest", "batch_role", "keep", "every"),
+    *("batch_over", "batch_manifest", "batch_role", "keep", "every", "jobs"),
 )
 """The options that are those of the filled run, or mean nothing for it."""
 

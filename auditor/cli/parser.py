@@ -9,6 +9,7 @@ import argparse
 from auditor.cli.flags import (
     DIGESTS,
     OBJECTS,
+    PACE,
     RESULTS,
     Add,
     Group,
@@ -114,6 +115,9 @@ def _audit(add: Add, name: str, summary: str) -> None:
         )
         group(parser, OBJECTS).add_argument(
             "--fill", metavar="RUN", help="ask again what this complete run could not read: its folder, path or URI"
+        )
+        group(parser, PACE).add_argument(
+            "--jobs", metavar="N", type=int, help="audit ranges of keys in so many processes, under one --max-rate (1)"
         )
         settings_flags(parser, "max_cost", "keep", "every")
         format_flag(parser, PRINTED)

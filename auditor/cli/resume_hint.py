@@ -29,7 +29,8 @@ def resume_command(options: argparse.Namespace, target: Target | None, run_id: s
         if value is True:
             words.append(flag)
         else:
-            words.extend([f"{flag}={value}"] if value.startswith("-") else [flag, value])
+            text = str(value)
+            words.extend([f"{flag}={text}"] if text.startswith("-") else [flag, text])
     words.extend(["-v"] * options.verbose)
     words.extend(["--resume", run_id])
     command = f"{_program()} {shlex.join(words)}"

@@ -125,6 +125,11 @@ class RateLimit:
     def statistics(self) -> RateStatistics:
         return RateStatistics(self._rate, self._now.answers, self._now.refusals, self._incurable.share)
 
+    def change(self, per_second: float | None) -> None:
+        """Set the highest rate anew. None: no limit until S3 refuses calls."""
+        self._ceiling = per_second or float("inf")
+        self._set(self._ceiling)
+
     async def take(self) -> None:
         """Wait for the next turn in the row of callers, and take it."""
         await self.row.take()

@@ -170,10 +170,12 @@ def _check_lines(result: Result) -> None:
 SMALL_PARTS: Final = """
 import sys
 from functools import partial
+from auditor.audit.divided import jobs as divided
 from auditor.audit.run import Audit
-from auditor.cli.commands import audit
+from auditor.cli import jobs
 from auditor.cli.main import main
-audit.Audit = partial(Audit, part_lines=20)
+jobs.Audit = partial(Audit, part_lines=20)
+divided.JobsAudit = partial(divided.JobsAudit, part_lines=20, least=1)
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -18,6 +18,7 @@ from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_fr
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
+from auditor.config.values import MIXED
 from auditor.errors import RunChanged, RunComplete, RunMissing, UsageError
 from auditor.model.target import Target
 from auditor.rules import RULES
@@ -60,18 +61,19 @@ async def begin(
     least: int = LEAST_KEYS,
     run_id: str | None = None,
     resume: bool = True,
+    progress: Callable[[float], None] = lambda keys: None,
 ) -> BegunRun:
     """Begin a divided run, or go on with one: write plan.json, bucket.json and state.json, each unless it is there.
 
     A killed begin is completed by the next one, which keeps what is written. ranges: largest number of ranges. least:
     a range has at least about so many keys, so that a small target has fewer ranges. run_id: ID of the run; None for a
-    new one. resume: False if the run of this ID is new.
+    new one. resume: False if the run of this ID is new. progress: called with the estimated number of keys so far.
 
     Raises RunMissing, RunComplete or RunChanged for a run that cannot be resumed, BucketError if the bucket cannot be
     asked or listed, and RunStopped if a server does not answer after a stop.
     """
     check_number(ranges)
-    beginner = _Begin(target, settings, places, stop, run_id)
+    beginner = _Begin(target, settings, places, stop, run_id, progress)
     try:
         begun: BegunRun | None = None
         async with stop.flight():
@@ -84,9 +86,20 @@ async def begin(
 
 
 class _Begin:
-    def __init__(self, target: Target, settings: Settings, places: Resources, stop: Stop, run_id: str | None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        places: Resources,
+        stop: Stop,
+        run_id: str | None,
+        progress: Callable[[float], None],
+    ) -> None:
+        self._progress = progress
         if settings.key_policies:
-            raise UsageError("--key-policies does not go with ranges of keys yet: leave --key-policies or --jobs away")
+            raise UsageError("--key-policies does not go with ranges of keys: leave --key-policies or --jobs away")
+        if settings.source == MIXED:
+            raise UsageError("--source mixed does not go with ranges of keys: leave --source or --jobs away")
         self._target = target
         self._settings = settings
         self._places = places
@@ -144,7 +157,7 @@ class _Begin:
         if self._latest is not None:
             found = await self.thread.run(plan_from_run, self._target, self._latest, ranges)
         if found is None:
-            found = await self._share.plan(self._target, ranges)
+            found = await self._share.plan(self._target, ranges, self._progress)
         return _file_of(self._run_id, found, least)
 
     def _written(self, plan: PlanFile) -> PlanFile:

@@ -89,5 +89,10 @@ class RangeAudit(Audit):
         region = facts.region if isinstance(facts.region, str) else None
         return replace(self._connection, region=region or self._connection.region), facts
 
+    def counted(self) -> tuple[int, int, int, int]:
+        """Return the present numbers of listed objects, findings, undecided objects and throttled calls."""
+        coverage, findings = self._tally.coverage, sum(self._tally.findings.values())
+        return coverage["listed"], findings, coverage["undecided"], self._caller.counts["throttled"]
+
     async def _end(self, ending: RunEnding, ended: bool) -> Summary:
         return await ending.leave_range()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,6 +12,7 @@ from auditor.errors import CallFailed
 from auditor.model.target import Target
 from auditor.s3.calls import MAX_CALLS
 from auditor.s3.prices import in_dollars, in_pico, prices_with
+from auditor.s3.turns import BURST_SECONDS
 
 PLANNING: Final = 10
 """Planning may use one part in so many of the calls and dollars of a limited run."""
@@ -30,10 +32,12 @@ class PlanningShare:
             limits.append(in_pico(settings.max_cost) // PLANNING // prices_with(settings.prices).list)
         return cls(settings, min(limits, default=None))
 
-    async def plan(self, target: Target, ranges: int) -> RangePlan:
-        """Plan the ranges by the listing. If the share is used up before, the whole target is one range."""
+    async def plan(self, target: Target, ranges: int, progress: Callable[[float], None]) -> RangePlan:
+        """Plan the ranges by the listing. If the share is used up before, the whole target is one range. progress:
+        called with the estimated number of keys so far.
+        """
         try:
-            return await plan_by_listing(target, self.settings, ranges, most=self.most)
+            return await plan_by_listing(target, self.settings, ranges, progress, most=self.most)
         except CallFailed as failure:
             if failure.code != MAX_CALLS or self.most is None:
                 raise
@@ -52,5 +56,12 @@ class PlanningShare:
 
 
 def rate_share(max_rate: float | None, active: int) -> float | None:
-    """Return the calls per second of one of so many ranges that are active at once; None: no limit."""
-    return None if max_rate is None else max_rate / max(1, active)
+    """Return the calls per second of one of so many ranges that are active at once; None: no limit.
+
+    In any second one range sends its share, one call more at the ends of the second, and after a pause a burst. The
+    share leaves room for these, so that all ranges together keep max_rate.
+    """
+    if max_rate is None or active <= 1:
+        return max_rate
+    share = max_rate / active
+    return max((share - 1) / (1 + BURST_SECONDS), share / 2)

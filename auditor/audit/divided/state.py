@@ -19,11 +19,14 @@ from auditor.text import counted, visible
 
 @dataclass(frozen=True, slots=True)
 class RangeProgress:
-    """How far a range is. start_after: the last key that it saved, None if it saved none; it begins after it."""
+    """How far a range is. start_after: the last key that it saved, None if it saved none; it goes on after it. listed:
+    the number of objects up to there.
+    """
 
     id: str
     complete: bool
     start_after: str | None
+    listed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,14 @@ def range_progress(store: Store, plan: PlanFile) -> Iterator[RangeProgress]:
     folder = run_path(plan.target.bucket, plan.run)
     for one in plan.ranges:
         _, state = _checkpoint(store, folder, plan, one)
-        yield RangeProgress(one.id, bool(state and state.ended), state.start_after if state else None)
+        if state is None:
+            yield RangeProgress(one.id, False, None, 0)
+            continue
+        try:
+            listed = Tally.from_dict(state.tally).coverage["listed"]
+        except ValueError as error:
+            raise damaged(store.uri(f"{folder}/{checkpoint_name(one.id)}"), error) from error
+        yield RangeProgress(one.id, state.ended is not None, state.start_after, listed)
 
 
 def range_states(store: Store, plan: PlanFile) -> Iterator[RangeState]:

@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.run import Audit
 from auditor.cli import signals
 from auditor.cli.audit_output import announce, remark_on
 from auditor.cli.closing_table import TargetResult, closing_table
 from auditor.cli.each_target import each_target
+from auditor.cli.jobs import audit_of, check_jobs
 from auditor.cli.options import settings_of, targets_of
 from auditor.cli.output import print_json, remark, say
 from auditor.cli.progress import Show
@@ -39,6 +39,8 @@ from auditor.s3.rate import RateLimit
 from auditor.text import visible
 
 if TYPE_CHECKING:
+    from auditor.audit.divided.jobs import JobsAudit
+    from auditor.audit.run import Audit
     from auditor.reports.summed import IndexEntry
 
 AT_ONCE: Final = 8
@@ -57,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         from auditor.cli.fill import fill
 
         return fill(options, settings)
+    check_jobs(options)
     targets = targets_of(options, settings)
     select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None)
     if options.resume and len(targets) > 1:
@@ -68,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         audits.one,
         verb="audited",
         kept="what was written is in place",
-        at_once=at_once(settings),
+        at_once=1 if options.jobs is not None else at_once(settings),
         failed=audits.failed,
     )
     code = signals.run(audits.teller.around(audits.indexed(work)))
@@ -119,7 +122,8 @@ class Audits:
         settings = replace(self.settings_of(target), max_calls=self._calls_left, max_cost=self._dollars_left)
         run_id, resume = await self.run_of(target, resources)
         began = partial(self.announce, target)
-        audit = Audit(target, settings, resources, stop, began=began, run_id=run_id, resume=resume)
+        jobs = options.jobs
+        audit = await audit_of(target, settings, resources, stop, jobs=jobs, began=began, run_id=run_id, resume=resume)
         again = False
         try:
             async with show(audit.snapshot):
@@ -167,7 +171,7 @@ class Audits:
         """Tell the user what is to be said about the end of a target's run."""
         remark_on(summary, target, self._options)
 
-    async def tell(self, audit: Audit, summary: Summary) -> None:
+    async def tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
         """Send the alert and the event on a run."""
         from auditor.reports.alert import alert_of
         from auditor.reports.run_event import event_of

@@ -12,6 +12,7 @@ import pytest
 
 import auditor
 from auditor.errors import OutputError, RunChanged, RunComplete, RunMissing, UsageError
+from auditor.model.keep import ACL, HEAD, Keep
 from auditor.model.target import Target
 from auditor.runs.plan_file import load_plan
 from tests.audit.test_changes import night
@@ -21,13 +22,17 @@ from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 
+DAY: Final = 86_400
 OWN: Final = ("run", "out", "seconds", "calls")
 """The members of a summary that differ between two runs of the same bucket."""
 
 
 def same(one: Result, other: Result, *without: str) -> None:
     """Assert that two runs have the same lines and the same summary, but for the members that each run has its own."""
-    assert one.undated == other.undated
+    names = [[(line["key"], line["version_id"]) for line in run.objects] for run in (one, other)]
+    assert names[0] == names[1]
+    different = [pair for pair in zip(one.undated, other.undated, strict=True) if pair[0] != pair[1]]
+    assert different == []
     assert _undated(one.findings) == _undated(other.findings)
     assert one.undecided == other.undecided
     hidden = {*OWN, *without}
@@ -179,3 +184,17 @@ async def test_facts_are_asked_once(stub: StubServer, tmp_path: Path) -> None:
     later = {one.operation for one in stub.requests[asked:]}
     assert later <= {"ListObjectsV2", "HeadObject", "GetObjectAcl"}
     assert load_plan(run.places.store, BUCKET, begun.plan.run) == begun.plan
+
+
+async def test_facts_of_the_last_run_are_kept_in_every_range(stub: StubServer, tmp_path: Path) -> None:
+    stub.world.buckets[BUCKET] = sample_bucket(120)
+    keep: dict[str, Any] = {"keep": Keep({ACL: 10 * DAY, HEAD: 10 * DAY}), "every": float(DAY)}
+    first = await Divided(stub, tmp_path, **keep).whole(3)
+    asked = len(stub.requests)
+    second = await Divided(stub, tmp_path, **keep).whole(4)
+    facts = [one.operation for one in stub.requests[asked:] if one.operation in ("HeadObject", "GetObjectAcl")]
+    kept = second.summary["kept"]
+    assert kept["acl"]["run"] + kept["head"]["run"] + len(facts) >= 240
+    assert kept["head"]["run"] > 60
+    assert kept["head"]["oldest"] is not None
+    assert second.summary["verdicts"] == first.summary["verdicts"]

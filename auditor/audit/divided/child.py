@@ -1,0 +1,199 @@
+"""A process that audits ranges of a divided run, one after the other, as the process that began it says.
+
+It reads orders from its stdin and writes reports to its stdout. It ends by itself when its stdin ends, that is, when
+the process that began it ends in any way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from auditor.aio import loop as loops
+from auditor.aio.stop import Grace, Stop
+from auditor.audit.divided.messages import (
+    LONGEST,
+    Failure,
+    Order,
+    RangeCounts,
+    Report,
+    Start,
+    order_from,
+    report_line,
+)
+from auditor.audit.divided.range import RangeAudit
+from auditor.config.resources import Resources, open_resources
+from auditor.errors import LimitTooLow, RunComplete, RunTaken
+from auditor.model.summary import Summary
+from auditor.s3.engines.pool import EnginePool
+from auditor.s3.rate import RateLimit
+
+GRACE: Final = Grace(flight=1.0, sending=1.3, saving=2.2, all=2.4)
+"""Shorter than that of a command: the ranges are added up afterwards."""
+LONGEST_END: Final = 3.0
+"""Seconds after a stop at which the process ends at the latest. Its files are whole at any moment."""
+PROGRESS_SECONDS: Final = 0.5
+TAKEN_SECONDS: Final = 8.0
+"""Seconds in which a range may still be written by a process of a run that was killed: that process ends by itself."""
+AGAIN_SECONDS: Final = 0.25
+
+
+class _Log(logging.Handler):
+    """Sends the log to the process that began this one."""
+
+    def __init__(self, send: Callable[[Report], None]) -> None:
+        super().__init__()
+        self._send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._send(Report(log=(record.levelno, record.name, self.format(record))))
+
+
+class Child:
+    """Audits ranges. start: the first message. orders: the stream of the further ones. out: file descriptor of the
+    reports.
+    """
+
+    def __init__(self, start: Start, orders: asyncio.StreamReader, out: int) -> None:
+        self._start = start
+        self._orders = orders
+        self._out = out
+        self._writing = threading.Lock()
+        self._stop = Stop(grace=GRACE)
+        self._ranges: asyncio.Queue[Order | None] = asyncio.Queue()
+        self._ceiling = RateLimit(start.settings.max_rate)
+        self._audit: RangeAudit | None = None
+
+    async def run(self) -> None:
+        """Audit ranges until there is no further one."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop_now, "stopped by SIGTERM")
+        handler = _Log(self.send)
+        logging.basicConfig(handlers=[handler], level=self._start.level, format="%(message)s")
+        watching = [asyncio.create_task(self._listen()), asyncio.create_task(self._tell())]
+        try:
+            settings, target = self._start.settings, self._start.target
+            async with open_resources(settings, [target]) as opened, EnginePool(opened.engines) as engines:
+                places = replace(opened, engines=engines.lend, ceiling=self._ceiling)
+                self.send(Report())
+                while (order := await self._ranges.get()) is not None:
+                    await self._work(order, places)
+        except Exception as error:
+            self.send(Report(failure=Failure.of(error)))
+        finally:
+            for task in watching:
+                task.cancel()
+
+    def send(self, report: Report) -> None:
+        """Write a report, unless nobody reads it any more. Any thread may call this."""
+        data = report_line(report)
+        with self._writing:
+            try:
+                while data:
+                    data = data[os.write(self._out, data) :]
+            except OSError:
+                self._stop_now("the process that began this one has ended")
+
+    async def _work(self, order: Order, places: Resources) -> None:
+        try:
+            summary = await self._audited(order, places)
+        except RunComplete:
+            self.send(Report(ended=True, complete=True, calls=order.calls, dollars=order.dollars))
+        except LimitTooLow as short:
+            self.send(Report(ended=True, reason=str(short), calls=self._calls(), dollars=self._dollars()))
+        except Exception as error:
+            self.send(Report(failure=Failure.of(error)))
+        else:
+            self.send(
+                Report(
+                    counts=self._counts(),
+                    ended=True,
+                    complete=summary.complete,
+                    reason=summary.resume.reason if summary.resume else None,
+                    calls=self._calls(),
+                    dollars=self._dollars(),
+                    unsent=self._audit.unsent if self._audit else None,
+                )
+            )
+        finally:
+            self._audit = None
+
+    async def _audited(self, order: Order, places: Resources) -> Summary:
+        start, waited = self._start, 0.0
+        settings = replace(start.settings, max_calls=order.calls, max_cost=order.dollars)
+        while True:
+            assert order.range is not None
+            self._audit = RangeAudit(
+                start.run_id, order.range, start.target, settings, places, self._stop, part_lines=start.part_lines
+            )
+            try:
+                return await self._audit.run()
+            except RunTaken:
+                if self._stop or waited >= TAKEN_SECONDS:
+                    raise
+            await asyncio.sleep(AGAIN_SECONDS)
+            waited += AGAIN_SECONDS
+
+    def _calls(self) -> int | None:
+        return self._audit.calls_left if self._audit else None
+
+    def _dollars(self) -> float | None:
+        return self._audit.dollars_left if self._audit else None
+
+    def _counts(self) -> RangeCounts:
+        return RangeCounts() if self._audit is None else RangeCounts(*self._audit.counted())
+
+    async def _listen(self) -> None:
+        """Take the orders."""
+        while line := await self._orders.readline():
+            order = order_from(line)
+            if order.stop is not None:
+                self._stop_now(order.stop)
+            elif order.done:
+                self._ranges.put_nowait(None)
+            else:
+                self._ceiling.change(order.rate)
+                if order.range is not None:
+                    self._ranges.put_nowait(order)
+        self._stop_now("the process that began this one has ended")
+        self._ranges.put_nowait(None)
+
+    async def _tell(self) -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_SECONDS)
+            if self._audit is not None:
+                self.send(Report(counts=self._counts()))
+
+    def _stop_now(self, reason: str) -> None:
+        if not self._stop:
+            timer = threading.Timer(LONGEST_END, os._exit, (4,))  # a server may never answer
+            timer.daemon = True
+            timer.start()
+            self._stop.set(reason)
+
+
+async def _main(out: int) -> None:
+    reader = asyncio.StreamReader(limit=LONGEST)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
+    line = await reader.readline()
+    if line:
+        await Child(Start.from_line(line), reader, out).run()
+
+
+def main() -> None:
+    """Audit the ranges that stdin orders."""
+    out = os.dup(1)
+    os.dup2(2, 1)  # whatever else prints must not be taken for a report
+    loops.run(_main(out))
+    os._exit(0)  # no thread that waits for a silent server keeps the process
+
+
+if __name__ == "__main__":
+    main()

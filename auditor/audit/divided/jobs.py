@@ -1,0 +1,158 @@
+"""Audit one target in several processes: begin a divided run, audit its ranges, and add them up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from auditor.aio.stop import Stop
+from auditor.audit.divided.begin import LEAST_KEYS, begin
+from auditor.audit.divided.combine import combine
+from auditor.audit.divided.messages import Start
+from auditor.audit.divided.processes import Limits, RangeProcesses
+from auditor.audit.divided.state import range_progress
+from auditor.audit.folder_thread import silent
+from auditor.config.resources import Resources
+from auditor.config.settings import Settings
+from auditor.model.rollup import RollUps
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.progress import Snapshot
+from auditor.reports.highlights import Highlights
+from auditor.runs.folder import PART_LINES
+from auditor.runs.paths import new_run_id, run_path
+from auditor.runs.stores.base import LockingStore
+from auditor.text import counted, visible
+
+RANGES: Final = 4
+"""Number of ranges for each process: one that ends early takes over others, and the last ranges are short."""
+LOCK: Final = "jobs"
+"""The name of the lock that the process of a divided run holds in a directory."""
+
+
+class JobsAudit:
+    """Audits one target in several processes on this machine. Call run() once.
+
+    The parameters and methods are those of Audit. jobs: number of processes. least: a range has at least about so many
+    keys.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        places: Resources,
+        stop: Stop,
+        *,
+        jobs: int,
+        began: Callable[[str], None] | None = None,
+        run_id: str | None = None,
+        resume: bool = True,
+        part_lines: int = PART_LINES,
+        least: int = LEAST_KEYS,
+    ) -> None:
+        self._least = least
+        self._target = target
+        self._settings = settings
+        self._places = places
+        self._stop = stop
+        self._jobs = jobs
+        self._began = began
+        self._resumed = resume and run_id is not None
+        self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
+        self._part_lines = part_lines
+        self._started = time.monotonic()
+        self._processes: RangeProcesses | None = None
+        self._expected: int | None = None
+        self._keys: float | None = None
+        """The number of keys that planning has estimated so far."""
+        self._before = 0
+        self._limits = Limits(settings.max_calls, settings.max_cost)
+        self.shown = Highlights()
+        self.rollups: RollUps | None = None
+        self.unsent: str | None = None
+
+    @property
+    def calls_left(self) -> int | None:
+        """The number of calls that --max-calls still allows; None if there is no limit."""
+        return self._limits.calls
+
+    @property
+    def dollars_left(self) -> float | None:
+        """The dollars that --max-cost still allows; None if there is no limit."""
+        return self._limits.dollars
+
+    async def run(self) -> Summary:
+        """Audit the target, write the summary to the run folder, and return it. After an error, written parts stay.
+
+        Raises the errors of begin() and combine(), the first error of a process, and RunStopped if the ranges cannot be
+        added up in time after a stop.
+        """
+        target, store = self._target, self._places.store
+        begun = await begin(
+            target,
+            self._settings,
+            self._places,
+            self._stop,
+            ranges=RANGES * self._jobs,
+            least=self._least,
+            run_id=self.run_id,
+            resume=self._resumed,
+            progress=self._note_keys,
+        )
+        run_id = self.run_id
+        async with AsyncExitStack() as stack:
+            if isinstance(store, LockingStore):
+                stack.callback(await asyncio.to_thread(store.hold, run_path(target.bucket, run_id), LOCK))
+            if self._began is not None:
+                self._began(run_id)
+            progress = await asyncio.to_thread(lambda: list(range_progress(store, begun.plan)))
+            self._expected = begun.plan.keys or None
+            self._before = sum(one.listed for one in progress if one.complete)
+            self._limits.calls, self._limits.dollars = begun.calls_left, begun.dollars_left
+            level = logging.getLogger().getEffectiveLevel()
+            start = Start(run_id, target, self._settings, self._part_lines, level)
+            waiting = [one.id for one in progress if not one.complete]
+            work = self._processes = RangeProcesses(start, waiting, self._jobs, self._limits, self._stop)
+            await work.run()
+            self.unsent = "; ".join(work.unsent) or None
+            return await self._combined(run_id, self._stop.reason or work.reason)
+
+    async def _combined(self, run_id: str, reason: str | None) -> Summary:
+        seconds = time.monotonic() - self._started
+        add = partial(combine, self._target, run_id, self._settings, self._places, seconds=seconds, reason=reason)
+        async with self._stop.saving():
+            done = await asyncio.to_thread(add)
+            self.shown, self.rollups = done.shown, done.rollups
+            return done.summary
+        raise silent(self._places.store.uri(), self._stop)
+
+    def snapshot(self) -> Snapshot:
+        """Return the present counts, for a progress line."""
+        work, heard = self._processes, self._keys is not None
+        counts = None if work is None else work.counts
+        detail = (
+            f"dividing about {counted(round(self._keys or 0), 'key')}"
+            if counts is None
+            else (
+                f"{counted(counts.findings, 'finding')}, {counts.undecided:,} undecided, {counts.throttled:,} throttled"
+            )
+        )
+        return Snapshot(
+            what=visible(self._target.uri),
+            objects=self._before + (0 if counts is None else counts.listed),
+            seconds=time.monotonic() - self._started,
+            detail=detail,
+            expected=self._expected,
+            heard=heard,
+        )
+
+    def _note_keys(self, keys: float) -> None:
+        self._keys = keys

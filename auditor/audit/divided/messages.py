@@ -1,0 +1,133 @@
+"""The messages between the process of a divided run and those that audit its ranges: JSON, one message a line."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+from auditor import errors
+from auditor.config.settings import Settings
+from auditor.errors import AuditorError, RunError
+from auditor.model.target import Target
+
+LONGEST: Final = 16 * 1024 * 1024
+"""Bytes of the longest line that is read: a sentence with a key, or the settings of a large auditor.toml."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The first message to a process: everything that it needs for any range. It is not JSON, because settings have
+    many types. part_lines: number of lines at which a part ends. level: the lowest level of the log.
+    """
+
+    run_id: str
+    target: Target
+    settings: Settings
+    part_lines: int
+    level: int
+
+    def to_line(self) -> bytes:
+        return base64.b64encode(pickle.dumps(self)) + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Self:
+        """Read the line of to_line(), which comes from the process that began this one."""
+        found = pickle.loads(base64.b64decode(line))  # noqa: S301 - from the process that began this one
+        assert isinstance(found, cls)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A message to a process. range: audit this range next. rate: the most calls per second from now on, None for no
+    limit. calls, dollars: what --max-calls and --max-cost leave for this range; None: no limit. stop: end at once, for
+    this reason. done: there is no further range.
+    """
+
+    range: str | None = None
+    rate: float | None = None
+    calls: int | None = None
+    dollars: float | None = None
+    stop: str | None = None
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCounts:
+    """The present counts of a range, for the progress."""
+
+    listed: int = 0
+    findings: int = 0
+    undecided: int = 0
+    throttled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error of a process. kind: name of its class. text: one sentence."""
+
+    kind: str
+    text: str
+
+    @classmethod
+    def of(cls, error: Exception) -> Self:
+        if isinstance(error, AuditorError):
+            return cls(type(error).__name__, str(error))
+        return cls(RunError.__name__, f"this is a bug, please report it: {type(error).__name__}: {error}")
+
+    def error(self) -> AuditorError:
+        """Return the error as an exception of its class."""
+        kind = getattr(errors, self.kind, None)
+        if isinstance(kind, type) and issubclass(kind, AuditorError):
+            return kind(self.text)
+        return RunError(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A message from a process: it is ready for a range, counts its progress, has left the range, failed, or logs.
+
+    counts: of the range in work. ended: the range was left: complete or not, with `reason`, and with the calls and
+    dollars that are left. failure: the range failed. unsent: a sentence on objects that the queue did not take. log: a
+    line of the log with its level and the logger's name.
+    """
+
+    counts: RangeCounts | None = None
+    ended: bool = False
+    complete: bool = False
+    reason: str | None = None
+    calls: int | None = None
+    dollars: float | None = None
+    failure: Failure | None = None
+    unsent: str | None = None
+    log: tuple[int, str, str] | None = None
+
+
+def order_line(order: Order) -> bytes:
+    return _line(asdict(order))
+
+
+def order_from(line: bytes) -> Order:
+    return Order(**json.loads(line))
+
+
+def report_line(report: Report) -> bytes:
+    return _line(asdict(report))
+
+
+def report_from(line: bytes) -> Report:
+    value: dict[str, Any] = json.loads(line)
+    counts, failure, log = value.pop("counts"), value.pop("failure"), value.pop("log")
+    return Report(
+        **value,
+        counts=None if counts is None else RangeCounts(**counts),
+        failure=None if failure is None else Failure(**failure),
+        log=None if log is None else (log[0], log[1], log[2]),
+    )
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value).encode() + b"\n"

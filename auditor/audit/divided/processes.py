@@ -1,0 +1,221 @@
+"""Audit the ranges of a divided run in several processes, under one limit of calls per second, calls and dollars."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from auditor.aio.groups import task_group
+from auditor.aio.stop import Stop
+from auditor.audit.divided.messages import LONGEST, Order, RangeCounts, Report, Start, order_line, report_from
+from auditor.audit.divided.share import rate_share
+from auditor.errors import AuditorError, RunError
+from auditor.text import visible
+
+log = logging.getLogger(__name__)
+
+LOST: Final = 3
+"""Number of processes that a range may lose before the run fails."""
+MODULE: Final = "auditor.audit.divided.child"
+
+
+@dataclass(slots=True)
+class Limits:
+    """The calls and dollars that are left for all ranges that have none of their own yet; None: no limit."""
+
+    calls: int | None
+    dollars: float | None
+
+    @property
+    def spent(self) -> bool:
+        """True if there is nothing left to give."""
+        return self.calls == 0 or self.dollars == 0
+
+    def taken(self, active: int) -> tuple[int | None, float | None]:
+        """Take the share of one of so many ranges that are active at once."""
+        calls = None if self.calls is None else -(-self.calls // active)
+        dollars = None if self.dollars is None else self.dollars / active
+        self.calls = None if self.calls is None or calls is None else self.calls - calls
+        self.dollars = None if self.dollars is None or dollars is None else self.dollars - dollars
+        return calls, dollars
+
+    def returned(self, calls: int | None, dollars: float | None) -> None:
+        """Take back what a range has not used."""
+        self.calls = None if self.calls is None else self.calls + (calls or 0)
+        self.dollars = None if self.dollars is None else self.dollars + (dollars or 0.0)
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A process. range: the one in work; None while it has none. counts: of that range."""
+
+    process: Process
+    range: str | None = None
+    counts: RangeCounts = field(default_factory=RangeCounts)
+    ready: bool = False
+
+
+class RangeProcesses:
+    """Audits ranges in `jobs` processes at once. Call run() once.
+
+    A process that is killed is replaced, and its range goes on from its checkpoint. Each process has an equal share of
+    the calls per second; when one has no further range, the others share what it had, after it has ended. start: the
+    first message to each process. ranges: IDs of the ranges to audit, in order. stop: ends the work.
+    """
+
+    def __init__(self, start: Start, ranges: Iterable[str], jobs: int, limits: Limits, stop: Stop) -> None:
+        self._start = start
+        self._waiting = deque(ranges)
+        self._limits = limits
+        self._stop = stop
+        self._workers: list[_Worker] = []
+        self._most = max(1, min(jobs, len(self._waiting)))
+        self._lost: Counter[str] = Counter()
+        self._done = RangeCounts()
+        self._failure: AuditorError | None = None
+        self.reason: str | None = None
+        """Why a range was left before its end; None if none was."""
+        self.unsent: list[str] = []
+        """Sentences on objects that the queue did not take."""
+
+    @property
+    def counts(self) -> RangeCounts:
+        """The present counts of all ranges that were begun."""
+        return _sum([self._done, *(one.counts for one in self._workers)])
+
+    async def run(self) -> None:
+        """Audit the ranges. Raises the first error of a process, after all processes have ended."""
+        if not self._waiting:
+            return
+        try:
+            async with task_group() as group:
+                watching = group.create_task(self._stop_all())
+                working = [group.create_task(self._work()) for _ in range(self._most)]
+                await asyncio.wait(working)
+                watching.cancel()
+        finally:
+            for one in self._workers:  # only if this process gives up
+                one.process.kill()
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def _ends(self) -> bool:
+        return bool(self._stop) or self._failure is not None
+
+    async def _work(self) -> None:
+        """Keep one process at work until there is no further range."""
+        while self._waiting and not self._ends and not self._limits.spent:
+            await self._one_process()
+        self._most -= 1
+        self._share_anew()
+
+    async def _one_process(self) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", MODULE), stdin=PIPE, stdout=PIPE, limit=LONGEST, start_new_session=True
+        )
+        worker = _Worker(process)
+        self._workers.append(worker)
+        try:
+            self._send(worker, self._start.to_line())
+            assert process.stdout is not None
+            while line := await process.stdout.readline():
+                self._take(worker, report_from(line))
+            await process.wait()
+        finally:
+            if process.returncode is not None:
+                self._workers.remove(worker)
+        self._lose(worker)
+
+    def _take(self, worker: _Worker, report: Report) -> None:
+        if report.log is not None:
+            level, name, text = report.log
+            logging.getLogger(name).log(level, "%s", text)
+            return
+        worker.counts = report.counts or worker.counts
+        if report.failure is not None:
+            self._fail(report.failure.error())
+            worker.range = None
+            self._send(worker, order_line(Order(done=True)))
+        elif report.ended or not worker.ready:
+            worker.ready = True
+            if report.ended:
+                self._leave(worker, report)
+            self._give(worker)
+
+    def _leave(self, worker: _Worker, report: Report) -> None:
+        self._limits.returned(report.calls, report.dollars)
+        if not report.complete:
+            self.reason = self.reason or report.reason
+        if report.unsent is not None:
+            self.unsent.append(report.unsent)
+        self._done, worker.counts, worker.range = _sum([self._done, worker.counts]), RangeCounts(), None
+
+    def _give(self, worker: _Worker) -> None:
+        """Give the process its next range, or let it end."""
+        if not self._waiting or self._ends or self._limits.spent:
+            self._send(worker, order_line(Order(done=True)))
+            return
+        worker.range = self._waiting.popleft()
+        calls, dollars = self._limits.taken(self._most)
+        rate = rate_share(self._start.settings.max_rate, self._most)
+        self._send(worker, order_line(Order(range=worker.range, rate=rate, calls=calls, dollars=dollars)))
+
+    def _lose(self, worker: _Worker) -> None:
+        """Give the range of a process that ended in the middle of it to the next process."""
+        name, code = worker.range, worker.process.returncode
+        if name is None and worker.ready:
+            return
+        if self._ends:
+            self.reason = self.reason or self._stop.reason
+            return
+        lost = name or "none"
+        self._lost[lost] += 1
+        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+        if self._lost[lost] >= LOST:
+            work = f"range {name}" if name else "any range"
+            self._fail(RunError(f"a process that was to audit {work} {how}, the {LOST}rd time: see what ended it"))
+        else:
+            log.warning("the process of range %s %s: another one goes on with it", visible(lost), how)
+        if name is not None:
+            self._waiting.appendleft(name)
+
+    def _fail(self, error: AuditorError) -> None:
+        if self._failure is None:
+            self._failure = error
+            self._order_all(Order(stop=str(error)))
+
+    def _share_anew(self) -> None:
+        """Tell the processes the calls per second that they have, now that one of them has ended."""
+        if self._most > 0:
+            rate = rate_share(self._start.settings.max_rate, self._most)
+            self._order_all(Order(rate=rate))
+
+    async def _stop_all(self) -> None:
+        await self._stop.wait()
+        self._order_all(Order(stop=self._stop.reason or "stopped"))
+
+    def _order_all(self, order: Order) -> None:
+        for one in self._workers:
+            self._send(one, order_line(order))
+
+    def _send(self, worker: _Worker, line: bytes) -> None:
+        stdin = worker.process.stdin
+        if stdin is not None and not stdin.is_closing():
+            stdin.write(line)
+
+
+def _sum(counts: Iterable[RangeCounts]) -> RangeCounts:
+    found = list(counts)
+    return RangeCounts(
+        sum(one.listed for one in found),
+        sum(one.findings for one in found),
+        sum(one.undecided for one in found),
+        sum(one.throttled for one in found),
+    )

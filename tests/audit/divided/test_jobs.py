@@ -1,0 +1,248 @@
+"""`auditor audit --jobs N`: several processes, one run folder, one limit; whatever ends one of them, or all."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import auditor
+from auditor.cli.main import main
+from tests.audit.divided.test_combine import groups, same
+from tests.audit.test_run_ends import wait_for
+from tests.support.audit_runs import Result, check, finish, read_back, start
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.samples import sample_bucket
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import latency
+
+SLOW: Final = 0.04
+"""Seconds that each answer takes while processes are to be killed."""
+JOBS: Final = ("--jobs", "2", "--max-rate", "unlimited")
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process has begun and that have not ended."""
+    with suppress(OSError):
+        return [int(word) for word in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+    return []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def ended(pids: Sequence[int], seconds: float = 20) -> bool:
+    """True once all these processes have ended."""
+    deadline = time.monotonic() + seconds
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any(map(alive, pids))
+
+
+def folder(out: Path) -> Path | None:
+    """The one run folder below `out`, once it has a plan."""
+    found = list(out.glob(f"bucket={BUCKET}/run=*/plan.json"))
+    assert len(found) <= 1
+    return found[0].parent if found else None
+
+
+def run_id(out: Path) -> str:
+    found = folder(out)
+    assert found is not None
+    return found.name.removeprefix("run=")
+
+
+@pytest.fixture
+def stored(stub: StubServer) -> StubServer:
+    stub.world.buckets[BUCKET] = sample_bucket(240)
+    return stub
+
+
+def whole(stub: StubServer, out: Path, *flags: str) -> Result:
+    code, (result,), words = finish(start(stub, out, *flags, small_parts=True), 120)
+    assert code == 4, words  # some samples are denied
+    return result
+
+
+@pytest.mark.parametrize(
+    "flags", [(), pytest.param(("--versions",), marks=pytest.mark.slow)], ids=["current", "versions"]
+)
+def test_two_processes_have_the_results_of_one(stored: StubServer, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    plain = whole(stored, tmp_path / "plain", *flags)
+    divided = whole(stored, tmp_path / "divided", *flags, *JOBS)
+    assert len(list(divided.folder.glob("state-*.json"))) > 2
+    same(plain, divided)
+    assert groups(plain) == groups(divided)
+    assert auditor.check_run(divided.folder).exit_code == 0
+
+
+@pytest.mark.slow
+def test_killed_process_is_replaced(stored: StubServer, tmp_path: Path) -> None:
+    plain = whole(stored, tmp_path / "plain")
+    stored.faults = [latency(SLOW)]
+    stored.forget()
+    child = start(stored, tmp_path / "divided", *JOBS, "--concurrency", "4", small_parts=True)
+    wait_for(lambda: len(children(child.pid)) == 2 and stored.count("HeadObject") > 30, child)
+    os.kill(children(child.pid)[0], signal.SIGKILL)
+    code, (result,), words = finish(child, 120)
+    assert code == 4
+    assert "was killed by signal 9: another one goes on with it" in words
+    same(plain, result)
+    assert auditor.check_run(result.folder).exit_code == 0
+
+
+def test_processes_end_when_the_first_one_is_killed(stored: StubServer, tmp_path: Path) -> None:
+    plain = whole(stored, tmp_path / "plain")
+    stored.faults = [latency(SLOW)]
+    stored.forget()
+    out = tmp_path / "divided"
+    child = start(stored, out, *JOBS, "--concurrency", "4", small_parts=True)
+    wait_for(lambda: len(children(child.pid)) == 2 and stored.count("HeadObject") > 30, child)
+    began = children(child.pid)
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate(timeout=30)
+    assert ended(began)
+    stored.faults = []
+    result = whole(stored, out, "--resume", run_id(out), "--jobs", "3")
+    same(plain, result)
+
+
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT], ids=["SIGTERM", "SIGINT"]
+)
+def test_signal_ends_all_processes_and_the_run_can_go_on(
+    stored: StubServer, tmp_path: Path, number: signal.Signals
+) -> None:
+    plain = whole(stored, tmp_path / "plain")
+    stored.faults = [latency(SLOW)]
+    stored.forget()
+    out = tmp_path / "divided"
+    child = start(stored, out, *JOBS, "--concurrency", "4", small_parts=True)
+    wait_for(lambda: len(children(child.pid)) == 2 and stored.count("HeadObject") > 30, child)
+    began = children(child.pid)
+    child.send_signal(number)
+    code, (part,), words = finish(child)
+    assert code == 4
+    assert (part.summary["complete"], part.summary["resume"]["reason"]) == (False, f"stopped by {number.name}")
+    assert "--jobs 2" in words
+    assert ended(began)
+    stored.faults = []
+    result = whole(stored, out, "--resume", run_id(out))  # one process goes on with a divided run, too
+    same(plain, result)
+    assert auditor.check_run(result.folder).exit_code == 0
+
+
+@pytest.mark.slow
+def test_limit_of_calls_is_one_for_all_processes(stored: StubServer, tmp_path: Path) -> None:
+    stored.forget()
+    out = tmp_path / "divided"
+    code, (part,), _ = finish(start(stored, out, *JOBS, "--max-calls", "300", small_parts=True), 120)
+    assert code == 4
+    assert not part.summary["complete"]
+    assert 150 < len(stored.requests) <= 300
+    result = whole(stored, out, "--resume", run_id(out), *JOBS)
+    plain = whole(stored, tmp_path / "plain")
+    assert [line["key"] for line in plain.objects] == [line["key"] for line in result.objects]
+    for one, other in zip(plain.undated, result.undated, strict=True):
+        # A call that was retried may take the last one of an object: that fact is then unread, and told as such.
+        assert one == other or "MaxCalls" in (other["acl"].get("unread", other["head"].get("unread")) or {})["code"]
+
+
+def test_impossible_numbers_and_combinations_are_refused(
+    stored: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = [f"s3://{BUCKET}", "--endpoint-url", stored.url, "--out", str(tmp_path)]
+    for flags, words in (
+        (["--jobs", "0"], "--jobs 0 is not possible: give a number of processes from 1 to 64"),
+        (["--jobs", "2", "--key-policies"], "--key-policies does not go with ranges of keys"),
+        (["--jobs", "2", "--source", "mixed"], "--source mixed does not go with ranges of keys"),
+    ):
+        assert main(["audit", *target, *flags]) == 2
+        assert words in capsys.readouterr().err
+    assert main(["audit", "--fill", str(tmp_path), "--jobs", "2"]) == 2
+    assert "--jobs does not go with --fill" in capsys.readouterr().err
+    assert main(["audit", "--all-buckets", "--jobs", "2", "--out", str(tmp_path)]) == 2
+    assert "--jobs" in capsys.readouterr().err
+
+
+def test_undivided_run_is_not_resumed_in_ranges(
+    stored: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plain"
+    stored.faults = [latency(SLOW)]
+    child = start(stored, out, "--concurrency", "2", small_parts=True)
+    wait_for(lambda: list(out.glob(f"bucket={BUCKET}/run=*/state.json")), child)
+    child.kill()
+    child.communicate(timeout=30)
+    stored.faults = []
+    (place,) = out.glob(f"bucket={BUCKET}/run=*")
+    run = place.name.removeprefix("run=")
+    words = ["audit", f"s3://{BUCKET}", "--endpoint-url", stored.url, "--out", str(out), "--resume", run]
+    assert main([*words, "--jobs", "2"]) == 2
+    assert "is not divided into ranges: resume it without --jobs" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_each_object_is_there_once(stored: StubServer, tmp_path: Path) -> None:
+    plain = whole(stored, tmp_path / "plain")
+    kills = int(os.environ.get("AUDITOR_KILLS", "8"))
+    dice = random.Random(kills)
+    killed = 0
+    for campaign in range(10**9):
+        out = tmp_path / str(campaign)
+        resume: tuple[str, ...] = ()
+        while killed < kills:
+            stored.faults = [latency(SLOW)]
+            child = start(stored, out, *JOBS, "--concurrency", "4", *resume, small_parts=True)
+            began = _killed(child, dice)
+            killed += began is not None
+            if began is None:
+                break
+            assert ended(began)
+            resume = ("--resume", run_id(out)) if folder(out) is not None else ()
+        stored.faults = []
+        place = folder(out)
+        done = place is not None and (place / "summary.json").exists()
+        if not done:
+            whole(stored, out, *JOBS, *resume)
+            place = folder(out)
+        assert place is not None
+        same(plain, check(read_back(json.loads((place / "summary.json").read_text()))))
+        assert auditor.check_run(place).exit_code == 0
+        if killed >= kills:
+            break
+    print(f"{killed} kills")
+
+
+def _killed(child: subprocess.Popen[str], dice: random.Random) -> list[int] | None:
+    """Kill the first process, or one of the others, after a random time. Return the processes that it had begun; None
+    if it ended before.
+    """
+    with suppress(subprocess.TimeoutExpired):
+        child.communicate(timeout=dice.uniform(0.6, 5.0))
+        return None
+    began = children(child.pid)
+    victim = dice.choice([child.pid, child.pid, *began])
+    with suppress(ProcessLookupError):
+        os.kill(victim, signal.SIGKILL)
+    if victim == child.pid:
+        child.communicate(timeout=30)
+        return began
+    time.sleep(dice.uniform(0.0, 1.0))
+    began = [*began, *children(child.pid)]
+    child.kill()
+    child.communicate(timeout=30)
+    return began
