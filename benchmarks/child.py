@@ -11,6 +11,7 @@ JOBS: Final = {
     "engine": "benchmarks.clients.ours:engine",
     "audit": "benchmarks.clients.ours:audit",
     "nights": "benchmarks.clients.nights:nights",
+    "inventory-rows": "benchmarks.clients.inventory:rows",
     "list-keys": "benchmarks.clients.nights:listing",
     "audit-known": "benchmarks.clients.known:audited",
     "audit-invoked": "benchmarks.clients.invoked:audit",

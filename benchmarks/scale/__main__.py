@@ -19,7 +19,7 @@ from benchmarks.scale.bill import NIGHTS
 from benchmarks.scale.find import advised
 from benchmarks.scale.measured import measured
 from benchmarks.scale.mode import Mode
-from benchmarks.scale.night import LONGEST_CHAIN, Night
+from benchmarks.scale.night import Night
 
 DOCUMENTS = {page.PAGE: page.page, page.PICTURE: page.drawing}
 
@@ -50,11 +50,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--changed", type=between(0, 1), default=plain.changed, help=f"share that changed ({plain.changed})"
     )
+    parser.add_argument("--acl-days", type=between(1, 10_000), default=ACL_DAYS, help="incremental: acl of keep (8)")
     parser.add_argument(
-        "--acl-days", type=between(1, 10_000), default=ACL_DAYS, help="incremental: most age of an ACL (7)"
-    )
-    parser.add_argument(
-        "--head-days", type=between(1, 10_000), default=HEAD_DAYS, help="incremental: most age of a HEAD (30)"
+        "--head-days", type=between(1, 10_000), default=HEAD_DAYS, help="incremental: head of keep (31)"
     )
     parser.add_argument("--max-rate", type=between(1, 1e9), default=plain.max_rate, help="calls a second (2000)")
     parser.add_argument("--memory", type=int, choices=tables.MEMORIES, default=plain.memory, help="MB of a function")
@@ -81,7 +79,7 @@ def shown(night: Night) -> str:
     ]
     if course.too_long:
         lines.append(
-            f"it does not end: a range needs {course.hops:,} invocations in a row, and may have {LONGEST_CHAIN}"
+            f"it does not end: a range needs {course.hops:,} invocations in a row, and may have {course.most_hops:,}"
         )
     lines += [
         f"{one.service:<16}{one.what:<28}{words.counted(one.number):>16}{words.dollars(one.dollars):>14}"

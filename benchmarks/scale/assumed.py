@@ -12,10 +12,12 @@ from benchmarks.scale.find import Simulated
 from benchmarks.scale.mode import Mode
 from benchmarks.scale.night import Night
 
+USUAL_OBJECTS: Final = 10**8
 BILLION: Final = 10**9
-ACL_DAYS: Final = 7.0
-HEAD_DAYS: Final = 30.0
-"""Nights within which the page's incremental run reads each kept ACL and each kept HEAD again."""
+ACL_DAYS: Final = 8.0
+HEAD_DAYS: Final = 31.0
+"""Limits of `keep` in the page's incremental runs: a seventh of the ACLs and a thirtieth of the HEADs are due each
+night."""
 SMALLER: Final = 1024
 """MB at which a function that lists a range waits for its CPU about as long as for the listing."""
 FEW_NIGHTS: Final = 14
@@ -32,22 +34,27 @@ OPTIONS: Final[tuple[tuple[str, Change], ...]] = (
     ("the run folder is on EFS", lambda one: replace(one, shared_files=True)),
     (f"run folders are kept {FEW_NIGHTS} nights", lambda one: replace(one, kept_nights=FEW_NIGHTS)),
     ("level `exposure`: no HEAD", lambda one: replace(one, head=False)),
-    (f"HEADs are kept from the last run, due in {HEAD_DAYS:.0f} nights", _keep_heads),
-    ("level `fixity`: each object is looked up in the ledger", lambda one: replace(one, ledger=True)),
+    (f"HEADs are kept from the last run, `keep` head={HEAD_DAYS:.0f}d", _keep_heads),
+    ("level `fixity`, the ledger has shards", lambda one: replace(one, ledger_units=bill.SHARDED)),
+    ("level `fixity`, the ledger has none", lambda one: replace(one, ledger_units=bill.ASKED)),
     ("events of changed objects come through a queue", lambda one: replace(one, object_events=True)),
 )
 """Choices beside the tables' own, each as a change of a night."""
 
 
-def usual(mode: Mode, objects: int = BILLION) -> Night:
+def usual(mode: Mode, objects: int = USUAL_OBJECTS) -> Night:
     """Return the night of the page's tables: the defaults, and ages of what the last run read."""
     return Night(
         objects=objects,
         mode=mode,
         acl_days=ACL_DAYS if mode is Mode.INCREMENTAL else None,
         head_days=HEAD_DAYS if mode is Mode.INCREMENTAL else None,
-        divided=True,
     )
+
+
+def divided(objects: int = BILLION) -> Night:
+    """Return the mixed night whose Inventory is divided by range and sorted once."""
+    return replace(usual(Mode.MIXED, objects), divided=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ def cheaper(objects: int = BILLION) -> Iterator[tuple[str, Night]]:
     """Yield a mixed night on which nothing changed, with its settings in words: the defaults, then one more setting
     each time.
     """
-    night = replace(usual(Mode.MIXED, objects), changed=0.0)
+    night = replace(divided(objects), changed=0.0)
     yield "the defaults", night
     night = replace(night, kept_nights=FEW_NIGHTS)
     yield f"and `reportDays` {FEW_NIGHTS}", night

@@ -16,6 +16,7 @@ from benchmarks.tables import table
 
 _MEASURED = "measured: part `nights` of the [benchmarks](performance.md)"
 _LIST = "`auditor/s3/prices.toml`, as `auditor estimate`"
+_INVENTORY = "`auditor/s3/prices.toml`, as `auditor inventory`"
 
 
 def assumptions(found: Measured) -> str:
@@ -27,8 +28,8 @@ def _rows(found: Measured) -> Iterator[tuple[str, str, str]]:
     plain = usual(Mode.LIVE)
     yield "calls on an object whose facts are asked", "2: ACL and HEAD", "level `metadata`"
     yield "objects that are new or changed", f"{words.percent(plain.changed)} a night", "a guess: see the table of ages"
-    due = f"an ACL in {ACL_DAYS:.0f} nights, a HEAD in {HEAD_DAYS:.0f}"
-    yield "what the last run read is due, incremental", due, "a guess: see the table of ages"
+    due = f"acl={ACL_DAYS:.0f}d, head={HEAD_DAYS:.0f}d: N days give N - 1 turns"
+    yield "`keep`, incremental", due, "a guess: see the table of ages"
     yield "ceiling of calls", f"{plain.max_rate:,.0f} a second, for all ranges together", "default of `max_rate`"
     in_flight = f"{CALL_SECONDS * 1000:.0f} ms, {AUTO_CEILING} in flight in a function"
     yield "time of an ACL or HEAD call", in_flight, "as `auditor estimate` assumes; not measured on AWS"
@@ -41,18 +42,20 @@ def _rows(found: Measured) -> Iterator[tuple[str, str, str]]:
     yield "CPU of an object that is listed, judged, compared and written", _micro(found.known_cpu), _MEASURED
     yield "CPU of an ACL or HEAD call, beside it", _micro(found.call_cpu), _MEASURED
     for mode, seconds in found.prior_cpu.items():
-        yield f"CPU of reading an object's known facts, {mode.value}", _micro(seconds), found.prior_source
+        yield f"CPU of reading an object's known facts, {mode.value}", _micro(seconds), _MEASURED
     yield "CPU of a function", "that of the measured processor, by its share", "assumed: not measured on arm64"
     kept = f"{found.line_bytes:.0f} bytes, kept {plain.kept_nights} nights"
     yield "an object's line in the run folder, compressed", kept, f"{_MEASURED}; default of `reportDays`"
-    stored = f"{bill.INVENTORY_BYTES} bytes, {bill.INVENTORY_KEPT} reports kept"
-    yield "an object's row in the Inventory, compressed", stored, "assumed, for equal ACLs and keys of some 60 letters"
+    yield "CPU of a row of the Inventory that is of another range", _micro(found.row_cpu), _MEASURED
+    stored = f"{found.row_bytes:.0f} bytes, {bill.INVENTORY_KEPT} reports kept"
+    yield "an object's row in the Inventory, compressed", stored, f"{_MEASURED}, with equal ACLs; the number is a guess"
     parts = f"{night.PART_FILES} for {PART_LINES:,} objects or {night.PART_SECONDS} s, {night.HOP_FILES} an invocation"
     yield "files of the run folder", parts, "as the code writes them"
     yield "ranges of a map", f"{find.RANGES}, equally large", "default of `auditor plan`, cut by the last run"
-    states = f"{bill.CHILD_STATES} an invocation, one a range, {bill.MAP_STATES} around them"
+    states = f"{bill.HOP_STATES} an invocation, {bill.RANGE_STATES} a range, {bill.MAP_STATES} around them"
     yield "state transitions", states, "AWS counts one for each child that a Distributed Map starts"
-    yield "read units of the ledger", f"{bill.LEDGER_UNITS} an object", "[half to one](deploy.md#what-it-costs)"
+    units = f"{bill.SHARDED} with shards, {bill.ASKED} without"
+    yield "read units of the ledger for a known object", units, "[the ledger](ledger.md#dynamodb), counted"
     yield "retries, refused calls, logs, alarms", "none", "not simulated"
     yield "transfer between S3 and Lambda", "none", "free in one region"
 
@@ -71,6 +74,7 @@ def price_table(_: Measured) -> str:
             for name in own.get
         ),
         (f"{prices.of_data_events(1000):g}", "1,000", "CloudTrail data event", _LIST),
+        (f"{prices.of_inventory(10**6):g}", "1,000,000", "object that S3 Inventory lists", _INVENTORY),
     ]
     for one in prices.prices().values():
         checked = "read there" if one.seen == "AWS" else "not confirmed there: other pages quote it"
@@ -85,6 +89,7 @@ def in_short() -> tuple[str, str]:
     one, (day, region) = usual(Mode.LIVE), prices.as_of()
     return (
         f"S3 Standard, {one.max_rate:,.0f} calls a second, ACL and HEAD, {words.percent(one.changed)} of the objects"
-        f" changed; incremental: an ACL is due in {ACL_DAYS:.0f} nights, a HEAD in {HEAD_DAYS:.0f}.",
-        f"A simulation with list prices of {region}, {day}; run folders are kept {one.kept_nights} nights.",
+        f" changed; incremental: keep acl={ACL_DAYS:.0f}d,head={HEAD_DAYS:.0f}d.",
+        f"A simulation with list prices of {region}, {day}; run folders are kept {one.kept_nights} nights. Mixed ends"
+        " where functions cannot sort the Inventory.",
     )

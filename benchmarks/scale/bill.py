@@ -14,18 +14,19 @@ from benchmarks.scale.night import HOP_FILES, PART_FILES, Night, Pace
 NIGHTS: Final = 30
 """Nights of a month."""
 GB: Final = 10**9
-INVENTORY_BYTES: Final = 100
-"""Bytes of an object's line in a compressed Inventory: an assumption, for keys of some 60 letters and equal ACLs."""
 INVENTORY_KEPT: Final = 2
 """Inventories that are kept at a time."""
-CHILD_STATES: Final = 2
-"""State transitions of each invocation in a child of the map: the task, and the choice whether it is complete."""
-MAP_STATES: Final = 6
-"""State transitions of the map's own execution: plan, choice, map, summarize, begin and end."""
+HOP_STATES: Final = 2
+RANGE_STATES: Final = 2
+MAP_STATES: Final = 5
+"""State transitions of the state machine: an invocation and the choice after it; the begin of a range's execution, for
+which AWS counts one, and its end; plan, map, summary, choice and end around them."""
 QUEUE_REQUESTS: Final = 3
 """Requests for a message: sent, received, deleted."""
-LEDGER_UNITS: Final = 0.75
-"""Read units of an object that is looked up in the ledger: half to one (docs/deploy.md)."""
+SHARDED: Final = 0.054
+ASKED: Final = 0.5
+"""Read units of an object that the ledger knows: read along with the listing in a table with shards, or asked about
+(docs/ledger.md)."""
 MB_IN_GB: Final = 1024
 
 STORED: Final = "GB-months stored"
@@ -57,7 +58,7 @@ class Term:
 
 
 def bill(night: Night, course: Pace, found: Measured) -> list[Term]:
-    """Return the terms of a night that are not zero."""
+    """Return the terms of a night that are not zero; those of a night that never ends are infinite."""
     return [term for term in _terms(night, course, found) if term.number]
 
 
@@ -72,19 +73,19 @@ def _terms(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
     yield Term(S3_CALLS, "calls on what changed", changed, prices.of_object_calls(changed, night.storage_class))
     yield Term(S3_CALLS, "calls on what is due", due, prices.of_object_calls(due, night.storage_class))
     if night.mode is Mode.MIXED:
-        yield from _inventory(night)
+        yield from _inventory(night, found)
     yield from _run_folder(night, course, found)
     yield from _functions(night, course)
     if night.data_events:
         yield Term(CLOUDTRAIL, "data events", night.s3_calls, prices.of_data_events(night.s3_calls))
     yield _priced("sqs", SQS, "requests for the events", QUEUE_REQUESTS * night.events)
-    yield _priced("ledger_reads", DYNAMODB, "read units", LEDGER_UNITS * night.objects if night.ledger else 0)
+    yield _priced("ledger_reads", DYNAMODB, "read units", night.ledger_units * night.objects)
 
 
-def _inventory(night: Night) -> Iterator[Term]:
+def _inventory(night: Night, found: Measured) -> Iterator[Term]:
     listed = night.objects / night.inventory_days
-    yield _priced("inventory", S3_INVENTORY, "objects listed", listed)
-    stored = INVENTORY_KEPT * night.objects * INVENTORY_BYTES / GB
+    yield Term(S3_INVENTORY, "objects listed", listed, prices.of_inventory(listed))
+    stored = INVENTORY_KEPT * night.objects * found.row_bytes / GB
     yield _priced("storage", S3_INVENTORY, STORED, stored / NIGHTS)
 
 
@@ -107,7 +108,7 @@ def _functions(night: Night, course: Pace) -> Iterator[Term]:
     yield _priced("lambda_seconds", LAMBDA, "GB-seconds", course.billed * night.memory / MB_IN_GB)
     mapped = night.ranges > 1
     yield _priced("lambda_requests", LAMBDA, "invocations", course.invocations + 2 * mapped)
-    steps = MAP_STATES + night.ranges + CHILD_STATES * course.invocations if mapped else 0
+    steps = MAP_STATES + RANGE_STATES * night.ranges + HOP_STATES * course.invocations if mapped else 0
     yield _priced("transitions", STEP_FUNCTIONS, "state transitions", steps)
 
 

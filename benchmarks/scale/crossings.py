@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any, Final
 
 from benchmarks.scale import words
-from benchmarks.scale.assumed import BILLION, usual
+from benchmarks.scale.assumed import USUAL_OBJECTS, usual
 from benchmarks.scale.find import HOUR, advised, first_size, largest_share, mapped
 from benchmarks.scale.measured import Measured
 from benchmarks.scale.mode import Mode
-from benchmarks.scale.night import LONGEST_CHAIN, Night, Pace, pace
+from benchmarks.scale.night import Night, Pace, pace
 from benchmarks.tables import table
 
+DAY: Final = 24 * 3600.0
 _MOST_RATE: Final = 1_000_000
 """Calls a second at which a search ends."""
 _MOST_DAYS: Final = 1000
@@ -27,18 +28,20 @@ def crossings(found: Measured) -> str:
 
 def _rows(found: Measured) -> Iterator[tuple[str, ...]]:
     live, mixed = partial(_dollars, found, Mode.LIVE), partial(_dollars, found, Mode.MIXED)
-    cheap = first_size(lambda objects: mixed(objects=objects) < live(objects=objects))
+    cheap = first_size(lambda objects: mixed(objects=objects) < live(objects=objects), USUAL_OBJECTS)
     share = largest_share(lambda changed: mixed(changed=changed) < live(changed=changed))
     yield "cheaper than live from", "-", _size(cheap), _size(first_size(partial(_kept_is_cheaper, found)))
     yield "cheaper than live while less changes than", "-", words.percent(share or 0.0), "-"
     days = first_size(lambda days: _kept(found, days) < mixed(), _MOST_DAYS)
-    yield "cheaper than mixed if a fact is due after", "-", "-", f"{days} nights" if days else "never"
+    yield "cheaper than mixed if `keep` is at least", "-", "-", f"acl={days}d,head={days}d" if days else "never"
     yield ("one function takes over an hour from", *_first(found, lambda course: course.seconds > HOUR))
-    yield (f"one function takes over {LONGEST_CHAIN} hops from", *_first(found, lambda course: course.too_long))
-    yield ("ranges are twice as fast at 10⁹ from a ceiling of", *(_ceiling(mode, found) for mode in Mode))
+    yield ("one function cannot end from", *_first(found, lambda course: course.too_long))
+    yield ("ranges take over a day from", *_ranges_first(found, lambda course: course.seconds > DAY))
+    yield ("ranges cannot end from", *_ranges_first(found, lambda course: course.too_long))
+    yield ("ranges are twice as fast at 10⁸ from a ceiling of", *(_ceiling(mode, found) for mode in Mode))
 
 
-def _dollars(found: Measured, mode: Mode, objects: int = BILLION, **choices: Any) -> float:
+def _dollars(found: Measured, mode: Mode, objects: int = USUAL_OBJECTS, **choices: Any) -> float:
     return advised(replace(usual(mode, objects), **choices), found).dollars
 
 
@@ -64,6 +67,16 @@ def _first(found: Measured, is_so: Callable[[Pace], bool]) -> Iterator[str]:
         yield _size(first_size(partial(reached, mode)))
 
 
+def _ranges_first(found: Measured, is_so: Callable[[Pace], bool]) -> Iterator[str]:
+    """Yield the size of each mode from which on something is so of a map."""
+
+    def reached(mode: Mode, objects: int) -> bool:
+        return is_so(pace(mapped(usual(mode, objects), found), found))
+
+    for mode in Mode:
+        yield _size(first_size(partial(reached, mode)))
+
+
 def _ceiling(mode: Mode, found: Measured) -> str:
     """Return the ceiling from which on ranges halve the time of one function, which may then be too long for it."""
 
@@ -72,4 +85,6 @@ def _ceiling(mode: Mode, found: Measured) -> str:
         return pace(night, found).seconds >= 2 * pace(mapped(night, found), found).seconds
 
     rate = first_size(twice, _MOST_RATE)
+    if rate == 1:
+        return "any"
     return f"{float(f'{rate:.2g}'):,.0f} calls a second" if rate else "none"

@@ -17,8 +17,8 @@ HOUR: Final = 3600.0
 """Seconds of one function from which on the night goes over a map."""
 MOST_OBJECTS: Final = 10**12
 """Where a search ends."""
-_WORTH: Final = 0.98
-"""Further ranges at once must shorten the night at least so much."""
+_WORTH: Final = 0.88
+"""Twice as many ranges at once must shorten the night at least so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,13 @@ def simulate(night: Night, found: Measured) -> Simulated:
 
 
 def mapped(night: Night, found: Measured, ranges: int = RANGES) -> Night:
-    """Return the night over the ranges of a map, with no more ranges at once than shorten it."""
+    """Return the night over the ranges of a map: a power of two of them at once, or all, no more than shorten it."""
     best = replace(night, ranges=ranges, at_once=1)
     for at_once in sorted({min(ranges, 2**power) for power in range(1, math.ceil(math.log2(ranges)) + 1)}):
         wider = replace(best, at_once=at_once)
-        if pace(wider, found).seconds < _WORTH * pace(best, found).seconds:
-            best = wider
+        if pace(wider, found).seconds > _WORTH * pace(best, found).seconds:
+            break
+        best = wider
     return best
 
 

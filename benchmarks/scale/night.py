@@ -23,14 +23,23 @@ FUNCTION_SECONDS: Final = 900
 """`auditTimeout` of deploy/parameters.yml, and Lambda's longest."""
 WHOLE_CPU: Final = 1769
 """Megabytes of a function that has a whole CPU. An audit is one event loop and cannot use more (AWS Lambda guide)."""
+DISK: Final = 512
+"""Megabytes of a function's own files: Lambda's default, which the audit function has."""
 PART_SECONDS: Final = 60
 """Longest time that a part of a run folder is open."""
 PART_FILES: Final = 3
 """Files that are put for a part: objects, findings, the checkpoint. A part without a finding has two."""
 HOP_FILES: Final = 11
 """Calls to the place of the run folders at the begin and at the end of an invocation (docs/performance.md)."""
+ROW_DISK: Final = 130
+"""Bytes of a row of the Inventory while it is sorted on disk: the key, and some 70 more. An assumption."""
+MB: Final = 10**6
 LONGEST_CHAIN: Final = MOST_HOPS + 1
 """Invocations in a row that one function may have."""
+LONGEST_CHILD: Final = 2500
+"""Invocations in a row for a range of a map: an execution has at most 25,000 events (Step Functions quotas), and an
+invocation some ten of them.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +47,13 @@ class Night:
     """The choices of a night.
 
     head: False at level exposure, where an object has an ACL alone. changed: share of the objects that are new or
-    overwritten in a night. acl_days, head_days: a kept fact is read again within so many nights; None:
-    while the object stands, never. ranges: 1 for one function that hands on to itself, else those of the map.
-    at_once: ranges that run at the same time. max_rate: calls a second, of all ranges together. memory: MB of a
-    function. inventory_days: from one Inventory to the next. divided: True if the Inventory, which S3 does not sort, is
-    divided by range and sorted once; False if each invocation reads all of it. kept_nights: nights that a run folder is
-    kept.
+    overwritten in a night. acl_days, head_days: the limits of `keep`, in nights; None: a fact is kept while the object
+    stands. ranges: 1 for one function that hands on to itself, else those of the map. at_once: ranges that run at the
+    same time. max_rate: calls a second, of all ranges together. memory, disk: MB of a function, and of its own files.
+    inventory_days: from one Inventory to the next. divided: True if the Inventory, which S3 does not sort, is divided
+    by range and sorted once; False if each invocation reads all of it, and sorts the rows of its range on its disk.
+    kept_nights: nights that a run folder is kept. ledger_units: read units of the ledger for an object; 0 without a
+    ledger.
     """
 
     objects: int
@@ -56,13 +66,14 @@ class Night:
     at_once: int = 1
     max_rate: float = Settings().max_rate or math.inf
     memory: int = WHOLE_CPU
+    disk: int = DISK
     storage_class: str = "STANDARD"
     inventory_days: float = 1.0
     divided: bool = False
     kept_nights: int = 400
     data_events: bool = False
     object_events: bool = False
-    ledger: bool = False
+    ledger_units: float = 0.0
     shared_files: bool = False
 
     @property
@@ -87,11 +98,12 @@ class Night:
 
     @property
     def due_calls(self) -> int:
-        """Calls on objects whose kept facts are due by their age."""
+        """Calls on objects whose kept facts are due: a limit of N nights gives N - 1 turns (docs/incremental.md)."""
         if self.mode is Mode.LIVE:
             return 0
-        ages = (self.acl_days, self.head_days if self.head else None)
-        return sum(round(self.objects * (1 - self.asked) / age) for age in ages if age is not None)
+        limits = (self.acl_days, self.head_days if self.head else None)
+        kept = self.objects * (1 - self.asked)
+        return sum(round(kept / max(1.0, limit - 1)) for limit in limits if limit is not None)
 
     @property
     def object_calls(self) -> int:
@@ -104,6 +116,11 @@ class Night:
         return self.lists + self.object_calls
 
     @property
+    def reads_whole_inventory(self) -> bool:
+        """True if each invocation reads all rows of the Inventory, those of other ranges too."""
+        return self.mode is Mode.MIXED and not self.divided
+
+    @property
     def events(self) -> int:
         """Notifications of objects that changed, where they are on."""
         return round(self.objects * self.changed) if self.object_events else 0
@@ -113,7 +130,7 @@ class Night:
 class Pace:
     """The course of a night. seconds: from the begin to the end. hops: invocations in a row for one range, at most.
     invocations: of the audit function in all. billed: seconds of all invocations. calls_a_second: on the mean. limit:
-    what holds it back. parts: parts of the run folder.
+    what holds it back. parts: parts of the run folder. most_hops: that a range may have.
     """
 
     seconds: float
@@ -123,11 +140,12 @@ class Pace:
     calls_a_second: float
     limit: str
     parts: int
+    most_hops: int
 
     @property
     def too_long(self) -> bool:
-        """True if a range needs more invocations in a row than a run may have."""
-        return self.hops > LONGEST_CHAIN
+        """True if a range needs more invocations in a row than it may have."""
+        return self.hops > self.most_hops
 
 
 def range_seconds(night: Night, found: Measured, at_once: int) -> tuple[float, str]:
@@ -147,21 +165,26 @@ def range_seconds(night: Night, found: Measured, at_once: int) -> tuple[float, s
 
 
 def cpu_seconds(night: Night, found: Measured) -> float:
-    """Return the CPU seconds of all objects: known facts are read from a line each, asked ones take their calls."""
-    read = 0.0 if night.mode is Mode.LIVE else night.objects * found.prior_cpu[night.mode]
+    """Return the CPU seconds of all objects: known facts are read from a line each, asked ones take their calls. What
+    each invocation does at its begin comes beside them.
+    """
+    apart = night.mode is Mode.LIVE or night.reads_whole_inventory
+    read = 0.0 if apart else night.objects * found.prior_cpu[night.mode]
     return night.objects * found.known_cpu + night.object_calls * found.call_cpu + read
 
 
 def pace(night: Night, found: Measured) -> Pace:
     """Return the course of the night. Its seconds are infinite if an invocation has no time left for objects."""
+    most_hops = LONGEST_CHAIN if night.ranges == 1 else LONGEST_CHILD
     at_once = min(night.ranges, night.at_once)
     seconds, limit = range_seconds(night, found, at_once)
     begin = begin_seconds(night, found)
     window = FUNCTION_SECONDS - MARGIN_SECONDS - begin
-    if window <= 0:
+    full = night.reads_whole_inventory and night.objects / night.ranges * ROW_DISK > night.disk * MB
+    if window <= 0 or full:
         return Pace(
-            seconds=math.inf, hops=LONGEST_CHAIN + 1, invocations=0, billed=math.inf, calls_a_second=0.0,
-            limit="reading the Inventory", parts=0,
+            seconds=math.inf, hops=most_hops + 1, invocations=0, billed=math.inf, calls_a_second=0.0,
+            limit="the disk for the Inventory" if full else "reading the Inventory", parts=0, most_hops=most_hops,
         )  # fmt: skip
     hops = max(1, math.ceil(seconds / window))
     one = seconds + hops * begin
@@ -175,6 +198,7 @@ def pace(night: Night, found: Measured) -> Pace:
         calls_a_second=night.s3_calls / whole,
         limit=limit,
         parts=parts * night.ranges,
+        most_hops=most_hops,
     )
 
 
@@ -184,8 +208,11 @@ def cold_seconds(memory: int, found: Measured) -> float:
 
 
 def begin_seconds(night: Night, found: Measured) -> float:
-    """Return the seconds in which an invocation begins: cold, and where each reads the whole Inventory, with that."""
+    """Return the seconds in which an invocation begins: cold, and where each reads the whole Inventory and sorts the
+    rows of its range, at most with that.
+    """
     cold = cold_seconds(night.memory, found)
-    if night.mode is not Mode.MIXED or night.divided:
+    if not night.reads_whole_inventory:
         return cold
-    return cold + night.objects * found.row_cpu / min(1.0, night.memory / WHOLE_CPU)
+    sorting = (found.prior_cpu[Mode.MIXED] - found.row_cpu) / night.ranges
+    return cold + night.objects * (found.row_cpu + sorting) / min(1.0, night.memory / WHOLE_CPU)

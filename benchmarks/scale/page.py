@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -11,10 +12,10 @@ from benchmarks.scale import tables
 from benchmarks.scale.assumed import usual
 from benchmarks.scale.assumptions import assumptions, in_short, price_table
 from benchmarks.scale.crossings import crossings
-from benchmarks.scale.find import advised, first_size, mapped, simulate
+from benchmarks.scale.find import advised, first_size, mapped
 from benchmarks.scale.measured import Measured, measured
 from benchmarks.scale.mode import Mode
-from benchmarks.scale.night import LONGEST_CHAIN, pace
+from benchmarks.scale.night import LONGEST_CHAIN, Night, pace
 from benchmarks.scale.picture import Panel, picture
 
 PAGE: Final = "docs/scale.md"
@@ -27,6 +28,7 @@ BLOCKS: Final[Mapping[str, Callable[[Measured], str]]] = {
     "billion": tables.billion,
     "settings": tables.settings,
     "ceilings": tables.ceilings,
+    "widths": tables.widths,
     "memories": tables.memories,
     "classes": tables.classes,
     "options": tables.options,
@@ -49,13 +51,12 @@ def drawing() -> str:
     """Return the picture of the page."""
     found = measured()
     alone = {mode.value: _to_its_end(mode, found) for mode in (Mode.LIVE, Mode.INCREMENTAL, Mode.MIXED)}
-    wide = {
-        mode.value: [simulate(mapped(usual(mode, objects), found), found) for objects in tables.SIZES] for mode in Mode
-    }
-    dollars = Panel(
+    bills = Panel(
         title="Dollars a night",
         across=tables.SIZES,
-        series={mode.value: [advised(usual(mode, one), found).dollars for one in tables.SIZES] for mode in Mode},
+        series={
+            mode.value: [_if_ever(advised(usual(mode, one), found).dollars) for one in tables.SIZES] for mode in Mode
+        },
         low=-2,
         high=4,
         unit="${}",
@@ -63,18 +64,29 @@ def drawing() -> str:
     hours = Panel(
         title=f"Hours a night over ranges; dashed: one function, up to {LONGEST_CHAIN} hops",
         across=tables.SIZES,
-        series={mode: [one.course.seconds / 3600 for one in nights] for mode, nights in wide.items()},
+        series={
+            mode.value: [_if_ever(_hours(mapped(usual(mode, one), found), found)) for one in tables.SIZES]
+            for mode in Mode
+        },
         dashed=alone,
         low=-3,
         high=4,
         unit="{} h",
         marks=((1.0, "an hour"), (24.0, "a day")),
     )
-    return picture("A night by the number of objects", in_short(), (dollars, hours))
+    return picture("A night by the number of objects", in_short(), (bills, hours))
+
+
+def _hours(night: Night, found: Measured) -> float:
+    return pace(night, found).seconds / 3600
+
+
+def _if_ever(value: float) -> float | None:
+    return None if math.isinf(value) else value
 
 
 def _to_its_end(mode: Mode, found: Measured) -> list[tuple[float, float]]:
     """Return numbers of objects and the hours of one function, up to the largest number with which it ends."""
     end = first_size(lambda objects: pace(usual(mode, objects), found).too_long) or tables.SIZES[-1]
     sizes = [*(one for one in tables.SIZES if one < 0.95 * end), round(0.98 * end)]
-    return [(one, pace(usual(mode, one), found).seconds / 3600) for one in sizes]
+    return [(one, _hours(usual(mode, one), found)) for one in sizes]

@@ -46,13 +46,18 @@ def prices() -> dict[str, Price]:
 
 @cache
 def request_prices() -> Prices:
-    """Return the auditor's own list: LIST, data events, and GET, HEAD or ACL by storage class."""
+    """Return the auditor's own list: LIST, data events, S3 Inventory, and GET, HEAD or ACL by storage class."""
     return prices_with({})
 
 
 def of_lists(number: float) -> float:
     """Return the dollars of so many LIST calls."""
     return number * in_dollars(request_prices().list)
+
+
+def of_inventory(objects: float) -> float:
+    """Return the dollars of so many objects in reports of S3 Inventory."""
+    return objects * in_dollars(request_prices().inventory)
 
 
 def of_object_calls(number: float, storage_class: str) -> float:

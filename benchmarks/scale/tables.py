@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Final
 
 from benchmarks.scale import bill, words
-from benchmarks.scale.assumed import OPTIONS, cheaper, own, usual
+from benchmarks.scale.assumed import OPTIONS, cheaper, divided, own, usual
 from benchmarks.scale.bill import NIGHTS, Term, total
 from benchmarks.scale.find import advised, mapped, simulate
 from benchmarks.scale.measured import Measured
 from benchmarks.scale.mode import Mode
-from benchmarks.scale.night import LONGEST_CHAIN, Night, Pace
+from benchmarks.scale.night import LONGEST_CHAIN, Night, Pace, pace
 from benchmarks.tables import table
 
 SIZES: Final = tuple(10**power for power in range(6, 11))
@@ -22,19 +22,27 @@ PARTITION: Final = 5500
 """GET and HEAD requests a second that S3 answers for a partitioned prefix, at least (S3 User Guide, "Best practices
 design patterns: optimizing Amazon S3 performance")."""
 MEMORIES: Final = (128, 512, 1024, 1769, 3008)
+AT_ONCE: Final = (1, 2, 4, 10, 16, 32, 64)
 CLASSES: Final = ("STANDARD", "STANDARD_IA", "GLACIER_IR")
+DIVIDED: Final = "mixed, divided once"
 CHANGED: Final = (0.001, 0.01, 0.05)
-DUE: Final = ((1.0, 7.0), (7.0, 30.0), (30.0, 90.0))
-"""Nights within which an ACL and a HEAD are due."""
+DUE: Final = ((2.0, 8.0), (8.0, 31.0), (31.0, 91.0))
+"""Limits of `keep` in nights, of an ACL and of a HEAD."""
 _COLUMNS: Final = (
     bill.S3_LIST, bill.S3_CALLS, bill.S3_INVENTORY, bill.RUN_FOLDER, bill.LAMBDA, bill.STEP_FUNCTIONS,
 )  # fmt: skip
 
 
-def _nights() -> Iterator[tuple[str, Night]]:
+def nights(found: Measured) -> Iterator[tuple[str, str, Night]]:
+    """Yield the nights of the page with their sizes and ways: where functions cannot read the Inventory for themselves,
+    the night on which it is divided too.
+    """
     for objects in SIZES:
         for mode in Mode:
-            yield words.power(objects), usual(mode, objects)
+            night = usual(mode, objects)
+            yield words.power(objects), mode.value, night
+            if math.isinf(simulate(mapped(night, found), found).course.seconds):
+                yield words.power(objects), DIVIDED, divided(objects)
 
 
 def courses(found: Measured) -> str:
@@ -44,41 +52,41 @@ def courses(found: Measured) -> str:
         "map: at once", "invocations", "time", "calls a second", "held back by",
     )  # fmt: skip
     rows = []
-    for size, night in _nights():
-        alone, wide = simulate(night, found).course, simulate(mapped(night, found), found)
-        rows.append(
-            (
-                size,
-                night.mode.value,
-                words.counted(night.s3_calls),
-                *_chain(alone),
-                f"{wide.night.at_once} of {wide.night.ranges}",
-                f"{wide.course.invocations:,}",
-                words.duration(wide.course.seconds),
-                f"{wide.course.calls_a_second:,.0f}",
-                wide.course.limit,
-            )
-        )
+    for size, way, night in nights(found):
+        wide = mapped(night, found)
+        calls = words.counted(night.s3_calls)
+        rows.append((size, way, calls, *_chain(pace(night, found)), *_over_ranges(wide, pace(wide, found))))
     return _aligned(columns, rows, numbers=range(2, 9))
 
 
 def _chain(course: Pace) -> tuple[str, str]:
+    if math.isinf(course.seconds):
+        return "never", "-"
     return (f"over {LONGEST_CHAIN}", "-") if course.too_long else (f"{course.hops:,}", words.duration(course.seconds))
+
+
+def _over_ranges(night: Night, course: Pace) -> tuple[str, ...]:
+    if math.isinf(course.seconds):
+        return "-", "-", "never", "-", course.limit
+    times = (words.duration(course.seconds), f"{course.calls_a_second:,.0f}")
+    return (f"{night.at_once} of {night.ranges}", f"{course.invocations:,}", *times, course.limit)
 
 
 def bills(found: Measured) -> str:
     """Dollars by service: with one function where that ends within an hour, else with a map."""
     rows = []
-    for size, night in _nights():
+    for size, way, night in nights(found):
         best = advised(night, found)
-        parts = (words.dollars(total(best.terms, (service,))) for service in _COLUMNS)
-        rows.append((size, night.mode.value, *parts, words.dollars(best.dollars), words.dollars(best.dollars * NIGHTS)))
+        parts = [total(best.terms, (service,)) for service in _COLUMNS]
+        never = math.isinf(best.course.seconds)
+        amounts = [math.inf if never else one for one in (*parts, best.dollars, best.dollars * NIGHTS)]
+        rows.append((size, way, *map(words.dollars, amounts)))
     return _aligned(("objects", "mode", *_COLUMNS, "a night", "a month"), rows, numbers=range(2, 10))
 
 
 def billion(found: Measured) -> str:
     """Every term of 10^9 mixed objects."""
-    terms = simulate(mapped(usual(Mode.MIXED), found), found).terms
+    terms = simulate(mapped(divided(), found), found).terms
     rows = [
         (one.service, one.what, words.counted(one.number), _price(one), words.dollars(one.dollars)) for one in terms
     ]
@@ -110,18 +118,19 @@ def settings(found: Measured) -> str:
 def ceilings(found: Measured) -> str:
     """Times by the ceiling of calls, with the number of ranges at once, and the partitions that it takes."""
     rows: list[Sequence[str]] = []
-    for size, night in _nights():
+    for size, way, night in nights(found):
         cells = []
         for rate in RATES:
             fast = simulate(mapped(replace(night, max_rate=rate), found), found)
-            cells.append(f"{words.duration(fast.course.seconds)} ({fast.night.at_once})")
-        rows.append((size, night.mode.value, *cells))
+            at_once = "" if math.isinf(fast.course.seconds) else f" ({fast.night.at_once})"
+            cells.append(f"{words.duration(fast.course.seconds)}{at_once}")
+        rows.append((size, way, *cells))
     rows.append(("prefix partitions that the ceiling takes", "", *(str(math.ceil(rate / PARTITION)) for rate in RATES)))
     return _aligned(("objects", "mode", *(f"{rate:,.0f}/s" for rate in RATES)), rows, numbers=range(2, 7))
 
 
 def memories(found: Measured) -> str:
-    """Dollars of Lambda and times of 10^9 objects by the memory of the function."""
+    """Dollars of Lambda and times of 10^8 objects by the memory of the function."""
     rows = []
     for memory in MEMORIES:
         cells: list[str] = []
@@ -133,8 +142,21 @@ def memories(found: Measured) -> str:
     return _aligned(columns, rows, numbers=range(7))
 
 
+def widths(found: Measured) -> str:
+    """Dollars of Lambda and times of 10^8 objects by the number of ranges at once."""
+    rows = []
+    for at_once in AT_ONCE:
+        cells: list[str] = []
+        for mode in Mode:
+            wide = simulate(replace(mapped(usual(mode), found), at_once=at_once), found)
+            cells += [words.dollars(total(wide.terms, (bill.LAMBDA,))), words.duration(wide.course.seconds)]
+        rows.append((str(at_once), *cells))
+    columns = ["at once", *(name for mode in Mode for name in (f"{mode.value}: Lambda", "time"))]
+    return _aligned(columns, rows, numbers=range(7))
+
+
 def classes(found: Measured) -> str:
-    """Dollars a night of 10^9 objects by their storage class."""
+    """Dollars a night of 10^8 objects by their storage class."""
     rows = [
         (name, *(words.dollars(advised(replace(usual(mode), storage_class=name), found).dollars) for mode in Mode))
         for name in CLASSES
@@ -143,7 +165,7 @@ def classes(found: Measured) -> str:
 
 
 def options(found: Measured) -> str:
-    """What a choice adds to a night of 10^9 objects, or takes from it."""
+    """What a choice adds to a night of 10^8 objects, or takes from it."""
     rows = []
     for name, change in OPTIONS:
         cells = []
@@ -155,7 +177,7 @@ def options(found: Measured) -> str:
 
 
 def ages(found: Measured) -> str:
-    """Dollars a night of 10^9 objects by the share that changes, and by the age within which a kept fact is due."""
+    """Dollars a night of 10^8 objects by the share that changes, and by the age within which a kept fact is due."""
 
     def of(mode: Mode, changed: float, acl: float | None = None, head: float | None = None) -> str:
         night = replace(usual(mode), changed=changed, acl_days=acl, head_days=head)
@@ -165,7 +187,7 @@ def ages(found: Measured) -> str:
         (words.percent(changed), of(Mode.MIXED, changed), *(of(Mode.INCREMENTAL, changed, *due) for due in DUE))
         for changed in CHANGED
     ]
-    columns = ("changed", "mixed", *(f"incremental: ACL in {acl:.0f}, HEAD in {head:.0f}" for acl, head in DUE))
+    columns = ("changed", "mixed", *(f"incremental: acl={acl:.0f}d,head={head:.0f}d" for acl, head in DUE))
     return _aligned(columns, rows, numbers=range(5))
 
 

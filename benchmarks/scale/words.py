@@ -27,6 +27,8 @@ def rounded(objects: int | None) -> str:
 
 def dollars(amount: float) -> str:
     """Return dollars, with cents below a hundred: `$7.50`."""
+    if math.isinf(amount):
+        return "-"
     if amount >= 100:
         return f"${amount:,.0f}"
     return f"${amount:.2f}" if amount >= 0.005 or not amount else "below $0.01"

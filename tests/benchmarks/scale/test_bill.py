@@ -17,6 +17,7 @@ from benchmarks.scale.find import simulate
 from benchmarks.scale.mode import Mode
 from benchmarks.scale.night import Night, pace
 from tests.benchmarks.scale.figures import FOUND
+from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import generated_world
 from tests.support.servers.stub import StubServer
@@ -53,8 +54,13 @@ def test_the_guide_says_the_same_of_the_audit_function() -> None:
     found = terms(Night(objects=MILLION))
     assert found[bill.LAMBDA, "GB-seconds"].dollars == pytest.approx(0.023, rel=0.02)
     assert found[bill.RUN_FOLDER, "PUT requests"].dollars < 0.001
-    ledger = terms(Night(objects=MILLION, ledger=True))[bill.DYNAMODB, "read units"].dollars
-    assert 0.06 <= ledger <= 0.125
+    asked = terms(Night(objects=MILLION, ledger_units=bill.ASKED))[bill.DYNAMODB, "read units"].dollars
+    sharded = terms(Night(objects=MILLION, ledger_units=bill.SHARDED))[bill.DYNAMODB, "read units"].dollars
+    assert 0.06 <= asked <= 0.125
+    assert 0.006 <= sharded <= 0.012
+    guide = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
+    assert f"| asked about | 10 | {1000 * bill.ASKED:.0f} |" in guide
+    assert f"| 0.74 | {1000 * bill.SHARDED:.0f} |" in guide
 
 
 def test_a_billion_mixed_objects() -> None:
@@ -70,13 +76,13 @@ def test_a_billion_mixed_objects() -> None:
 def test_a_map_pays_for_its_states() -> None:
     night = Night(objects=MILLION, ranges=64, at_once=8)
     found = terms(night)
-    assert found[bill.STEP_FUNCTIONS, "state transitions"].number == 6 + 64 + 2 * 64
+    assert found[bill.STEP_FUNCTIONS, "state transitions"].number == 5 + 2 * 64 + 2 * 64
     assert found[bill.LAMBDA, "invocations"].number == 64 + 2
     assert found[bill.LAMBDA, "GB-seconds"].number == pytest.approx(pace(night, FOUND).billed * 1769 / 1024)
 
 
 def test_choices_add_their_terms() -> None:
-    plain = Night(objects=MILLION, mode=Mode.INCREMENTAL, acl_days=30.0, head_days=30.0)
+    plain = Night(objects=MILLION, mode=Mode.INCREMENTAL, acl_days=31.0, head_days=31.0)
     calls = 1000 + 20_000 + 66_000
     assert terms(replace(plain, data_events=True))[bill.CLOUDTRAIL, "data events"].dollars == pytest.approx(
         calls * 0.10 / 100_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -31,10 +32,11 @@ def test_a_million_live_objects() -> None:
 def test_calls_of_the_other_modes() -> None:
     mixed = Night(objects=MILLION, mode=Mode.MIXED, changed=0.01, divided=True)
     assert (mixed.lists, mixed.changed_calls, mixed.due_calls) == (1000, 20_000, 0)
-    kept = replace(mixed, mode=Mode.INCREMENTAL, acl_days=30.0, head_days=30.0)
+    kept = replace(mixed, mode=Mode.INCREMENTAL, acl_days=31.0, head_days=31.0)
     assert (kept.changed_calls, kept.due_calls) == (20_000, 2 * 33_000)
-    assert replace(kept, acl_days=10.0).due_calls == 99_000 + 33_000
+    assert replace(kept, acl_days=11.0).due_calls == 99_000 + 33_000
     assert replace(kept, acl_days=None, head_days=None).due_calls == 0
+    assert replace(kept, acl_days=2.0, head=False).due_calls == 990_000, "one turn: all of them, each night"
     assert replace(kept, head=False).object_calls == 10_000 + 33_000
     assert replace(kept, changed=1.0).due_calls == 0, "what changed is asked once"
 
@@ -85,17 +87,27 @@ def test_one_function_may_not_go_on_for_ever() -> None:
 
 
 def test_an_inventory_that_each_invocation_reads() -> None:
-    night = Night(objects=100 * MILLION, mode=Mode.MIXED, changed=0.0)
-    assert nights.begin_seconds(night, FOUND) == pytest.approx(100.5)
+    """A row of another range takes 1 us, one of the own range 20 us."""
+    night = Night(objects=10 * MILLION, mode=Mode.MIXED, changed=0.0, disk=10_240)
+    assert nights.begin_seconds(night, FOUND) == pytest.approx(200.5)
+    assert nights.begin_seconds(replace(night, ranges=10), FOUND) == pytest.approx(10 + 19 + 0.5)
     assert nights.begin_seconds(replace(night, divided=True), FOUND) == 0.5
     assert nights.begin_seconds(replace(night, mode=Mode.LIVE), FOUND) == 0.5
     course = pace(night, FOUND)
-    assert course.hops == math.ceil(10_000 / (855 - 100.5))
-    assert course.seconds == pytest.approx(10_000 + course.hops * 100.5)
+    assert course.hops == math.ceil(1000 / (855 - 200.5))
+    assert course.seconds == pytest.approx(1000 + course.hops * 200.5)
     never = pace(replace(night, objects=900 * MILLION, ranges=64, at_once=64), FOUND)
-    assert never.too_long
-    assert never.seconds == math.inf
-    assert never.limit == "reading the Inventory"
+    assert (never.too_long, never.seconds, never.limit) == (True, math.inf, "reading the Inventory")
+
+
+def test_an_inventory_that_does_not_fit_on_the_disk_of_a_function() -> None:
+    """512 MB hold 3.9 million rows of 130 bytes."""
+    night = Night(objects=3_900_000, mode=Mode.MIXED)
+    assert not pace(night, FOUND).too_long
+    full = pace(replace(night, objects=4_000_000), FOUND)
+    assert (full.too_long, full.limit) == (True, "the disk for the Inventory")
+    assert not pace(replace(night, objects=4_000_000, ranges=2), FOUND).too_long
+    assert not pace(replace(night, objects=4_000_000, divided=True), FOUND).too_long
 
 
 @given(
@@ -121,6 +133,12 @@ def test_no_night_exceeds_its_ceiling_or_loses_a_call(
     assert course.billed <= course.seconds * min(ranges, at_once) * 1.000001
     assert course.invocations >= ranges
     assert course.parts * 50_000 >= objects
+
+
+def test_the_audit_function_has_the_disk_that_lambda_gives() -> None:
+    declared = (ROOT / "deploy" / "functions" / "audit.yml").read_text(encoding="utf-8")
+    found = re.search(r"ephemeralStorageSize: (\d+)", declared)
+    assert (int(found[1]) if found else 512) == nights.DISK
 
 
 def test_the_deployment_has_these_defaults() -> None:
