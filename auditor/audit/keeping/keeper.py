@@ -12,9 +12,10 @@ from auditor.model.prior import Prior
 from auditor.model.run_lines import ObjectLine
 from auditor.model.unstored import NamesOnly
 
-SETTLED: Final = 60.0
-"""Seconds by which a fact must be younger than its object. LastModified has no fractions of a second, and the clock of
-the auditor may differ from that of S3: a fact that was read around the time of a write may be of the object before."""
+SETTLED: Final = 900.0
+"""Seconds by which a fact must be younger than its object. LastModified has no fractions of a second, so a fact that
+was read around the time of a write may be of the object before. The clock of the auditor may differ from that of S3 by
+15 minutes: S3 refuses a request with a larger difference (RequestTimeTooSkewed, S3 API reference, error responses)."""
 _NOTHING: Final = ReadAt()
 
 

@@ -59,8 +59,8 @@ def test_what_was_not_read_is_asked(missing: Unread | Skipped) -> None:
 @pytest.mark.parametrize(
     ("written", "found"),
     [
-        ("2027-03-01T01:59:00Z", (ACL, HEAD)),
-        ("2027-03-01T01:59:01Z", (None, None)),
+        ("2027-03-01T01:45:00Z", (ACL, HEAD)),
+        ("2027-03-01T01:45:01Z", (None, None)),
         ("2027-03-01T05:00:00Z", (None, None)),
     ],
 )
