@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -46,7 +46,7 @@ class EstimateRun:
     def __init__(self, target: Target, settings: Settings, ledger: Ledger | None, stop: Stop) -> None:
         self._target = target
         self._settings = settings
-        self._ledger = ledger
+        self._reader = None if ledger is None else ledger.in_order(target.bucket)
         self._stop = stop
         self._prices = prices_with(settings.prices)
         self._ceiling, self._permits = permits_of(settings)
@@ -67,20 +67,26 @@ class EstimateRun:
             ask = make_plan(self._rules, facts).ask
             began = time.monotonic()
             async with engines.lend((settings.engine, connection)) as engine:
-                listed = within_limit(pages(engine, self._caller, target), self._stop)
-                async with one_ahead(listed) as ahead:
-                    while (page := await next_page(ahead, self._stop, whole_keys=False)) is not None:
-                        await self._count(page, ask)
+                await self._count_all(within_limit(pages(engine, self._caller, target), self._stop), ask)
             listing = time.monotonic() - began
         return self._counts.estimate(target, listing, self._ceiling, complete=not self._stop)
 
+    async def _count_all(self, listed: AsyncGenerator[list[Listed], None], ask: Ask) -> None:
+        try:
+            async with one_ahead(listed) as ahead:
+                while (page := await next_page(ahead, self._stop, whole_keys=False)) is not None:
+                    await self._count(page, ask)
+        finally:
+            if self._reader is not None:
+                await self._reader.close()
+
     async def _count(self, page: Sequence[Listed], ask: Ask) -> None:
         self._counts.add_page(page, ask)
-        if self._ledger is None:
+        if self._reader is None:
             return
         refs = iter([step.ref for step in page if step.ref is not None])
         while batch := list(islice(refs, _BATCH)):
-            known = await self._ledger.known(self._target.bucket, batch, self._settings.algorithms)
+            known = await self._reader.known(batch, self._settings.algorithms)
             for ref, digests in zip(batch, known, strict=True):
                 self._counts.add_digests(ref, {*digests, *promised(ref)}.issuperset(self._settings.algorithms))
 
