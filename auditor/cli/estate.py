@@ -73,6 +73,10 @@ def _check(options: argparse.Namespace, settings: Settings) -> None:
         raise UsageError(
             "--estate and --queue exclude each other: the worker has no role of these accounts, use --hash"
         )
+    if options.estate is not None and settings.inventory is not None:
+        raise UsageError(
+            "--estate and --inventory exclude each other: no role of these accounts would read the reports"
+        )
     if options.resume is not None:
         parse_run_id(options.resume)
 

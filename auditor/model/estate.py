@@ -205,6 +205,7 @@ class EarlierEstate:
     notes: tuple[str, ...]
     accounts: tuple[AccountResult, ...]
     buckets: tuple[BucketResult, ...]
+    not_looked_at: tuple[str, ...] = ()
 
     @classmethod
     def from_dict(cls, value: object) -> EarlierEstate:

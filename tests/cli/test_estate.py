@@ -6,14 +6,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from auditor.aws.assumed_role import Role, RoleCredentials, assuming
+from auditor.aws.connection import Connection
 from auditor.cli.main import main
+from auditor.model.object import Head
+from auditor.s3.calls import Caller
+from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines import ENGINES
+from auditor.s3.key_policies import open_key_policies
+from auditor.s3.rate import RateLimit
 from tests.support.schemas import faults
 from tests.support.servers.accounts import OWN, AccountsServer, role_of
 from tests.support.servers.stub_calls import Call, Reply
@@ -133,6 +141,29 @@ def test_credentials_are_renewed_in_a_long_run(run: Run, server: AccountsServer,
     assert code == 0
     assert len(server.sessions(B)) > 2
     assert {call.operation for call in server.calls_by(OWN)} == {"AssumeRole"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bodies_are_read_by_the_role_too(run: Run, server: AccountsServer, engine: str) -> None:
+    flags = ("--ledger", "sqlite:digests.db", "--hash", "--format", "json", "--fail-on", "never", "--engine", engine)
+    code, out, _ = run("audit", "--estate", estate(A, B), *flags)
+    summaries = [json.loads(line) for line in out.splitlines()[:-1]]
+    assert sum(one["hashing"]["hashed_now"] for one in summaries) == 2
+    assert code in (0, 4)  # some rules want facts that the stub does not have
+    assert {call.operation for call in server.calls_by(OWN)} == {"AssumeRole"}
+    for account, bucket in ((A, "aa1"), (B, "bb1")):
+        assert [call.bucket for call in server.calls_by(account) if call.operation == "GetObject"] == [bucket]
+
+
+async def test_key_policies_are_read_by_the_role(server: AccountsServer) -> None:
+    connection = Connection(bucket="aa1", region="us-east-1", endpoint_url=server.url)
+    role = RoleCredentials(Role(role_of(A)), assuming(connection))
+    caller = Caller("aa1", rate=RateLimit(None), permits=ConcurrencyLimit(1))
+    async with open_key_policies(replace(connection, role=role), caller, {}) as policies:
+        server.seen.clear()
+        await policies.read(Head("etag", 1, sse_kms_key_id="arn:aws:kms:us-east-1:111122223333:key/1"))
+    assert len(server.seen) >= 1
+    assert len(server.calls_by(A)) == len(server.seen)
 
 
 def test_role_that_is_taken_away_in_mid_run_is_a_hole(run: Run, server: AccountsServer) -> None:
@@ -307,6 +338,7 @@ def test_resumed_start_does_only_what_is_left(run: Run, server: AccountsServer) 
         (("--all-buckets", "--fill", "run"), "--fill"),
         (("--estate", "e.toml", "--expected-owner", A), "--expected-owner"),
         (("--estate", "e.toml", "--ledger", "sqlite:d.db", "--queue", "https://q"), "use --hash"),
+        (("--estate", "e.toml", "--source", "mixed", "--inventory", "s3://reports/inv"), "--inventory exclude"),
         (("--estate", "none.toml"), "there is no file 'none.toml': fix --estate"),
         (("--all-buckets", "--resume", "yesterday"), "is not a run ID"),
         (("--all-buckets", "--only", "Z99"), "Z99"),
@@ -356,6 +388,7 @@ def test_index_page_made_again_names_what_has_no_run(run: Run, server: AccountsS
         assert f">account {B}</code>" in page
         assert "by the pattern *-logs" in page
         assert ">s3://aa2</code>" in page
+        assert "Not looked at: directory buckets" in page
     early = Path("auditor-runs/estate.json").read_text().replace(report()["estate"], "20260101T000000Z-000000")
     Path("auditor-runs/estate.json").write_text(early)
     server.refused.clear()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from uuid import uuid4
 
 import pytest
@@ -18,7 +19,7 @@ import pytest
 from auditor.cli.signals import GRACE, LONGEST
 from tests.support.engine_names import OURS_FIRST
 from tests.support.paths import ROOT
-from tests.support.servers.accounts import OWN, AccountsServer
+from tests.support.servers.accounts import OWN, AccountsServer, role_of
 from tests.support.servers.clients import BUCKET, client
 from tests.support.servers.forwarding import Silencing
 from tests.support.servers.stub import StubServer
@@ -120,6 +121,24 @@ def test_estate_names_each_bucket_that_was_not_reached_and_goes_on(tmp_path: Pat
         listed = [logged.bucket for logged in server.requests if logged.operation == "ListObjectsV2"]
         assert not done & set(listed)
         assert second["coverage"]["audited"] == 30
+
+
+def test_account_that_does_not_answer_is_a_hole(tmp_path: Path) -> None:
+    (tmp_path / "estate.toml").write_text(f'[[accounts]]\nrole = "{role_of("111122223333")}"\n')
+    with AccountsServer() as behind, Silencing(behind.url) as server:
+        asked = Event()
+
+        def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
+            asked.set()
+            return True
+
+        server.silent = silent
+        child = start(tmp_path, "audit", "--estate", "estate.toml", "--endpoint-url", server.url)
+        code, out, _ = interrupted(child, asked.is_set)
+    assert code == 4
+    assert "0 buckets in 1 account = 0 audited + 0 excluded + 0 holes; 1 of the accounts is a hole" in out
+    found = json.loads((tmp_path / "auditor-runs" / "estate.json").read_text())
+    assert found["accounts"][0]["hole"] == "account 111122223333 was not asked: stopped by SIGINT"
 
 
 def test_estate_that_is_killed_leaves_every_bucket_as_a_hole(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ NOT_LISTED: Final = (
     "directory buckets (S3 Express One Zone), table buckets (S3 Tables), vector buckets (S3 Vectors) and buckets on"
     " Outposts of these accounts: ListBuckets does not name them",
     "accounts that the estate does not name",
-    "what each run did not look at is in its own summary",
+    "the things that the summary of each run names",
 )
 """Things that no estate looks at."""
 

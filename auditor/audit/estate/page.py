@@ -17,7 +17,8 @@ def index_entries(
     estate: EstateReport | EarlierEstate, runs: Mapping[str, IndexEntry]
 ) -> tuple[list[IndexEntry], list[str]]:
     """Return the entries of the page, and its remarks. runs: by bucket, the entry of its run."""
-    return [*_buckets(estate, runs), *_accounts(estate.accounts)], [estate.line, *estate.notes]
+    remarks = [estate.line, *estate.notes, *(f"Not looked at: {words}" for words in estate.not_looked_at)]
+    return [*_buckets(estate, runs), *_accounts(estate.accounts)], remarks
 
 
 def entries_beside(store: Store, found: Sequence[IndexEntry]) -> tuple[list[IndexEntry], list[str]]:

@@ -23,7 +23,7 @@ from deploy.options import ROOT
 
 EVENTS = ROOT / "events"
 ENVIRONMENT = {"AUDITOR_BUCKETS": "one-bucket,other-bucket", "AUDITOR_OUT": "s3://reports/audits"}
-FOR_THE_AUDIT = {"schedule", "rule-schedule", "manual-prefix", "hand-over"}
+FOR_THE_AUDIT = {"schedule", "rule-schedule", "all-buckets", "manual-prefix", "hand-over"}
 FOR_VERIFYING = {"verify"}
 NEW = [
     "s3-notification",
@@ -61,6 +61,11 @@ def test_a_schedule_audits_every_configured_bucket(name: str) -> None:
     invocation = read_event(event(name), ENVIRONMENT)
     assert [target.uri for target in invocation.targets] == ["s3://one-bucket", "s3://other-bucket"]
     assert (invocation.run, invocation.hop) == (None, 0)
+
+
+def test_every_bucket_of_the_account_is_listed_by_the_audit_itself() -> None:
+    invocation = read_event(event("all-buckets"), ENVIRONMENT)
+    assert (invocation.all_buckets, invocation.targets, invocation.run) == (True, (), None)
 
 
 def test_a_manual_invocation_audits_its_prefix_alone() -> None:
@@ -201,7 +206,7 @@ def test_an_event_for_an_audit_is_made_of_bucket_and_prefix() -> None:
     ("given", "word"),
     [
         ([], "KIND is ''"),
-        (["--kind", "../README"], "KIND is '../README': give hand-over"),
+        (["--kind", "../README"], "KIND is '../README': give all-buckets"),
         (["--kind", "schedule"], "no bucket is named"),
         (["--kind", "s3-notification", "--bucket", "mine"], "no key is named"),
     ],
