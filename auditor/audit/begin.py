@@ -104,6 +104,14 @@ async def ask_bucket(
     return connection, facts
 
 
+async def ask_setting(
+    settings: Settings, connection: Connection, caller: Caller, engines: OpenEngine[EngineChoice], action: str
+) -> Mapping[str, Any]:
+    """Make the call `action` on a further setting of the bucket, and return its reply. Raises CallFailed."""
+    async with bucketfacts.open_reader(connection, caller, asking(settings.engine, engines)) as reader:
+        return await reader.ask(action)
+
+
 def with_own_reading(facts: BucketFacts) -> BucketFacts:
     """Return the facts with the auditor's own judgement on whether the bucket policy is public, if the server's answer
     is of no use. Ceph calls each policy public that names a user, and other servers may not have the call.

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
-from auditor.audit.begin import RunSoFar, against_of, ask_bucket, check_budget, listed_by, load_run, permits_of
+from auditor.audit.begin import (
+    RunSoFar,
+    against_of,
+    ask_bucket,
+    ask_setting,
+    check_budget,
+    listed_by,
+    load_run,
+    permits_of,
+)
 from auditor.audit.digests import dispatcher_of, finder_of
 from auditor.audit.ending import GatheredRun, RunEnding
 from auditor.audit.excepting import RunExceptions
@@ -194,6 +203,9 @@ class Audit:
         """Ask about the bucket. Return the connection with the bucket's region, and the facts."""
         return await ask_bucket(self._settings, self._connection, self._caller, self._engines)
 
+    async def _ask_setting(self, action: str) -> Mapping[str, Any]:
+        return await ask_setting(self._settings, self._connection, self._caller, self._engines, action)
+
     def _facts(self, asked: BucketFacts, before: RunSoFar) -> BucketFacts:
         """Return the facts of the bucket by which to judge. asked: those that were read just now."""
         return asked
@@ -206,7 +218,7 @@ class Audit:
                 start = before.state.start_after if before.state else None
                 target = self._target if start is None else replace(self._target, start_after=start)
                 self._mixed = await stack.enter_async_context(
-                    open_mixed(self._settings, target, facts, self._outer_stop, self._clock)
+                    open_mixed(self._settings, target, facts, self._outer_stop, self._clock, self._ask_setting)
                 )
             if self._settings.key_policies and plan.ask.head is None:
                 from auditor.s3.key_policies import open_key_policies

@@ -225,7 +225,7 @@ class Settings:
     inventory: str | None = _setting(
         values.text,
         None,
-        "the destination of the bucket's S3 Inventory: s3://BUCKET/PREFIX",
+        "the destination of the bucket's S3 Inventory, s3://BUCKET/PREFIX; asked for when left out",
         "--inventory PLACE",
     )
     endpoint_url: str | None = _setting(
@@ -388,7 +388,5 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
 
 
 def _check_source(settings: Settings) -> None:
-    if settings.source == values.MIXED and settings.inventory is None:
-        raise UsageError("--source mixed needs the reports of S3 Inventory: add --inventory s3://BUCKET/PREFIX")
     if settings.inventory is not None:
         parse_place(settings.inventory)

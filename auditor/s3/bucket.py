@@ -58,6 +58,10 @@ class BucketSettingsReader:
         server = "sts" if action == "GetCallerIdentity" else "s3"
         return await self._caller.call("bucket", action, attempt, server=server)
 
+    async def ask(self, action: str) -> Reply:
+        """Make the call `action` on a further setting of the bucket, and return its reply. Raises CallFailed."""
+        return await self._call(action, lambda: self._questions.ask(action))
+
     async def _fact(
         self,
         action: str,

@@ -45,7 +45,7 @@ class TestBucketFacts:
         bucket.odd["GetBucketAcl"] = stub.world.odd["ListBuckets"] = Odd.DENIED
         result = await audit(stub, tmp_path)
         undecided = {item["rule"] for item in result.summary["rules_undecided"]}
-        assert undecided == {"B03", "B05", "E04", "O07", "O08", "O09", "O11"}
+        assert undecided == {"B03", "B05", "E04", "O07", "O08", "O09", "O11", "O13"}
         assert result.code == 4
 
     async def test_unread_policy_makes_every_verdict_unknown(

@@ -14,6 +14,7 @@ from auditor.s3.inventory.configuration import FIELDS
 from tests.cli.conftest import Run
 from tests.support.inventory_reports import into_bucket, rows_of, write_report
 from tests.support.servers.stub import StubServer
+from tests.support.servers.world import Odd
 
 NAMED: Final = ("--inventory", "s3://reports/night/inventory/", "--expected-owner", "111122223333")
 
@@ -92,13 +93,20 @@ def test_wrong_destination_is_one_sentence(run: Run, place: str) -> None:
     assert "is no place of inventory reports: give s3://BUCKET/PREFIX" in err
 
 
-def test_mixed_audit_without_a_place_of_reports_is_one_sentence(run: Run) -> None:
-    code, _, err = run("audit", "s3://audited", "--source", "mixed")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "--source mixed needs the reports of S3 Inventory: add --inventory s3://BUCKET/PREFIX" in err
+def test_unknown_source_is_one_sentence(run: Run) -> None:
     code, _, err = run("audit", "s3://audited", "--source", "orc")
     assert (code, err.count("\n")) == (2, 1)
     assert "--source is 'orc': give live or mixed" in err
+
+
+def test_mixed_audit_is_allowed_to_ask_where_the_reports_are(run: Run) -> None:
+    _, live, _ = run("policy", "s3://audited")
+    _, mixed, err = run("policy", "s3://audited", "--source", "mixed")
+    before, after = (
+        {action for one in json.loads(text)["Statement"] for action in one["Action"]} for text in (live, mixed)
+    )
+    assert after - before == {"s3:GetInventoryConfiguration"}
+    assert "name it with --inventory" in err
 
 
 def test_mixed_audit_is_allowed_to_read_the_reports_and_nothing_beside_them(run: Run) -> None:
@@ -125,3 +133,48 @@ def test_mixed_audit_from_the_command_line(run: Run, stub: StubServer, engine: s
     code, out, err = run("audit", "s3://audited", "--endpoint-url", stub.url, *mixed)
     assert (code, out) == (1, "")
     assert "has no manifest.checksum beside it, so the report is incomplete: wait for the next report" in err
+
+
+@pytest.mark.parametrize("engine", ["direct", "boto3"])
+def test_place_of_the_reports_is_asked_for(run: Run, stub: StubServer, engine: str) -> None:
+    audited, reports = stub.world.add("audited"), stub.world.add("reports")
+    audited.put("k", b"x", acl="public-read")
+    mixed = (
+        "audit",
+        "s3://audited",
+        "--endpoint-url",
+        stub.url,
+        "--source",
+        "mixed",
+        "--only",
+        "O02",
+        "--engine",
+        engine,
+    )
+    code, _, err = run(*mixed)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "s3://audited has no S3 Inventory of use: `auditor inventory s3://audited` prints one to set up" in err
+    audited.inventories = [
+        documents(run, "s3://audited/other/", "--inventory", "s3://elsewhere")["configuration"],
+        documents(run, "s3://audited", "--inventory", "s3://reports/night")["configuration"],
+    ]
+    write_report(into_bucket(reports), rows_of(audited), bucket="audited", prefix="night")
+    code, out, err = run(*mixed, "--format", "json")
+    summary = json.loads(out)
+    assert (code, summary["rules"], summary["calls"]["acl"]) == (3, {"O02": 1}, 0), err
+    audited.odd["ListBucketInventoryConfigurations"] = Odd.DENIED
+    code, _, err = run(*mixed)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "AccessDenied): grant s3:GetInventoryConfiguration, or name the destination" in err
+
+
+def test_missing_or_closed_destination_is_one_sentence(run: Run, stub: StubServer) -> None:
+    stub.world.add("audited")
+    mixed = ("audit", "s3://audited", "--endpoint-url", stub.url, "--source", "mixed", "--inventory", "s3://reports/x")
+    code, _, err = run(*mixed)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "does not exist (NoSuchBucket): check the destination that --inventory names" in err
+    stub.world.add("reports").odd["ListObjectsV2"] = Odd.DENIED
+    code, _, err = run(*mixed)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "refuses ListObjectsV2 (AccessDenied): allow s3:GetObject and s3:ListBucket" in err

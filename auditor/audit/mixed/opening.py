@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 from auditor.aio.stop import Stop
 from auditor.audit.mixed.reports import LoadedInventory, load_newest
 from auditor.audit.mixed.source import MixedFacts, ReportLimits
 from auditor.config.settings import Settings
+from auditor.errors import CallFailed, UsageError
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.s3.engines import ASKING
-from auditor.s3.inventory.place import parse_place
+from auditor.s3.inventory.configured import ACTION, configured_place
+from auditor.s3.inventory.place import InventoryPlace, parse_place
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -25,18 +28,25 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_mixed(
-    settings: Settings, target: Target, facts: BucketFacts, stop: Stop, clock: Callable[[], float]
+    settings: Settings,
+    target: Target,
+    facts: BucketFacts,
+    stop: Stop,
+    clock: Callable[[], float],
+    ask: Callable[[str], Awaitable[Mapping[str, Any]]],
 ) -> AsyncIterator[MixedFacts]:
     """Load the newest report of the target's bucket, and yield the source of its facts.
 
-    facts: those of the bucket. stop: ends the loading. clock: returns the present time, in seconds since 1970. Raises
-    InventoryError if no report can be used, OutputError if the place cannot be read, and RunStopped after a stop.
+    facts: those of the bucket. stop: ends the loading. clock: returns the present time, in seconds since 1970. ask:
+    makes a call on a setting of the bucket. Raises InventoryError if no report can be used, OutputError if their place
+    cannot be read, UsageError if it is not known, and RunStopped after a stop.
     """
+    place = await _place(settings, target, ask)
     limits = ReportLimits.of(settings.keep)
     oldest = None
     if limits.longest is not None:
         oldest = seconds_in_utc(datetime.fromtimestamp(clock() - limits.longest, UTC))
-    loaded = await asyncio.to_thread(_load, settings, target, oldest, lambda: bool(stop))
+    loaded = await asyncio.to_thread(_load, place, settings, target, oldest, lambda: bool(stop))
     log.info("facts come from %s, of %s", visible(loaded.uri), loaded.report.created)
     try:
         yield MixedFacts(loaded, facts, limits, clock)
@@ -44,14 +54,32 @@ async def open_mixed(
         await asyncio.to_thread(loaded.close)
 
 
-def _load(settings: Settings, target: Target, oldest: str | None, stopped: Callable[[], bool]) -> LoadedInventory:
-    place = parse_place(settings.inventory or "")
+async def _place(
+    settings: Settings, target: Target, ask: Callable[[str], Awaitable[Mapping[str, Any]]]
+) -> InventoryPlace:
+    """Return the place of the reports that the settings name, or else the bucket's own configurations."""
+    if settings.inventory is not None:
+        return parse_place(settings.inventory)
+    try:
+        reply = await ask(ACTION)
+    except CallFailed as failure:
+        raise UsageError(
+            f"the S3 Inventory of {target.uri} is not known ({ACTION}: {failure.code}): grant"
+            " s3:GetInventoryConfiguration, or name the destination of its reports by --inventory s3://BUCKET/PREFIX"
+        ) from failure
+    return configured_place(reply, target)
+
+
+def _load(
+    place: InventoryPlace, settings: Settings, target: Target, oldest: str | None, stopped: Callable[[], bool]
+) -> LoadedInventory:
     store = open_store(
         f"s3://{place.bucket}",
         endpoint_url=settings.endpoint_url,
         profile=settings.profile,
         region=settings.region,
         sdk=settings.engine not in ASKING,
+        absent="check the destination that --inventory names",
     )
     with store:
         return load_newest(store, place, target, oldest=oldest, stopped=stopped)

@@ -17,6 +17,9 @@ BUCKET_CALLS: Final = {
 }
 """By API name: the IAM actions for calls on the bucket itself (Service Authorization Reference, Amazon S3)."""
 
+INVENTORY_CALLS: Final = {"ListBucketInventoryConfigurations": "s3:GetInventoryConfiguration"}
+"""By API name: the IAM action for the call of an audit with `source = "mixed"` and no place of reports."""
+
 ACCOUNT_CALLS: Final = {
     "ListBuckets": "s3:ListAllMyBuckets",
     "GetPublicAccessBlock (account)": "s3:GetAccountPublicAccessBlock",

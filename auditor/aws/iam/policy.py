@@ -13,6 +13,7 @@ from auditor.aws.iam.actions import (
     AUDITED_KEYS,
     BUCKET_CALLS,
     EVENT_CALLS,
+    INVENTORY_CALLS,
     KEY_POLICIES,
     LEDGER_READS,
     LEDGER_WRITES,
@@ -44,6 +45,8 @@ class Access:
     """The place of the batch manifests, in the same form as `out`."""
     inventory: str | None = None
     """The place of the reports of S3 Inventory, in the same form as `out`; None if the audit reads none."""
+    asks_inventory: bool = False
+    """True if the audit asks for the place of the reports of S3 Inventory."""
     queue: str | None = None
     """The URL of the SQS queue for objects to hash; None for no queue."""
     ledger: str | None = None
@@ -144,13 +147,14 @@ def table_of(ledger: str | None) -> str | None:
 
 def _target_statements(targets: Sequence[Target], access: Access, arns: Arns) -> list[dict[str, Any]]:
     versions = any(target.versions for target in targets)
+    inventory = INVENTORY_CALLS.values() if access.asks_inventory else ()
     on_objects = []
     if access.acl:
         on_objects.append(ACL_CALLS[versions])
     if access.head or access.hash:
         on_objects.append(READ_CALLS[versions])
     statements = [
-        statement("Bucket", [*BUCKET_CALLS.values(), LISTING_CALLS[versions]], bucket_arns(targets, arns)),
+        statement("Bucket", [*BUCKET_CALLS.values(), LISTING_CALLS[versions], *inventory], bucket_arns(targets, arns)),
     ]
     if on_objects:
         statements.append(statement("Objects", on_objects, object_arns(targets, arns)))

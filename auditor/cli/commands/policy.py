@@ -86,6 +86,7 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
         out=settings.out,
         manifests=settings.batch_manifest,
         inventory=settings.inventory if settings.source == MIXED else None,
+        asks_inventory=settings.source == MIXED and settings.inventory is None,
         queue=settings.queue,
         ledger=settings.ledger,
         topics=tuple(topic for topic in (settings.topic, settings.chat_topic) if topic),
@@ -130,6 +131,8 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
 
 
 def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iterator[str]:
+    if role is None and settings.source == MIXED and settings.inventory is None:
+        yield "to read the reports of S3 Inventory takes rights in their bucket: name it with --inventory"
     hashes = role in ("hashing", "verify") or (role is None and settings.hash)
     if hashes and not deployment.audited_keys:
         yield "objects under SSE-KMS are hashed only with kms:Decrypt on their keys: name them with --audited-keys"

@@ -24,10 +24,12 @@ def open_store(
     region: str | None = None,
     sdk: bool = False,
     kept: KeptTransports | None = None,
+    absent: str | None = None,
 ) -> Store:
     """Return the store at `uri`, a directory or s3://BUCKET[/PREFIX]. Nothing is called or written yet.
 
     sdk: True to make the calls by the SDK in any case. kept: connections to reuse, which stay open after the store.
+    absent: what to do if there is no such bucket, for messages; None for a place of run folders.
     Raises UsageError for any other URI. Close the store, or use it in a `with`.
     """
     if not uri.strip() or "\0" in uri:
@@ -47,11 +49,11 @@ def open_store(
     bucket, _, prefix = rest.partition("/")
     if not BUCKET_NAME.fullmatch(bucket):
         raise UsageError(f"{uri} does not name a bucket: write s3://BUCKET/PREFIX")
-    from auditor.runs.stores.s3 import S3Store
+    from auditor.runs.stores.s3 import ABSENT, S3Store
 
     # The store's bucket may lie in another region than the audited one.
     connection = Connection(bucket=bucket, region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10)
-    return S3Store(_objects(connection, sdk, kept), bucket, prefix.strip("/"))
+    return S3Store(_objects(connection, sdk, kept), bucket, prefix.strip("/"), absent=absent or ABSENT)
 
 
 def _objects(connection: Connection, sdk: bool, kept: KeptTransports | None) -> BucketObjects:

@@ -24,6 +24,7 @@ UPDATES: Final = 12
 """Number of attempts of a conditional write before it gives up. The waits between them sum to 10 to 20 s."""
 SEEN_BYTES: Final = 64 * 1024
 """Largest JSON file that is kept in memory for its next change."""
+ABSENT: Final = "create the bucket, or choose another --out"
 _REFUSED: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICTS: Final = _REFUSED | {"ConditionalRequestConflict", "409"}
 _MISSING: Final = frozenset({"NoSuchKey", "404"})
@@ -40,12 +41,18 @@ log = logging.getLogger(__name__)
 class S3Store:
     """A store of objects in a bucket, below the key prefix `prefix`.
 
-    sleep: waits for so many seconds between two attempts to write.
+    sleep: waits for so many seconds between two attempts to write. absent: what to do if there is no such bucket.
     """
 
     def __init__(
-        self, objects: BucketObjects, bucket: str, prefix: str = "", sleep: Callable[[float], None] = time.sleep
+        self,
+        objects: BucketObjects,
+        bucket: str,
+        prefix: str = "",
+        sleep: Callable[[float], None] = time.sleep,
+        absent: str = ABSENT,
     ) -> None:
+        self._absent = absent
         self._objects = objects
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
@@ -291,14 +298,14 @@ class S3Store:
         try:
             yield
         except (CallFailed, CredentialsError, UsageError) as error:
-            raise OutputError(_sentence(uri, error)) from error
+            raise OutputError(_sentence(uri, error, self._absent)) from error
 
 
-def _sentence(uri: str, failure: Exception) -> str:
+def _sentence(uri: str, failure: Exception, absent: str) -> str:
     if not isinstance(failure, CallFailed):
         return f"{uri} cannot be used: {failure}"
     allow = _READS if failure.action in ("GetObject", "ListObjectsV2") else _WRITES
-    return explain(uri, failure, allow=allow, absent="create the bucket, or choose another --out")
+    return explain(uri, failure, allow=allow, absent=absent)
 
 
 def _pause(attempt: int) -> float:

@@ -19,6 +19,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "GetBucketRequestPayment": "requestPayment=",
     "GetBucketVersioning": "versioning=",
     "GetPublicAccessBlock": "publicAccessBlock=",
+    "ListBucketInventoryConfigurations": "inventory=",
 }
 """By action: the URL query of the request (S3 API reference)."""
 
@@ -33,13 +34,21 @@ _MEMBERS: Final[Mapping[str, str]] = {
 _STRUCTURES: Final = frozenset(
     {
         "ApplyServerSideEncryptionByDefault",
+        "Destination",
+        "Filter",
         "GetCallerIdentityResult",
         "Owner",
         "PolicyStatus",
         "PublicAccessBlockConfiguration",
+        "S3BucketDestination",
+        "Schedule",
         "VpcConfiguration",
     }
 )
+_REPEATED: Final = {"InventoryConfiguration": "InventoryConfigurationList", "Rule": "Rules"}
+"""Children that may be there several times, each with the name of their list in botocore's reply."""
+_TEXTS: Final = frozenset({"OptionalFields"})
+"""Elements whose children are texts."""
 _LISTS: Final = frozenset({"AccessPointList", "Buckets"})
 _BOOLEANS: Final = frozenset(
     {
@@ -47,6 +56,7 @@ _BOOLEANS: Final = frozenset(
         "BlockPublicPolicy",
         "BucketKeyEnabled",
         "IgnorePublicAcls",
+        "IsEnabled",
         "IsPublic",
         "RestrictPublicBuckets",
     }
@@ -82,14 +92,17 @@ def _policy(body: bytes) -> str:
 def _structure(element: Element) -> dict[str, Any]:
     """Return the values of an element's children, by name: texts, booleans, and dicts for nested elements.
 
-    As in botocore's replies, children named Rule become the list Rules, and the elements of _LISTS become lists.
+    As in botocore's replies, the children of _REPEATED become a list, and the elements of _LISTS and _TEXTS become
+    lists.
     """
-    check_once(element, ("Rule",))
+    check_once(element, tuple(_REPEATED))
     found: dict[str, Any] = {}
     for child in element:
         name = name_of(child)
-        if name == "Rule":
-            found.setdefault("Rules", []).append(_structure(child))
+        if name in _REPEATED:
+            found.setdefault(_REPEATED[name], []).append(_structure(child))
+        elif name in _TEXTS:
+            found[name] = [item.text or "" for item in child]
         elif name in _LISTS:
             found[name] = [_structure(item) for item in child]
         elif name in _STRUCTURES:

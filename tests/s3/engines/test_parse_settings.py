@@ -44,6 +44,25 @@ CALLER = "<GetCallerIdentityResult><Account>1</Account></GetCallerIdentityResult
             {"Owner": {"ID": "o"}, "Buckets": [{"Name": "a"}, {"Name": "b"}]},
         ),
         ("GetCallerIdentity", f"{CALLER}<ResponseMetadata/>", {"Account": "1"}),
+        (
+            "ListBucketInventoryConfigurations",
+            "<InventoryConfiguration><Id>a</Id><IsEnabled>true</IsEnabled><OptionalFields><Field>Size</Field>"
+            "<Field>ETag</Field></OptionalFields><Destination><S3BucketDestination><Bucket>b</Bucket>"
+            "</S3BucketDestination></Destination></InventoryConfiguration>"
+            "<InventoryConfiguration><Id>b</Id></InventoryConfiguration><IsTruncated>false</IsTruncated>",
+            {
+                "InventoryConfigurationList": [
+                    {
+                        "Id": "a",
+                        "IsEnabled": True,
+                        "OptionalFields": ["Size", "ETag"],
+                        "Destination": {"S3BucketDestination": {"Bucket": "b"}},
+                    },
+                    {"Id": "b"},
+                ],
+                "IsTruncated": "false",
+            },
+        ),
         ("GetBucketAcl", "<Owner><ID>o</ID></Owner><AccessControlList/>", {"Owner": {"ID": "o"}, "Grants": []}),
     ],
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from tests.support.servers import stub_xml
 from tests.support.servers.stub_calls import Call, Refused, Reply
@@ -25,6 +25,7 @@ ROOTS: Final = {
     "GetBucketEncryption": "ServerSideEncryptionConfiguration",
     "GetBucketRequestPayment": "RequestPaymentConfiguration",
     "GetBucketLocation": "LocationConstraint",
+    "ListBucketInventoryConfigurations": "ListInventoryConfigurationsResult",
     "GetCallerIdentityResponse": "GetCallerIdentityResponse",
 }
 
@@ -117,6 +118,27 @@ def _location(world: World, bucket: StubBucket, call: Call) -> Reply:
     return xml(document("LocationConstraint", "" if bucket.region == "us-east-1" else bucket.region))
 
 
+def _inventories(world: World, bucket: StubBucket, call: Call) -> Reply:
+    """The configurations in the elements of the API, as `auditor inventory` has them in botocore's form."""
+    return xml(document("ListInventoryConfigurationsResult", "".join(map(_inventory, bucket.inventories))))
+
+
+def _inventory(one: Mapping[str, Any]) -> str:
+    place = one["Destination"]["S3BucketDestination"]
+    prefix = tag("Prefix", place["Prefix"]) if "Prefix" in place else ""
+    inner = (
+        f"{tag('Format', place['Format'])}{tag('Bucket', place['Bucket'])}{prefix}<Encryption><SSE-S3/></Encryption>"
+    )
+    fields = "".join(tag("Field", name) for name in one["OptionalFields"])
+    filtered = f"<Filter>{tag('Prefix', one['Filter']['Prefix'])}</Filter>" if "Filter" in one else ""
+    return (
+        f"<InventoryConfiguration><Destination><S3BucketDestination>{inner}</S3BucketDestination></Destination>"
+        f"{tag('IsEnabled', 'true' if one['IsEnabled'] else 'false')}{filtered}{tag('Id', one['Id'])}"
+        f"{tag('IncludedObjectVersions', one['IncludedObjectVersions'])}<OptionalFields>{fields}</OptionalFields>"
+        f"<Schedule>{tag('Frequency', one['Schedule']['Frequency'])}</Schedule></InventoryConfiguration>"
+    )
+
+
 def _named(bucket: StubBucket) -> tuple[tuple[str, str], ...]:
     return (("BucketName", bucket.name),)
 
@@ -132,6 +154,7 @@ BUCKET_CALLS: Final[dict[str, Callable[[World, StubBucket, Call], Reply]]] = {
     "GetBucketEncryption": _encryption,
     "GetBucketRequestPayment": _request_payment,
     "GetBucketLocation": _location,
+    "ListBucketInventoryConfigurations": _inventories,
 }
 ACCOUNT_CALLS: Final[dict[str, Callable[[World, Call], Reply]]] = {
     "ListBuckets": list_buckets,

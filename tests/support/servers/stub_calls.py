@@ -13,6 +13,7 @@ from tests.support.servers import stub_xml
 from tests.support.servers.world import StubObject
 
 SUB_RESOURCES: Final = {
+    "inventory": "ListBucketInventoryConfigurations",
     "ownershipControls": "GetBucketOwnershipControls",
     "publicAccessBlock": "GetPublicAccessBlock",
     "acl": "GetBucketAcl",

@@ -1,0 +1,71 @@
+"""Of the inventories of a bucket, the one is taken whose reports an audit can use."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from auditor.errors import UsageError
+from auditor.model.target import Target
+from auditor.s3.inventory.configuration import InventoryRequest, configuration
+from auditor.s3.inventory.configured import configured_place
+from auditor.s3.inventory.place import InventoryPlace
+
+TARGET: Final = Target("audited", "a/")
+
+
+def one(target: Target = TARGET, **members: Any) -> dict[str, Any]:
+    return {**configuration(InventoryRequest(target=target, bucket="reports", prefix="night")), **members}
+
+
+def placed(form: str = "CSV", bucket: str = "arn:aws:s3:::reports") -> dict[str, Any]:
+    return {"S3BucketDestination": {"Bucket": bucket, "Format": form}}
+
+
+def chosen(*found: dict[str, Any], target: Target = TARGET) -> InventoryPlace:
+    return configured_place({"InventoryConfigurationList": list(found)}, target)
+
+
+def test_folder_is_that_of_the_configuration() -> None:
+    assert chosen(one()) == InventoryPlace("reports", "night/audited/auditor")
+    assert chosen(one(Destination=placed())) == InventoryPlace("reports", "audited/auditor")
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        one(IsEnabled=False),
+        one(Target("audited", "b/")),
+        one(Target("audited", "a/b/")),
+        one(Destination=placed("ORC")),
+        one(Destination=placed(bucket="arn:aws:s3:::no bucket")),
+        one(Destination={}),
+        {},
+    ],
+)
+def test_useless_configuration_is_passed_over(useless: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="has no S3 Inventory of use: `auditor inventory s3://audited/a/`"):
+        chosen(useless)
+    assert chosen(useless, one(Id="z")).prefix == "night/audited/z"
+
+
+def test_one_for_the_whole_bucket_covers_each_prefix() -> None:
+    assert chosen(one(Target("audited"))).prefix == "night/audited/auditor"
+
+
+def test_versions_need_all_versions() -> None:
+    versions = Target("audited", "a/", versions=True)
+    with pytest.raises(UsageError):
+        chosen(one(), target=versions)
+    assert chosen(one(), one(versions, Id="all"), target=versions).prefix == "night/audited/all"
+
+
+def test_one_with_acls_goes_first() -> None:
+    assert chosen(one(Id="a", OptionalFields=["ETag"]), one(Id="b")).prefix == "night/audited/b"
+    assert chosen(one(Id="c"), one(Id="b")).prefix == "night/audited/b"
+
+
+def test_bucket_without_an_inventory_has_none() -> None:
+    with pytest.raises(UsageError):
+        configured_place({}, TARGET)
