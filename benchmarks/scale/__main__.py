@@ -68,13 +68,8 @@ def shown(night: Night) -> str:
     """Return the course and the bill of a night as lines of text."""
     best = advised(night, measured())
     course = best.course
-    way = (
-        "one function"
-        if best.night.ranges == 1
-        else f"a map of {best.night.ranges} ranges, {best.night.at_once} at once"
-    )
     lines = [
-        f"{night.objects:,} objects, {night.mode.value}: {way}, {course.invocations:,} invocations,"
+        f"{night.objects:,} objects, {night.mode.value}: {_way(best.night, course.invocations)},"
         f" {words.duration(course.seconds)}, {course.calls_a_second:,.0f} calls a second, held back by {course.limit}",
     ]
     if course.too_long:
@@ -88,6 +83,13 @@ def shown(night: Night) -> str:
     lines.append(f"{'a night':<60}{words.dollars(best.dollars):>14}")
     lines.append(f"{'a month':<60}{words.dollars(NIGHTS * best.dollars):>14}")
     return "\n".join(lines)
+
+
+def _way(night: Night, invocations: int) -> str:
+    if night.machine:
+        return "one process on a machine"
+    ranges = f"a map of {night.ranges} ranges, {night.at_once} at once" if night.ranges > 1 else "one function"
+    return f"{ranges}, {invocations:,} invocations"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -52,9 +52,9 @@ def usual(mode: Mode, objects: int = USUAL_OBJECTS) -> Night:
     )
 
 
-def divided(objects: int = BILLION) -> Night:
-    """Return the mixed night whose Inventory is divided by range and sorted once."""
-    return replace(usual(Mode.MIXED, objects), divided=True)
+def on_a_machine(objects: int = BILLION) -> Night:
+    """Return the mixed night of one process on a machine."""
+    return replace(usual(Mode.MIXED, objects), machine=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ def own(one: Simulated) -> Own:
 
 
 def cheaper(objects: int = BILLION) -> Iterator[tuple[str, Night]]:
-    """Yield a mixed night on which nothing changed, with its settings in words: the defaults, then one more setting
-    each time.
+    """Yield a mixed night on which nothing changed, with its settings in words: on a machine, with one more setting
+    each time; and over ranges of functions, as if each took its own share of the Inventory.
     """
-    night = replace(divided(objects), changed=0.0)
-    yield "the defaults", night
+    night = replace(on_a_machine(objects), changed=0.0)
+    yield "a machine, and the defaults", night
     night = replace(night, kept_nights=FEW_NIGHTS)
     yield f"and `reportDays` {FEW_NIGHTS}", night
-    night = replace(night, memory=SMALLER)
-    yield f"and `auditMemory` {SMALLER}", night
-    night = replace(night, inventory_days=7.0)
-    yield "and an Inventory each week, not each day", night
+    yield "and an Inventory each week, not each day", replace(night, inventory_days=7.0)
+    ranges = replace(night, machine=False, divided=True)
+    yield f"if ranges of functions took it, `reportDays` {FEW_NIGHTS}", ranges
+    yield f"and `auditMemory` {SMALLER}", replace(ranges, memory=SMALLER)

@@ -84,12 +84,12 @@ def price_table(_: Measured) -> str:
     )
 
 
-def in_short() -> tuple[str, str]:
-    """Return two lines under the picture: what it assumes."""
+def in_short() -> tuple[str, ...]:
+    """Return the lines under the picture: what it assumes."""
     one, (day, region) = usual(Mode.LIVE), prices.as_of()
     return (
         f"S3 Standard, {one.max_rate:,.0f} calls a second, ACL and HEAD, {words.percent(one.changed)} of the objects"
         f" changed; incremental: keep acl={ACL_DAYS:.0f}d,head={HEAD_DAYS:.0f}d.",
-        f"A simulation with list prices of {region}, {day}; run folders are kept {one.kept_nights} nights. Mixed ends"
-        " where functions cannot sort the Inventory.",
+        "Mixed: one function; where its disk is too small for the Inventory a machine, whose hours are not counted.",
+        f"A simulation with list prices of {region}, {day}; run folders are kept {one.kept_nights} nights.",
     )

@@ -92,7 +92,7 @@ def _inventory(night: Night, found: Measured) -> Iterator[Term]:
 def _run_folder(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
     written = night.objects * found.line_bytes / GB
     stored = written * night.kept_nights / NIGHTS
-    files = PART_FILES * course.parts + HOP_FILES * course.invocations
+    files = PART_FILES * course.parts + HOP_FILES * max(1, course.invocations)
     if night.shared_files:
         yield _priced("efs_writes", EFS, "GB written", written)
         yield _priced("efs_reads", EFS, "GB read to compare", written)

@@ -9,6 +9,7 @@ from typing import Final
 
 from benchmarks.scale.bill import Term, bill, total
 from benchmarks.scale.measured import Measured
+from benchmarks.scale.mode import Mode
 from benchmarks.scale.night import Night, Pace, pace
 
 RANGES: Final = 64
@@ -81,6 +82,11 @@ def largest_share(is_so: Callable[[float], bool]) -> float | None:
 
 
 def advised(night: Night, found: Measured) -> Simulated:
-    """Return the night with one function where that ends within an hour, else over a map."""
+    """Return the night with one function where that ends within an hour, else over a map.
+
+    Ranges do not take an Inventory (`auditor audit --jobs`): where one function cannot end with it, a machine does.
+    """
     alone = simulate(night, found)
+    if night.mode is Mode.MIXED and not night.divided:
+        return simulate(replace(night, machine=True), found) if alone.course.too_long else alone
     return alone if alone.course.seconds <= HOUR else simulate(mapped(night, found), found)

@@ -52,7 +52,8 @@ class Night:
     same time. max_rate: calls a second, of all ranges together. memory, disk: MB of a function, and of its own files.
     inventory_days: from one Inventory to the next. divided: True if the Inventory, which S3 does not sort, is divided
     by range and sorted once; False if each invocation reads all of it, and sorts the rows of its range on its disk.
-    kept_nights: nights that a run folder is kept. ledger_units: read units of the ledger for an object; 0 without a
+    machine: True for one process on a machine in place of functions: it reads the Inventory once, on a disk that holds
+    it. kept_nights: nights that a run folder is kept. ledger_units: read units of the ledger for an object; 0 without a
     ledger.
     """
 
@@ -70,6 +71,7 @@ class Night:
     storage_class: str = "STANDARD"
     inventory_days: float = 1.0
     divided: bool = False
+    machine: bool = False
     kept_nights: int = 400
     data_events: bool = False
     object_events: bool = False
@@ -117,7 +119,7 @@ class Night:
 
     @property
     def reads_whole_inventory(self) -> bool:
-        """True if each invocation reads all rows of the Inventory, those of other ranges too."""
+        """True if each process reads all rows of the Inventory at its begin, those of other ranges too."""
         return self.mode is Mode.MIXED and not self.divided
 
     @property
@@ -129,8 +131,8 @@ class Night:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """The course of a night. seconds: from the begin to the end. hops: invocations in a row for one range, at most.
-    invocations: of the audit function in all. billed: seconds of all invocations. calls_a_second: on the mean. limit:
-    what holds it back. parts: parts of the run folder. most_hops: that a range may have.
+    invocations: of the audit function in all; 0 on a machine. billed: seconds of all invocations. calls_a_second: on
+    the mean. limit: what holds it back. parts: parts of the run folder. most_hops: that a range may have.
     """
 
     seconds: float
@@ -175,6 +177,8 @@ def cpu_seconds(night: Night, found: Measured) -> float:
 
 def pace(night: Night, found: Measured) -> Pace:
     """Return the course of the night. Its seconds are infinite if an invocation has no time left for objects."""
+    if night.machine:
+        return _on_a_machine(night, found)
     most_hops = LONGEST_CHAIN if night.ranges == 1 else LONGEST_CHILD
     at_once = min(night.ranges, night.at_once)
     seconds, limit = range_seconds(night, found, at_once)
@@ -199,6 +203,22 @@ def pace(night: Night, found: Measured) -> Pace:
         limit=limit,
         parts=parts * night.ranges,
         most_hops=most_hops,
+    )
+
+
+def _on_a_machine(night: Night, found: Measured) -> Pace:
+    seconds, limit = range_seconds(night, found, 1)
+    if night.reads_whole_inventory:
+        seconds += night.objects * found.prior_cpu[Mode.MIXED]
+    return Pace(
+        seconds=seconds,
+        hops=1,
+        invocations=0,
+        billed=0.0,
+        calls_a_second=night.s3_calls / seconds,
+        limit=limit,
+        parts=max(math.ceil(night.objects / PART_LINES), math.ceil(seconds / PART_SECONDS)),
+        most_hops=1,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -50,24 +49,19 @@ def page() -> str:
 def drawing() -> str:
     """Return the picture of the page."""
     found = measured()
-    alone = {mode.value: _to_its_end(mode, found) for mode in (Mode.LIVE, Mode.INCREMENTAL, Mode.MIXED)}
+    alone = {mode.value: _to_its_end(mode, found) for mode in (Mode.LIVE, Mode.INCREMENTAL)}
     bills = Panel(
         title="Dollars a night",
         across=tables.SIZES,
-        series={
-            mode.value: [_if_ever(advised(usual(mode, one), found).dollars) for one in tables.SIZES] for mode in Mode
-        },
+        series={mode.value: [advised(usual(mode, one), found).dollars for one in tables.SIZES] for mode in Mode},
         low=-2,
         high=4,
         unit="${}",
     )
     hours = Panel(
-        title=f"Hours a night over ranges; dashed: one function, up to {LONGEST_CHAIN} hops",
+        title=f"Hours a night in ranges; dashed: one function, up to {LONGEST_CHAIN} hops",
         across=tables.SIZES,
-        series={
-            mode.value: [_if_ever(_hours(mapped(usual(mode, one), found), found)) for one in tables.SIZES]
-            for mode in Mode
-        },
+        series={mode.value: [_in_ranges(usual(mode, one), found) for one in tables.SIZES] for mode in Mode},
         dashed=alone,
         low=-3,
         high=4,
@@ -81,8 +75,11 @@ def _hours(night: Night, found: Measured) -> float:
     return pace(night, found).seconds / 3600
 
 
-def _if_ever(value: float) -> float | None:
-    return None if math.isinf(value) else value
+def _in_ranges(night: Night, found: Measured) -> float:
+    """Return the hours over ranges; with an Inventory, which ranges do not take, those of one function or a machine."""
+    if night.mode is Mode.MIXED:
+        return advised(night, found).course.seconds / 3600
+    return _hours(mapped(night, found), found)
 
 
 def _to_its_end(mode: Mode, found: Measured) -> list[tuple[float, float]]:

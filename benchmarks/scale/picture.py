@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Final
 
-WIDTH, HEIGHT = 920, 440
+WIDTH, HEIGHT = 920, 458
 _TOP, _BOTTOM = 74, 350
 _STYLE: Final = """
  .back{fill:#fff} .text{fill:#24292f} .quiet{fill:#57606a} .grid{stroke:#d8dee4} .mark{stroke:#57606a}
@@ -44,7 +44,7 @@ def picture(title: str, under: Sequence[str], panels: Sequence[Panel]) -> str:
     width = WIDTH / len(panels)
     for number, panel in enumerate(panels):
         parts += _panel(panel, number * width + 66, (number + 1) * width - 26)
-    parts += [_text(20, HEIGHT - 28 + 17 * at, line, kind="quiet") for at, line in enumerate(under)]
+    parts += [_text(20, HEIGHT - 45 + 17 * at, line, kind="quiet") for at, line in enumerate(under)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
         f' font-family="sans-serif" font-size="12" role="img"><title>{escape(title)}</title><style>{_STYLE}</style>\n'

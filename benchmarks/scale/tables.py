@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from benchmarks.scale import bill, words
-from benchmarks.scale.assumed import OPTIONS, cheaper, divided, own, usual
+from benchmarks.scale.assumed import OPTIONS, cheaper, on_a_machine, own, usual
 from benchmarks.scale.bill import NIGHTS, Term, total
 from benchmarks.scale.find import advised, mapped, simulate
 from benchmarks.scale.measured import Measured
@@ -24,7 +24,8 @@ design patterns: optimizing Amazon S3 performance")."""
 MEMORIES: Final = (128, 512, 1024, 1769, 3008)
 AT_ONCE: Final = (1, 2, 4, 10, 16, 32, 64)
 CLASSES: Final = ("STANDARD", "STANDARD_IA", "GLACIER_IR")
-DIVIDED: Final = "mixed, divided once"
+MACHINE: Final = "mixed, on a machine"
+_IN_RANGES: Final = (Mode.LIVE, Mode.INCREMENTAL)
 CHANGED: Final = (0.001, 0.01, 0.05)
 DUE: Final = ((2.0, 8.0), (8.0, 31.0), (31.0, 91.0))
 """Limits of `keep` in nights, of an ACL and of a HEAD."""
@@ -34,15 +35,15 @@ _COLUMNS: Final = (
 
 
 def nights(found: Measured) -> Iterator[tuple[str, str, Night]]:
-    """Yield the nights of the page with their sizes and ways: where functions cannot read the Inventory for themselves,
-    the night on which it is divided too.
+    """Yield the nights of the page with their sizes and ways: where one function cannot end with the Inventory, the
+    night on a machine.
     """
     for objects in SIZES:
         for mode in Mode:
-            night = usual(mode, objects)
-            yield words.power(objects), mode.value, night
-            if math.isinf(simulate(mapped(night, found), found).course.seconds):
-                yield words.power(objects), DIVIDED, divided(objects)
+            night, way = usual(mode, objects), mode.value
+            if mode is Mode.MIXED and pace(night, found).too_long:
+                night, way = on_a_machine(objects), MACHINE
+            yield words.power(objects), way, night
 
 
 def courses(found: Measured) -> str:
@@ -53,40 +54,40 @@ def courses(found: Measured) -> str:
     )  # fmt: skip
     rows = []
     for size, way, night in nights(found):
-        wide = mapped(night, found)
-        calls = words.counted(night.s3_calls)
-        rows.append((size, way, calls, *_chain(pace(night, found)), *_over_ranges(wide, pace(wide, found))))
+        calls, alone = words.counted(night.s3_calls), pace(night, found)
+        rows.append((size, way, calls, *_chain(night, alone), *_over_ranges(night, found)))
     return _aligned(columns, rows, numbers=range(2, 9))
 
 
-def _chain(course: Pace) -> tuple[str, str]:
-    if math.isinf(course.seconds):
-        return "never", "-"
-    return (f"over {LONGEST_CHAIN}", "-") if course.too_long else (f"{course.hops:,}", words.duration(course.seconds))
+def _chain(night: Night, course: Pace) -> tuple[str, str]:
+    if course.too_long:
+        return f"over {LONGEST_CHAIN}", "-"
+    return "never" if night.machine else f"{course.hops:,}", words.duration(course.seconds)
 
 
-def _over_ranges(night: Night, course: Pace) -> tuple[str, ...]:
-    if math.isinf(course.seconds):
-        return "-", "-", "never", "-", course.limit
+def _over_ranges(night: Night, found: Measured) -> tuple[str, ...]:
+    if night.mode is Mode.MIXED:
+        alone = pace(night, found)
+        return "-", "-", "-", f"{alone.calls_a_second:,.0f}", alone.limit
+    wide = mapped(night, found)
+    course = pace(wide, found)
     times = (words.duration(course.seconds), f"{course.calls_a_second:,.0f}")
-    return (f"{night.at_once} of {night.ranges}", f"{course.invocations:,}", *times, course.limit)
+    return (f"{wide.at_once} of {wide.ranges}", f"{course.invocations:,}", *times, course.limit)
 
 
 def bills(found: Measured) -> str:
     """Dollars by service: with one function where that ends within an hour, else with a map."""
     rows = []
     for size, way, night in nights(found):
-        best = advised(night, found)
+        best = simulate(night, found) if night.machine else advised(night, found)
         parts = [total(best.terms, (service,)) for service in _COLUMNS]
-        never = math.isinf(best.course.seconds)
-        amounts = [math.inf if never else one for one in (*parts, best.dollars, best.dollars * NIGHTS)]
-        rows.append((size, way, *map(words.dollars, amounts)))
+        rows.append((size, way, *map(words.dollars, (*parts, best.dollars, best.dollars * NIGHTS))))
     return _aligned(("objects", "mode", *_COLUMNS, "a night", "a month"), rows, numbers=range(2, 10))
 
 
 def billion(found: Measured) -> str:
     """Every term of 10^9 mixed objects."""
-    terms = simulate(mapped(divided(), found), found).terms
+    terms = simulate(on_a_machine(), found).terms
     rows = [
         (one.service, one.what, words.counted(one.number), _price(one), words.dollars(one.dollars)) for one in terms
     ]
@@ -103,9 +104,9 @@ def settings(found: Measured) -> str:
     """Dollars of 10^9 mixed objects without calls on objects, by the settings that matter."""
     rows = []
     for name, night in cheaper():
-        one = own(simulate(mapped(night, found), found))
+        one = own(simulate(_best_of(night, found), found))
         changed = replace(night, changed=usual(Mode.MIXED).changed)
-        calls = total(simulate(mapped(changed, found), found).terms, (bill.S3_CALLS,))
+        calls = total(simulate(_best_of(changed, found), found).terms, (bill.S3_CALLS,))
         sums = (one.requests, one.functions, one.running, one.stored, one.running + one.stored, calls)
         rows.append((name, *map(words.dollars, sums)))
     columns = (
@@ -115,15 +116,21 @@ def settings(found: Measured) -> str:
     return _aligned(columns, rows, numbers=range(1, 7))
 
 
+def _best_of(night: Night, found: Measured) -> Night:
+    return night if night.machine else mapped(night, found)
+
+
 def ceilings(found: Measured) -> str:
     """Times by the ceiling of calls, with the number of ranges at once, and the partitions that it takes."""
     rows: list[Sequence[str]] = []
     for size, way, night in nights(found):
         cells = []
         for rate in RATES:
-            fast = simulate(mapped(replace(night, max_rate=rate), found), found)
-            at_once = "" if math.isinf(fast.course.seconds) else f" ({fast.night.at_once})"
-            cells.append(f"{words.duration(fast.course.seconds)}{at_once}")
+            fast = replace(night, max_rate=rate)
+            if night.mode is not Mode.MIXED:
+                fast = mapped(fast, found)
+            at_once = f" ({fast.at_once})" if fast.ranges > 1 else ""
+            cells.append(f"{words.duration(pace(fast, found).seconds)}{at_once}")
         rows.append((size, way, *cells))
     rows.append(("prefix partitions that the ceiling takes", "", *(str(math.ceil(rate / PARTITION)) for rate in RATES)))
     return _aligned(("objects", "mode", *(f"{rate:,.0f}/s" for rate in RATES)), rows, numbers=range(2, 7))
@@ -134,12 +141,12 @@ def memories(found: Measured) -> str:
     rows = []
     for memory in MEMORIES:
         cells: list[str] = []
-        for mode in Mode:
+        for mode in _IN_RANGES:
             best = simulate(mapped(replace(usual(mode), memory=memory), found), found)
             cells += [words.dollars(total(best.terms, (bill.LAMBDA,))), words.duration(best.course.seconds)]
         rows.append((f"{memory:,}", *cells))
-    columns = ["MB", *(name for mode in Mode for name in (f"{mode.value}: Lambda", "time"))]
-    return _aligned(columns, rows, numbers=range(7))
+    columns = ["MB", *(name for mode in _IN_RANGES for name in (f"{mode.value}: Lambda", "time"))]
+    return _aligned(columns, rows, numbers=range(5))
 
 
 def widths(found: Measured) -> str:
@@ -147,12 +154,12 @@ def widths(found: Measured) -> str:
     rows = []
     for at_once in AT_ONCE:
         cells: list[str] = []
-        for mode in Mode:
+        for mode in _IN_RANGES:
             wide = simulate(replace(mapped(usual(mode), found), at_once=at_once), found)
             cells += [words.dollars(total(wide.terms, (bill.LAMBDA,))), words.duration(wide.course.seconds)]
         rows.append((str(at_once), *cells))
-    columns = ["at once", *(name for mode in Mode for name in (f"{mode.value}: Lambda", "time"))]
-    return _aligned(columns, rows, numbers=range(7))
+    columns = ["at once", *(name for mode in _IN_RANGES for name in (f"{mode.value}: Lambda", "time"))]
+    return _aligned(columns, rows, numbers=range(5))
 
 
 def classes(found: Measured) -> str:
