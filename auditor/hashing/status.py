@@ -16,6 +16,7 @@ from auditor.ledger.base import S3, Entry, Ledger
 from auditor.ledger.history import disagreed
 from auditor.ledger.ordered import Ask
 from auditor.model.object import AnyVersion, DigestSources, Evidence, Head, ObjectRef, ObjectVersion, Unread
+from auditor.model.record import record
 from auditor.s3.checksums import promised, s3_digests
 from auditor.s3.storage_class import ARCHIVED_CLASSES, charged
 
@@ -38,7 +39,7 @@ class Routing:
     over: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class HashStatus:
     """The state of one object's digests, and the reason for this state.
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import Entry
 from auditor.model.object import AnyVersion
+from auditor.model.record import record
 
 NULL: Final = "null"
 """The version ID that the ledger writes if the version is unknown. S3 uses it for objects written without
 versioning."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class LedgerRow:
     """The digests that the ledger has of one object version: a version ID and an ETag. The caller knows bucket
     and key.
@@ -36,16 +36,21 @@ def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str])
     """
     wanted = ref.version_id or NULL
     fitting = [row for row in rows if row.etag == ref.etag and row.size == ref.size]
+    if not fitting:
+        return {}
+    if len(fitting) == 1 and (wanted == NULL or fitting[0].version_id in (wanted, NULL)):
+        digests = fitting[0].digests
+        return {algorithm: digests[algorithm] for algorithm in algorithms if algorithm in digests}
     own = [row for row in fitting if row.version_id == wanted]
     null = [row for row in fitting if row.version_id == NULL]
     others = fitting if wanted == NULL else []
     found: dict[str, str] = {}
     for algorithm in algorithms:
         for group in (own, null, others):
-            digests = {row.digests[algorithm] for row in group if algorithm in row.digests}
-            if digests:
-                if len(digests) == 1:
-                    found[algorithm] = digests.pop()
+            recorded = {row.digests[algorithm] for row in group if algorithm in row.digests}
+            if recorded:
+                if len(recorded) == 1:
+                    found[algorithm] = recorded.pop()
                 break
     return found
 

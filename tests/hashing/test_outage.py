@@ -181,6 +181,27 @@ async def test_run_in_this_process_waits_and_reads_no_object_twice(bench: Bench)
     await bench.settled()
 
 
+async def test_look_up_along_the_listing_waits_for_the_end_of_an_outage() -> None:
+    waited: list[float] = []
+    refusals = iter([False, True, True, False])
+
+    def hook(name: str) -> None:
+        if next(refusals):
+            raise LedgerError("it cannot be reached")
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        await no_pause(seconds)
+
+    async with open_ledger("sqlite::memory:") as ledger:
+        reader = patient(Hooked(ledger, hook), Stop(), LedgerPatience(sleep)).in_order("bucket")
+        ref = ObjectRef("key", "etag", 1, "")
+        assert await reader.known([ref], ["sha256"]) == [{}]
+        assert await reader.known([ref], ["sha256"]) == [{}]
+        await reader.close()
+    assert len(waited) == 2
+
+
 async def test_ledger_that_never_answered_is_not_waited_for(bench: Bench) -> None:
     bench.outage.answers = 0
     bench.put(1)

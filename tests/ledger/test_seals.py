@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
@@ -17,8 +19,8 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Checked, Event, Known, Ledger, Version
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.ledger.key_record import KeyRows
-from auditor.ledger.seals import mend
-from tests.conformance.ledgers.base import ENTRY, KEY, MD5, OTHER, REF, SHA, lines, subject
+from auditor.ledger.seals import mend, row_seal
+from tests.conformance.ledgers.base import ENTRY, KEY, MD5, ODD_KEYS, OTHER, REF, SHA, lines, subject
 from tests.conformance.ledgers.seals import states
 
 # The names of one field in both kinds of ledger, and a damaged value.
@@ -127,6 +129,13 @@ async def test_damaged_row_is_named_and_the_history_stands_for_it(
     (fault,) = [one for one in await damaged(damager.ledger) if one.kind == "row"]
     assert (fault.bucket, fault.key) == ("bucket", KEY)
     assert "sha256 of version null, ETag etag: the seal does not hold" in fault.words
+
+
+@pytest.mark.parametrize("key", [*ODD_KEYS, "\ud800", '"\\\x7f\u2028'])
+def test_seal_of_a_row_is_that_of_its_fields_as_json(key: str) -> None:
+    fields = ("etag", "null", 5, "sha256", SHA, "2026-01-02T03:04:05Z", "auditor", 0, None)
+    text = json.dumps(("row", "bucket", key, *fields), separators=(",", ":"))
+    assert row_seal("bucket", key, *fields) == hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 async def test_damaged_digest_is_not_known(damager: Damager) -> None:

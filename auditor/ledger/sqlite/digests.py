@@ -106,11 +106,12 @@ def _add(found: Found, bucket: str, rows: Iterable[tuple[Any, ...]]) -> None:
         row = DigestRow(bucket, *values)
         if row.state == DAMAGED:
             continue
-        version = row[1:5]
+        _, key, etag, version_id, size, algorithm, digest, *_ = row
+        version = (key, etag, version_id, size)
         if version != before:
             before, digests = version, {}
-            found[row.key, row.etag].append(LedgerRow(row.version_id, row.etag, row.size, digests))
-        digests[row.algorithm] = row.digest
+            found[key, etag].append(LedgerRow(version_id, etag, size, digests))
+        digests[algorithm] = digest
 
 
 def look_up_query(pairs: int) -> str:

@@ -30,6 +30,7 @@ def check(head: Head, digests: DigestSources) -> Iterator[Hit]:
     differing = [
         f"{algorithm}: {one} {_short(first[algorithm])}, {other} {_short(second[algorithm])}"
         for one, first, other, second in pairs
+        if first and second
         for algorithm in sorted(first.keys() & second.keys())
         if first[algorithm] != second[algorithm]
     ]
