@@ -69,6 +69,10 @@ def _check(options: argparse.Namespace, settings: Settings) -> None:
     }
     if wrong := [other for other, given in others.items() if given]:
         raise UsageError(f"{flag} and {wrong[0]} exclude each other: an estate has every bucket of its accounts")
+    if options.jobs is not None:
+        raise UsageError(
+            f"{flag} and --jobs exclude each other: eight buckets are audited side by side, leave --jobs away"
+        )
     if options.estate is not None and settings.queue is not None:
         raise UsageError(
             "--estate and --queue exclude each other: the worker has no role of these accounts, use --hash"

@@ -339,6 +339,7 @@ def test_resumed_start_does_only_what_is_left(run: Run, server: AccountsServer) 
         (("--estate", "e.toml", "--expected-owner", A), "--expected-owner"),
         (("--estate", "e.toml", "--ledger", "sqlite:d.db", "--queue", "https://q"), "use --hash"),
         (("--estate", "e.toml", "--source", "mixed", "--inventory", "s3://reports/inv"), "--inventory exclude"),
+        (("--all-buckets", "--jobs", "2"), "--all-buckets and --jobs exclude each other"),
         (("--estate", "none.toml"), "there is no file 'none.toml': fix --estate"),
         (("--all-buckets", "--resume", "yesterday"), "is not a run ID"),
         (("--all-buckets", "--only", "Z99"), "Z99"),
