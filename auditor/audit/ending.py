@@ -9,7 +9,7 @@ from functools import partial
 
 from auditor.audit.folder_thread import FolderThread
 from auditor.audit.recorder import Recorder
-from auditor.audit.report import page_of
+from auditor.audit.report import highlights_of, page_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
@@ -18,7 +18,6 @@ from auditor.model.object import Skipped
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
-from auditor.reports.highlights import Highlights
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.reports.trend import trend
@@ -105,7 +104,7 @@ class RunEnding:
             await save(folder, folder.save)
             written = RunReader(run.places.store, run.target.bucket, run.run_id)
             exposed = run.recorder.tally.verdicts["exposed"]
-            self.shown = await save(folder, lambda: Highlights.read(written, exposed))
+            self.shown = await save(folder, lambda: highlights_of(written, exposed))
         self.rollups = groups = await save(folder, lambda: self._finished_rollups(result))
         page = await save(folder, lambda: page_of(result, self.shown, folder.described, groups))
         counts = None if groups is None else groups.to_json()

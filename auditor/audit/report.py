@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
 from auditor.errors import UsageError
+from auditor.model.access import Verdict
 from auditor.model.json_text import JsonError
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
-from auditor.reports.highlights import Highlights
+from auditor.reports.highlights import EXPOSED, UNDECIDED, ExposedObject, Highlights
 from auditor.reports.trend import trend
 from auditor.runs.bucket_file import BucketFile
+from auditor.runs.past import PastRun
 from auditor.runs.reading import RunReader
+
+
+def highlights_of(run: RunReader, exposed: int) -> Highlights:
+    """Return the highlights of all lines, as Highlights.read() does, but parse only the results of the objects. Blocks.
+
+    exposed: the number of exposed objects in the run.
+    """
+    shown = Highlights()
+    opened = (one for one in PastRun(run).objects() if one.seen.verdict is Verdict.EXPOSED)
+    for one in islice(opened, min(exposed, EXPOSED)):
+        shown.exposed.append(ExposedObject(one.key, one.version_id, tuple(one.seen.rules)))
+    shown.add_findings(run.findings())
+    shown.undecided.extend(islice(run.undecided(), UNDECIDED))
+    return shown
 
 
 def page_of(summary: Summary, shown: Highlights, bucket: bytes | None, rollups: RollUps | None) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from auditor.audit.divided.begun import BegunFiles, check_same, read_begun
 from auditor.audit.divided.state import RangeState, range_states
 from auditor.audit.excepting import RunExceptions
-from auditor.audit.report import page_of
+from auditor.audit.report import highlights_of, page_of
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -122,7 +122,7 @@ class _Combining:
                 folder.passed(sums.reached)
             summary = self._summary(begun, sums, folder.uri, seconds, reason)
             self._write_routed(begun, sums)
-            shown = Highlights.read(self._run, sums.tally.verdicts["exposed"])
+            shown = highlights_of(self._run, sums.tally.verdicts["exposed"])
             rollups = finished_rollups(sums.rollups, summary, trend(summary, self._earlier(begun)))
             page = page_of(summary, shown, begun.data, rollups)
             folder.finish(summary, page, None if rollups is None else rollups.to_json(), update_latest=True)

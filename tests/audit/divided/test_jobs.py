@@ -201,7 +201,7 @@ def test_undivided_run_is_not_resumed_in_ranges(
 @pytest.mark.slow
 def test_killed_at_random_moments_each_object_is_there_once(stored: StubServer, tmp_path: Path) -> None:
     plain = whole(stored, tmp_path / "plain")
-    kills = int(os.environ.get("AUDITOR_KILLS", "8"))
+    kills = int(os.environ.get("AUDITOR_KILLS", "6"))
     dice = random.Random(kills)
     killed = 0
     for campaign in range(10**9):
