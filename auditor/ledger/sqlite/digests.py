@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 from auditor.errors import DigestConflict
@@ -82,19 +82,21 @@ def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tu
     return found
 
 
-def look_through(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes, most: int) -> Found | None:
-    """Return the undamaged digests of all keys from `first` to `last`, both included, by pair of key and ETag.
+def look_through(
+    connection: sqlite3.Connection, bucket: str, identities: Set[tuple[bytes, str]], most: int
+) -> Found | None:
+    """Return the undamaged digests of these pairs of key and ETag, by pair, from one range of rows.
 
-    Return None if these keys have more than `most` rows.
+    Return None if the range, from the first to the last key, has more than `most` rows.
     """
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key BETWEEN ? AND ? LIMIT ?",  # noqa: S608
-        (bucket, first, last, most + 1),
+        (bucket, min(identities)[0], max(identities)[0], most + 1),
     ).fetchall()
     if len(rows) > most:
         return None
     found: Found = defaultdict(list)
-    _add(found, bucket, rows)
+    _add(found, bucket, [row for row in rows if row[:2] in identities])
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -47,8 +47,8 @@ class SqliteLedger:
         return [match(found.get((blob(ref.key), ref.etag), ()), ref, algorithms) for ref in refs]
 
     def in_order(self, bucket: str) -> OrderedReader:
-        async def look_through(first: bytes, last: bytes, most: int) -> Found | None:
-            return await self._run(lambda: digests.look_through(self._connection, bucket, first, last, most))
+        async def look_through(identities: Set[tuple[bytes, str]], most: int) -> Found | None:
+            return await self._run(lambda: digests.look_through(self._connection, bucket, identities, most))
 
         return RangeReader(look_through, partial(self.known, bucket))
 

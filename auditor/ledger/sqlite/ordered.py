@@ -5,7 +5,7 @@ The rows are stored in key order, so that a range is read from one place of the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Final
 
 from auditor.ledger.matching import match
@@ -14,14 +14,15 @@ from auditor.ledger.sqlite.connection import blob
 from auditor.ledger.sqlite.digests import Found
 from auditor.model.object import AnyVersion
 
-_ROWS: Final = 4
-"""Largest number of rows that a range may have for each object of the batch, and for each of its algorithms. With about
-three, a range takes as much CPU as questions about the same objects."""
+_ROWS: Final = 2
+"""Largest number of rows that a range may have for each object of the batch, and for each of its algorithms. With two,
+a range takes as much CPU as questions about the same objects."""
 _PAUSE: Final = 1_000
 _LONGEST_PAUSE: Final = 64_000
 
-LookThrough = Callable[[bytes, bytes, int], Awaitable[Found | None]]
-"""A function that returns the digests from a first to a last key; None if there are more rows than a given number."""
+LookThrough = Callable[[Set[tuple[bytes, str]], int], Awaitable[Found | None]]
+"""A function that returns the digests of pairs of key and ETag from one range of rows; None if the range has more rows
+than a given number."""
 
 
 class RangeReader:
@@ -40,15 +41,14 @@ class RangeReader:
     async def known(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
         if not refs or not self._choice.passes(len(refs)):
             return await self._ask(refs, algorithms)
-        keys = [blob(ref.key) for ref in refs]
-        most = _ROWS * len(refs) * max(1, len(algorithms))
-        found = await self._look_through(min(keys), max(keys), most)
+        pairs = [(blob(ref.key), ref.etag) for ref in refs]
+        found = await self._look_through(frozenset(pairs), _ROWS * len(refs) * max(1, len(algorithms)))
         if found is None:
             self._choice.in_vain(self._answered)
             self._answered = 0
             return await self._ask(refs, algorithms)
         self._answered += len(refs)
-        return [match(found.get((key, ref.etag), ()), ref, algorithms) for key, ref in zip(keys, refs, strict=True)]
+        return [match(found.get(pair, ()), ref, algorithms) for pair, ref in zip(pairs, refs, strict=True)]
 
     async def close(self) -> None:
         pass
