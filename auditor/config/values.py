@@ -259,11 +259,11 @@ def keep(value: Any, source: str) -> Keep:
     if isinstance(value, Mapping):
         pairs = [(str(name), given) for name, given in value.items()]
     else:
-        pairs = [(name, given) for name, _, given in (part.partition("=") for part in words(value, source))]
-    wanted = f"ages like acl=1d,head=7d, of {', '.join(NAMES)}"
+        parts = value.split(",") if isinstance(value, str) else ()
+        pairs = [(name.strip(), given.strip()) for name, _, given in (part.partition("=") for part in parts)]
     names = [name for name, _ in pairs]
     if not pairs or not set(names) <= set(NAMES) or len(set(names)) < len(names):
-        raise _fail(source, value, f"{wanted}, each once")
+        raise _fail(source, value, f"ages like acl=1d,head=7d, of {', '.join(NAMES)}, each once")
     return Keep({name: long_span(given, f"{source}: {name}") for name, given in pairs})
 
 
