@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from auditor.audit.keeping.begin import Opened
 from auditor.audit.keeping.earlier import Lines
 from auditor.errors import OutputError
-from auditor.model.object import Evidence, ObjectRef
+from auditor.model.object import Acl, Evidence, ObjectRef
 from auditor.model.prior import NO_PRIOR, Prior
 from auditor.rules.judge import Judge
 from auditor.s3.listing import Listed
@@ -89,7 +89,9 @@ class KeepingSource:
         found = await self._reader.read(ref, prior)
         if prior.head is None or found.vanished or not self._lacks(found):
             return found
-        return await self._reader.read(ref, replace(prior, head=None))
+        acl = found.acl if isinstance(found.acl, Acl) else None
+        again = await self._reader.read(ref, replace(prior, acl=acl, head=None))
+        return again if prior.acl is not None else replace(again, read_at=None)  # the ACL was read just before
 
     def _lacks(self, evidence: Evidence) -> bool:
         return self._judge is not None and bool(self._judge.object(evidence).unstored)
