@@ -73,6 +73,12 @@ def test_a_billion_mixed_objects() -> None:
     assert weekly[bill.S3_INVENTORY, "objects listed"].dollars == pytest.approx(2.5 / 7)
 
 
+def test_a_machine_pays_for_no_function() -> None:
+    found = simulate(Night(objects=BILLION, mode=Mode.MIXED, changed=0.0, machine=True), FOUND).terms
+    assert {one.service for one in found} == {bill.S3_LIST, bill.S3_INVENTORY, bill.RUN_FOLDER}
+    assert total(found, (bill.S3_LIST, bill.S3_INVENTORY)) == pytest.approx(7.5 + 2 * 40 * 0.023 / 30)
+
+
 def test_a_map_pays_for_its_states() -> None:
     night = Night(objects=MILLION, ranges=64, at_once=8)
     found = terms(night)

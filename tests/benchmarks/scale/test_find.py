@@ -51,6 +51,12 @@ def test_a_listing_is_faster_in_ranges() -> None:
     assert pace(night, FOUND).seconds / pace(wide, FOUND).seconds > 60
 
 
+def test_a_large_inventory_goes_to_a_machine() -> None:
+    small, large = (advised(Night(objects=size, mode=Mode.MIXED), FOUND).night for size in (10**6, 10**7))
+    assert (small.machine, small.ranges) == (False, 1)
+    assert (large.machine, large.ranges) == (True, 1)
+
+
 def test_a_short_night_needs_no_map() -> None:
     assert advised(Night(objects=10**6), FOUND).night.ranges == 1
     assert advised(Night(objects=10**7), FOUND).night.ranges == 64

@@ -110,6 +110,15 @@ def test_an_inventory_that_does_not_fit_on_the_disk_of_a_function() -> None:
     assert not pace(replace(night, objects=4_000_000, divided=True), FOUND).too_long
 
 
+def test_a_machine_reads_the_inventory_once_and_has_no_hops() -> None:
+    night = Night(objects=1000 * MILLION, mode=Mode.MIXED, changed=0.0, machine=True)
+    course = pace(night, FOUND)
+    assert (course.limit, course.too_long) == ("the listing", False)
+    assert course.seconds == pytest.approx(20e-6 * 1000 * MILLION + MILLION * 0.1)
+    assert (course.invocations, course.billed) == (0, 0.0)
+    assert pace(replace(night, mode=Mode.LIVE), FOUND).seconds == pytest.approx(2001 * MILLION / 2000)
+
+
 @given(
     objects=st.integers(1, 10**11),
     mode=st.sampled_from(Mode),
