@@ -23,7 +23,7 @@ from tests.support.servers.world import StubBucket
 
 MIB = 1024 * 1024
 COMBINE = """
-import json, resource, sys
+import json, sys
 from pathlib import Path
 from auditor.audit.divided.combine import combine
 from auditor.config.resources import Resources
@@ -33,7 +33,8 @@ from auditor.runs.stores.local import LocalStore
 bucket, run, out, url = sys.argv[1:]
 settings = Settings(endpoint_url=url, out=out, max_rate=None, concurrency=16)
 done = combine(Target(bucket), run, settings, Resources(store=LocalStore(Path(out))))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+status = Path("/proc/self/status").read_text()  # getrusage() has the peak of the process before exec, too
+peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
 print(json.dumps({"complete": done.summary.complete, "listed": done.summary.coverage.listed, "peak": peak * 1024,
     "findings": sum(done.summary.findings.values())}))
 """
@@ -64,7 +65,7 @@ def test_memory_does_not_grow_with_the_lines(stub: StubServer, tmp_path: Path) -
         assert found[-1]["findings"] == number // EXPOSED_EVERY
     print(found)
     assert found[1]["peak"] < 512 * MIB
-    assert found[1]["peak"] < found[0]["peak"] + 64 * MIB
+    assert found[1]["peak"] < found[0]["peak"] + 16 * MIB
 
 
 @pytest.mark.slow
