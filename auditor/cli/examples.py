@@ -24,8 +24,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "auditor explain s3://my-bucket/report.pdf",
     ),
     "audit": (
+        "auditor audit s3://my-bucket",
         "auditor audit s3://my-bucket/2026/ --versions --fail-on new:high --out s3://reports/audits",
-        "auditor audit s3://first s3://second --only O01,O02,O03,O04 --max-rate 500 --format json",
         "auditor audit --estate estate.toml --out s3://reports/audits",
         "auditor audit s3://my-bucket --jobs 4 --max-rate 3000",
     ),

@@ -21,7 +21,6 @@ from auditor.model.finding import FailOn, Severity
 from auditor.model.keep import Keep
 from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.s3.engines import DEFAULT_ENGINE
-from auditor.s3.inventory.place import parse_place
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -389,4 +388,6 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
 
 def _check_source(settings: Settings) -> None:
     if settings.inventory is not None:
+        from auditor.s3.inventory.place import parse_place  # few audits read an Inventory
+
         parse_place(settings.inventory)

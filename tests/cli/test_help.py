@@ -17,7 +17,7 @@ from auditor.cli.examples import COMMAND_GROUPS, EXAMPLES
 from auditor.cli.main import main
 from auditor.cli.parser import make_parser
 
-MOST_EXAMPLES = 3
+MOST_EXAMPLES = 4
 BESIDE = Path(sys.executable).parent
 ASK = """
 source <(auditor completion bash)

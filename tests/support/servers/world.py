@@ -82,6 +82,7 @@ class StubObject:
     deny: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.deny = set(self.deny)  # a caller may give the same set to several objects
         if self.body is not None and self.size < 0:
             self.size = len(self.body)
         if not self.etag:
