@@ -34,6 +34,7 @@ class PastRun:
     def __init__(self, run: RunReader, start_after: str | None = None) -> None:
         self.run = run
         self._start_after = start_after
+        self._start = None if start_after is None else start_after.encode(errors="surrogatepass")
         self._seen: dict[bytes, Seen] = {}
         self._kept: dict[Part, bytes | None] = {}
         """The bytes of the file with the findings on the bucket, until its findings on objects are read."""
@@ -94,10 +95,12 @@ class PastRun:
         part, start = files.get("findings"), self._start_after
         findings = self._findings(part, None if part is None else self._data(part))
         ahead = next(findings, None)
-        while ahead is not None and ahead.key is None:
+        while ahead is not None and (ahead.key is None or (start is not None and ahead.key <= start)):
             ahead = next(findings, None)
         objects = files.get("objects")
         for line in self._lines(objects, None if objects is None else self._data(objects)):
+            if self._is_before(line):
+                continue
             key, version_id, seen = self._parsed(line)
             found: list[FindingLine] = []
             if seen.rules:
@@ -106,6 +109,13 @@ class PastRun:
                     ahead = next(findings, None)
             if start is None or key > start:
                 yield PastObject(key, version_id, seen, tuple(found))
+
+    def _is_before(self, line: bytes) -> bool:
+        """True if the object's key is one of those to leave out. It is not parsed: False if it has escapes."""
+        if self._start is None or not line.startswith(_KEY):
+            return False
+        key = line[len(_KEY) : line.find(b'"', len(_KEY))]
+        return b"\\" not in key and key <= self._start  # UTF-8 has the order of the keys
 
     def _parsed(self, line: bytes) -> tuple[str, str | None, Seen]:
         """Return the key, the version ID and the results of an object's line."""
