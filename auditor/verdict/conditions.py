@@ -28,12 +28,10 @@ class Quantifier(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionTest:
-    """One test of a statement's Condition: an operator, a key and its values."""
+    """One test of a statement's Condition: a comparison, a key and its values."""
 
     key: str
     """The condition key as the policy writes it. key_name() returns the form that all spellings of a key share."""
-    operator: str
-    """The operator as the policy writes it."""
     comparison: Comparison
     negated: bool = False
     if_exists: bool = False
@@ -148,7 +146,6 @@ def compile_test(
     comparison, parts = (as_ceph if ceph else as_aws)(name, values, variables=variables)
     return ConditionTest(
         key=key,
-        operator=operator,
         comparison=comparison,
         negated=known.negated,
         if_exists=if_exists,

@@ -358,6 +358,14 @@ def test_a_run_that_lists_no_versions_takes_every_object_for_the_latest() -> Non
     assert judge.access(NONCURRENT, OWN, PLAIN).verdict is EXPOSED
 
 
+def test_objects_of_one_kind_have_the_same_access() -> None:
+    judge = VerdictJudge(facts(), TRUSTED)
+    other = replace(CURRENT, key="dir/other", etag="f", size=2)
+    assert judge.kind(CURRENT, PUBLIC_READ, PLAIN) == judge.kind(other, PUBLIC_READ, replace(PLAIN, content_length=2))
+    assert judge.kind(CURRENT, PUBLIC_READ, PLAIN) != judge.kind(CURRENT, OWN, PLAIN)
+    assert judge.kind(CURRENT, PUBLIC_READ, PLAIN) != judge.kind(CURRENT, PUBLIC_READ, KMS)
+
+
 # ---- KMS
 
 
