@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -18,6 +21,8 @@ from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import Fault
+
+TICK_SECONDS: Final = 0.002
 
 
 @pytest.mark.parametrize("active", [1, 2, 3, 16, 64])
@@ -71,9 +76,31 @@ def test_server_sees_no_more_than_the_ceiling_in_any_second(stub: StubServer, tm
         return None
 
     stub.faults = [note]
-    whole(stub, tmp_path, "--jobs", str(jobs), "--max-rate", str(ceiling))
+    with longest_delay() as delay:
+        whole(stub, tmp_path, "--jobs", str(jobs), "--max-rate", str(ceiling))
     assert len(seen) > 5 * ceiling
-    assert most_in_a_second(seen) <= ceiling
+    # A call that the machine delays by so much, here or in its process, is seen beside the calls after it.
+    assert most_in_a_second(seen) <= ceiling * (1 + 2 * max(delay))
+
+
+@contextmanager
+def longest_delay() -> Iterator[list[float]]:
+    """Yield a list that grows meanwhile: by how many seconds the machine lets a thread sleep too long."""
+    delays, ended = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not ended.is_set():
+            began = time.monotonic()
+            time.sleep(TICK_SECONDS)
+            delays.append(time.monotonic() - began - TICK_SECONDS)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield delays
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def most_in_a_second(times: Sequence[float]) -> int:
