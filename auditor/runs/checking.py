@@ -16,7 +16,7 @@ from auditor.model.json_text import JsonError
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.ownership import EMPTY_PART
 from auditor.runs.parts import KINDS, Part, found_parts
-from auditor.runs.paths import parse_run_id, run_path, target_name
+from auditor.runs.paths import began_later, parse_run_id, run_path, target_name
 from auditor.runs.reading import RunReader, last_run
 from auditor.runs.seal import FILES, OF_RANGES, Link, Seal, SealedPart, first_key_of, sha256_of
 from auditor.runs.seal import NAME as SEAL
@@ -267,8 +267,8 @@ class RunChecker:
             self._faults.append(f"the earlier run {link.run} has lost its {SEAL}")
 
     def _links(self, seal: Seal) -> Iterator[tuple[Link, bytes | None]]:
-        """Yield each earlier run that the chain of seals names, with the bytes of its seal. Each run in the chain is
-        older than the one before.
+        """Yield each earlier run that the chain of seals names, with the bytes of its seal. No run in the
+        chain began in a later second than the one before.
         """
         link, run_id = seal.previous, seal.run
         for _ in range(LINKS):
@@ -310,12 +310,12 @@ class RunChecker:
 
 
 def _earlier(run_id: str, than: str) -> bool:
-    """True if the text is the ID of a run that began before the run `than`."""
+    """True if the text is the ID of another run, which did not begin in a later second than the run `than`."""
     try:
         parse_run_id(run_id)
     except UsageError:
         return False
-    return run_id < than
+    return run_id != than and not began_later(run_id, than)
 
 
 def _keys(data: bytes) -> Iterator[str | None]:
