@@ -240,7 +240,7 @@ dynamodb-local: .build/dynamodb-local/.fetched ## fetch DynamoDB Local, on which
 check-template: install node_modules/.installed .venv-deploy/.installed .venv-check/.installed ## the template under cfn-lint and checkov, at each level
 	@for level in exposure metadata fixity; do \
 		out=.build/template-$$level; \
-		$(SLS) package --stage prod --param buckets=photos --param level=$$level --package $$out >/dev/null && \
+		$(SLS) package --stage prod --param buckets=photos --param level=$$level --param scale=map --package $$out >/dev/null && \
 		.venv-deploy/bin/cfn-lint --non-zero-exit-code informational -r us-east-1 cn-north-1 us-gov-west-1 \
 			-t $$out/cloudformation-template-*-stack.json && \
 		.venv-check/bin/checkov --quiet --compact --config-file deploy/checkov.yml \

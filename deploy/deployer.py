@@ -101,6 +101,12 @@ ACTIONS: Final = {
         "CreateQueue DeleteQueue GetQueueAttributes GetQueueUrl ListQueueTags SetQueueAttributes TagQueue UntagQueue",
     ),
     "AWS::SQS::QueuePolicy": ("sqs", "{name}-*", "GetQueueAttributes SetQueueAttributes"),
+    "AWS::StepFunctions::StateMachine": (
+        "states",
+        "stateMachine:{name}-*",
+        "CreateStateMachine DeleteStateMachine DescribeStateMachine ListTagsForResource TagResource UntagResource"
+        " UpdateStateMachine",
+    ),
     "AWS::Scheduler::Schedule": (
         "scheduler",
         "schedule/default/{name}-*",

@@ -15,7 +15,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -26,6 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from deploy import python
 from deploy.errors import BuildError
+from deploy.executions import wait_for
 from deploy.local_aws import BUCKET, QUEUE
 from deploy.options import ROOT
 from deploy.outcome import failures, ledger_after, log_lines, without_digest
@@ -81,6 +82,9 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stderr.write(f"{line}\n")
         if done.error:
             raise BuildError(done.error)
+        if executions := done.answer.get("executions"):
+            runs = [*done.answer["runs"], *wait_for(executions)["runs"]]
+            done = replace(done, answer={"runs": runs}, hands_on=False)
         ledger = ledger_after(event, done.ledger) if done.ledger and "Records" in event else []
     except (BuildError, ClientError, BotoCoreError) as error:
         absent = "ResourceNotFoundException" in str(getattr(error, "response", ""))

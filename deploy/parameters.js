@@ -4,6 +4,7 @@
 
 const crypto = require('crypto');
 const fs = require('fs');
+const path = require('path');
 
 const ARCHITECTURES = ['arm64', 'x86_64', 'host'];
 const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
@@ -16,7 +17,7 @@ const NAMES = [
   'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
   'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'chatTopic', 'eventBus', 'ledger',
   'kmsKey', 'notificationTopic', 'tags', 'deploymentBucket', 'serviceRole', 'permissionsBoundary', 'rolePath', 'subnets', 'securityGroups',
-  'fileSystem', 'out',
+  'fileSystem', 'out', 'scale', 'mapRanges', 'mapConcurrency',
 ];
 const NUMBERS = {
   silentHours: [1, 168],
@@ -33,6 +34,8 @@ const NUMBERS = {
   maxReceives: [1, 1000],
   oldestHash: [60, 1209600],
   oldestNotification: [60, 1209600],
+  mapRanges: [1, 10000],
+  mapConcurrency: [1, 1000],
   logDays: [1, 3653],
   reportDays: [1, 36500],
 };
@@ -236,6 +239,18 @@ function silenceAlarms(found, service, kind, metric, hours) {
   return { Resources: Object.fromEntries(made) };
 }
 
+/* The state machine, where there is one. The function and its role name it by its name, because it names the function. */
+function machine(scale, service) {
+  if (scale === 'function') return { stateMachine: '', machineStatement: { Ref: 'AWS::NoValue' } };
+  const arn = { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:stateMachine:${service}-audit` };
+  return {
+    stateMachine: arn,
+    machineStatement: { Sid: 'Machine', Effect: 'Allow', Action: 'states:StartExecution', Resource: arn },
+    // In one line: spaces count as the template's bytes, too.
+    machineDefinition: JSON.stringify(JSON.parse(fs.readFileSync(path.join(__dirname, 'scale', 'audit.asl.json'), 'utf8'))),
+  };
+}
+
 /* The layer lies beside the function's own package. */
 function layers(checked, service) {
   if (checked.dependencies === 'bundled') return {};
@@ -270,8 +285,10 @@ module.exports = async ({ options, resolveVariable }) => {
   if (choice('keyPolicies', values.keyPolicies, ['true', 'false']) === 'true' && values.level === 'exposure') {
     fail("the parameter keyPolicies is 'true', and at the level exposure no HEAD names a key: give level=metadata or level=fixity");
   }
+  choice('scale', values.scale, ['function', 'map']);
   choice('dependencies', values.dependencies, ['bundled', 'layer']);
   const service = `${await resolveVariable('self:service')}-${await resolveVariable('sls:stage')}`;
+  Object.assign(checked, machine(values.scale, service));
   checked.layers = layers(checked, service);
   checked.layersOfFunctions = Object.keys(checked.layers).length ? [{ Ref: 'DependenciesLambdaLayer' }] : [];
   if (values.ledger && !TABLE.test(values.ledger)) {

@@ -18,9 +18,18 @@ _SERVICES: Final = {
     "AWS::Events::Rule": "events",
     "AWS::IAM::Role": "iam",
     "AWS::S3::Bucket": "s3",
+    "AWS::StepFunctions::StateMachine": "states",
 }
-_FOLDERS: Final = {"dynamodb": "table/", "lambda": "function:", "events": "rule/", "iam": "role/"}
-_NAMES: Final = ("QueueName", "TopicName", "TableName", "FunctionName", "RoleName", "BucketName")
+_FOLDERS: Final = {
+    "dynamodb": "table/",
+    "lambda": "function:",
+    "events": "rule/",
+    "iam": "role/",
+    "states": "stateMachine:",
+}
+_BY_ARN: Final = ("AWS::SNS::Topic", "AWS::StepFunctions::StateMachine")
+"""Types whose Ref is their ARN."""
+_NAMES: Final = ("QueueName", "TopicName", "TableName", "FunctionName", "RoleName", "BucketName", "StateMachineName")
 
 
 @dataclass
@@ -80,7 +89,7 @@ class Stack:
         kind = self.template["Resources"][name]["Type"]
         if kind == "AWS::SQS::Queue":
             return f"https://sqs.{self.region}.amazonaws.com/{ACCOUNT}/{self._name_of(name)}"
-        return self.arn_of(name) if kind == "AWS::SNS::Topic" else self._name_of(name)
+        return self.arn_of(name) if kind in _BY_ARN else self._name_of(name)
 
     def _getatt(self, argument: list[str]) -> str:
         name, attribute = argument

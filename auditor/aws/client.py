@@ -99,6 +99,7 @@ _METHODS = {
     "GetFindings": "get_findings",
     "GetCallerIdentity": "get_caller_identity",
     "PutEvents": "put_events",
+    "StartExecution": "start_execution",
 }
 """Every operation that a ThreadedClient can call, and the SDK's name for it."""
 

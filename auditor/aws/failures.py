@@ -68,6 +68,7 @@ ABSENT: Final = frozenset(
         "NotFound",
         "QueueDoesNotExist",
         "ResourceNotFoundException",
+        "StateMachineDoesNotExist",
     }
 )
 _UNREACHABLE: Final = frozenset({"ConnectionError", "Timeout", "BrokenReply"})

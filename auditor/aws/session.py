@@ -22,7 +22,7 @@ from auditor.aws.plain import custom_endpoint
 from auditor.errors import CredentialsError, UsageError
 from auditor.model.dates import any_date
 
-SERVICES: Final = ("dynamodb", "events", "kms", "lambda", "s3", "s3control", "sns", "sqs", "sts")
+SERVICES: Final = ("dynamodb", "events", "kms", "lambda", "s3", "s3control", "sns", "sqs", "stepfunctions", "sts")
 """All AWS services that the functions call. The deployed package contains no other data files of the SDK."""
 
 

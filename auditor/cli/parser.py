@@ -188,6 +188,9 @@ def _roles(parser: Group) -> None:
     deployed.add_argument("--stage", metavar="NAME", help="stage of the deployment (prod)")
     deployed.add_argument("--vpc", action="store_true", help="the functions are in a VPC")
     deployed.add_argument(
+        "--state-machine", action="store_true", help="a state machine audits large buckets (scale=map)"
+    )
+    deployed.add_argument(
         "--file-system", metavar="ARN", help="access point of the shared file system (EFS) that the functions mount"
     )
 

@@ -26,7 +26,16 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 ENV_PREFIX: Final = "AUDITOR_"
-NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in ("CONFIG", "HANDS_ON", "LOG_LEVEL", "SERVICE"))
+_READ_ELSEWHERE: Final = (
+    "CONFIG",
+    "HANDS_ON",
+    "LOG_LEVEL",
+    "MAP_CONCURRENCY",
+    "MAP_RANGES",
+    "SERVICE",
+    "STATE_MACHINE",
+)
+NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in _READ_ELSEWHERE)
 """Environment variables that are not settings: the command line and the Lambda functions read them elsewhere."""
 
 CHANNELS: Final = ("topic", "chat_topic", "event_bus")

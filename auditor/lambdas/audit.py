@@ -33,11 +33,14 @@ from auditor.errors import (
 )
 from auditor.lambdas.claims import BucketBusy, Claim, Claims
 from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.divided import DividedFunction
 from auditor.lambdas.estate import audit_account
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop, restart_event
 from auditor.lambdas.index import write_function_index
+from auditor.lambdas.map_step import is_step
 from auditor.lambdas.metrics import of_run
+from auditor.lambdas.scale import Division, Scale
 from auditor.lambdas.targets import TargetWork, Worked, each_target, measure
 from auditor.logs import bound
 from auditor.model.access import Verdict
@@ -56,6 +59,7 @@ from auditor.text import visible
 log = logging.getLogger(__name__)
 
 
+DIVIDED: Final = "the state machine goes on"
 POLL_SECONDS: Final = 15.0
 """Seconds between two attempts to claim a bucket that another run has claimed."""
 
@@ -79,6 +83,7 @@ class AuditFunction:
         kept: KeptTransports | None = None,
     ) -> None:
         self._environ = environ
+        self._divided = DividedFunction(environ, engines=engines, kept=kept)
         self._work = TargetWork(
             function="audit",
             noun="audit",
@@ -94,17 +99,26 @@ class AuditFunction:
         """Audit the targets that the event names, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
 
         Near the deadline, the run finishes the objects in flight and saves its state; the next invocation goes on with
-        it. An event for every bucket of the account returns its report too (auditor.lambdas.estate).
+        it. An event for every bucket of the account returns its report too (auditor.lambdas.estate). A state machine's
+        event names an action, and is answered as DividedFunction says.
         """
+        if is_step(event):
+            return await self._divided.handle(event, context)
         with suppress(AuditorError):  # below, a wrong event is refused and told
             if read_event(event, self._environ).all_buckets:
                 return await audit_account(self._work.opening, self._audit, event, self._environ, context)
         return await each_target(self._work, event, self._environ, context)
 
+    def _scale_of(self, invocation: Invocation) -> Scale:
+        """Return how targets are divided. An invocation for all buckets of the account audits each of them itself."""
+        scale = Scale.of(self._environ)
+        return replace(scale, machine="") if invocation.all_buckets else scale
+
     async def _audit(
         self, target: Target, invocation: Invocation, resources: Resources, stop: FunctionStop, context: FunctionContext
     ) -> Worked:
-        turn = _Turn(target, invocation, resources, stop, context, self._environ)
+        division = Division(self._scale_of(invocation), invocation, target, resources.store)
+        turn = _Turn(target, invocation, resources, stop, context, self._environ, division)
         return await turn.work()
 
 
@@ -119,8 +133,10 @@ class _Turn:
         stop: FunctionStop,
         context: FunctionContext,
         environ: Mapping[str, str],
+        division: Division,
     ) -> None:
         self._target = target
+        self._division = division
         self._invocation = invocation
         self._resources = resources
         self._stop = stop
@@ -211,7 +227,7 @@ class _Turn:
         """
         asked_for = self._invocation.run is not None and self._invocation.hop == 0  # a person named the run
         try:
-            return await self._one(resume=claim.begun)
+            return await self._alone_or_divided(resume=claim.begun)
         except RunMissing:
             if asked_for:
                 raise
@@ -236,7 +252,14 @@ class _Turn:
             self._run = later_run_id(run, self._run)
             take = partial(self._claims.take, self._run, follows=True, seconds=self._context.seconds_left, anew=True)
             await asyncio.to_thread(take)
-        return await self._one(resume=False)
+        return await self._alone_or_divided(resume=False)
+
+    async def _alone_or_divided(self, *, resume: bool) -> Worked:
+        """Audit the target, or leave it to the state machine if one function would take too long."""
+        machine = await self._division.machine(self._run, begun=resume)
+        if machine is None:
+            return await self._one(resume=resume)
+        return Worked(None, Resume(self._run, None, DIVIDED), machine=machine)
 
     async def _tell_end(self) -> None:
         """Report the end of a complete run by metrics and alert. The run's last invocation may have died before it did

@@ -24,6 +24,8 @@ AFTER_DEADLINE: Final = 5.0
 FOR_NEXT_HOP: Final = 600.0
 """Seconds for which a bucket is kept for the next invocation of its run. Lambda starts it in seconds, unless it
 throttles."""
+BETWEEN_KEEPS: Final = 300.0
+"""Seconds by which a claim is kept longer than an invocation needs, so that not every invocation has to write it."""
 OLDEST: Final = 3 * 86_400.0
 """Age in seconds from which an unfinished run is not continued: its first facts are too old to be in one report with
 new ones."""
@@ -55,11 +57,20 @@ class Claims:
     the run's end is reported. Every write is conditional: only one of two writes at the same time succeeds.
     """
 
-    def __init__(self, store: Store, target: Target, hop: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        target: Target,
+        hop: int,
+        clock: Callable[[], float] = time.time,
+        *,
+        request: str | None = None,
+    ) -> None:
+        """request: name of the claim's holder, if several invocations work under one claim; None for a new name."""
         self._store = store
         self._path = f"{bucket_path(target.bucket)}/running.json"
         self._name = target_name(target) if target.whole else None  # a run over a key range is never continued later
-        self._request = secrets.token_hex(8)  # Lambda's own ID may come twice
+        self.request = request or secrets.token_hex(8)  # Lambda's own ID may come twice
         self._hop = hop
         self._clock = clock
 
@@ -89,7 +100,7 @@ class Claims:
             if before.get("passed") and before.get("run") == found.run:
                 found = replace(found, fruitless=int(before.get("fruitless", 0)))
             until = now + seconds + AFTER_DEADLINE
-            holder = {"run": found.run, "hop": self._hop, "request": self._request, "until": until}
+            holder = {"run": found.run, "hop": self._hop, "request": self.request, "until": until}
             return self._changed(value, holder, found.run, ended=False)
 
         self._store.update_json(self._path, change)
@@ -108,18 +119,45 @@ class Claims:
         """
 
         def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
-            if value is None or (value.get("holder") or {}).get("request") != self._request:
+            if value is None or (value.get("holder") or {}).get("request") != self.request:
                 return None  # the claim ended before, and another invocation has the bucket
             until = self._clock() + FOR_NEXT_HOP
-            holder = {"run": run, "hop": self._hop + 1, "request": self._request, "passed": True, "until": until}
+            holder = {"run": run, "hop": self._hop + 1, "request": self.request, "passed": True, "until": until}
             holder["fruitless"] = fruitless
             return self._changed(value, holder if passed_on else None, None if dropped else run, ended=ended)
 
         self._store.update_json(self._path, change)
 
+    def keep(self, run: str, seconds: float) -> None:
+        """Keep the claim of a run that many invocations work on, until some minutes after this one's deadline.
+
+        run: ID of the run. seconds: time left until the deadline. Raises RunTaken if another start has the bucket.
+        """
+        refused: RunTaken | None = None
+
+        def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
+            nonlocal refused
+            refused, now = None, self._clock()
+            value = value or {}
+            holder = value.get("holder") or {}
+            until = float(holder.get("until", 0.0))
+            if until > now and (holder.get("run"), holder.get("request")) != (run, self.request):
+                refused = RunTaken(f"run {holder.get('run')} has the bucket: this invocation leaves it to that")
+                return None
+            kept = holder.get("request") == self.request and bool(holder.get("passed"))
+            if kept and until > now + seconds + AFTER_DEADLINE:
+                return None  # another invocation has kept it already
+            later = now + seconds + AFTER_DEADLINE + BETWEEN_KEEPS
+            holder = {"run": run, "hop": self._hop, "request": self.request, "passed": True, "until": later}
+            return self._changed(value, holder, run, ended=False)
+
+        self._store.update_json(self._path, change)
+        if refused is not None:
+            raise refused
+
     def _check_holder(self, holder: Mapping[str, Any], wanted: str, follows: bool, now: float) -> None:
         until = float(holder.get("until", 0.0))
-        if until <= now or holder.get("request") == self._request:
+        if until <= now or holder.get("request") == self.request:
             return
         run, passed = str(holder.get("run")), bool(holder.get("passed"))
         same = same_start(run, wanted)

@@ -16,6 +16,7 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop, next_event, restart_event
 from auditor.lambdas.metrics import emf
+from auditor.lambdas.scale import StateMachine
 from auditor.logs import bound, labels
 from auditor.model.alert import failure_alert
 from auditor.model.summary import Resume
@@ -54,13 +55,14 @@ class Worked:
 
     summary: None if the run has no summary yet. follows: where the next invocation goes on; None if the work is done.
     counts: False if the work was not begun, so that no metric counts it as handed on. refused: called if the next
-    invocation cannot be started.
+    invocation cannot be started. machine: the state machine that goes on with the work; None for the function itself.
     """
 
     summary: TargetSummary | None
     follows: Resume | None = None
     counts: bool = True
     refused: Callable[[], Awaitable[None]] | None = None
+    machine: StateMachine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,9 @@ async def each_target(
     Shortly before the deadline, each target that was not begun is left to a next invocation. Then the present target
     stops, and is left to a next invocation too. If the function may not invoke itself, the summary of the present
     target says how to resume its run, and each target that was not begun is a failure.
+
+    A target that is too large for one function is handed on to the state machine; the result then has the execution's
+    ARN in its list `executions`.
 
     An event can come twice. If another invocation works on a run or has ended it, the result has only a sentence about
     this run, in its list `left`.
@@ -163,6 +168,7 @@ class Turns(Generic[R]):
         self._failures: list[AuditorError] = []
         self._left: list[str] = []
         self._failed: dict[Target, str] = {}
+        self._executions: list[str] = []
         self._ended = False
 
     async def all(self) -> dict[str, Any]:
@@ -181,8 +187,11 @@ class Turns(Generic[R]):
             raise RunError("; ".join(map(str, self._failures)))
         if self._failures:
             raise self._failures[0]
-        left = {"left": self._left} if self._left else {}
-        return {"runs": [summary.to_dict() for summary in self._summaries], **left}
+        more = {"left": self._left, "executions": self._executions}
+        return {
+            "runs": [summary.to_dict() for summary in self._summaries],
+            **{name: value for name, value in more.items() if value},
+        }
 
     async def _end(self) -> None:
         """Do what comes after all targets. Its failure is logged, and fails no run."""
@@ -233,7 +242,7 @@ class Turns(Generic[R]):
             self._ended = True
             return
         try:
-            await self._hand_on(target, worked.follows)
+            await self._hand_on(target, worked.follows, worked.machine)
         except RunError:
             if worked.refused is not None:
                 async with self._stop.telling():
@@ -250,15 +259,15 @@ class Turns(Generic[R]):
         run = invocation.run
         if run is None and self._work.names_runs and target.start_after is None:
             run = invocation.run_id(target)
-        await self._hand_on(target, None if run is None else Resume(run, None, DEADLINE))
+        await self._hand_on(target, None if run is None else Resume(run, None, DEADLINE), None)
 
-    async def _hand_on(self, target: Target, follows: Resume | None) -> None:
-        """Start the next invocation for a target.
+    async def _hand_on(self, target: Target, follows: Resume | None, machine: StateMachine | None) -> None:
+        """Start the next invocation for a target, or the state machine.
 
         follows: where the run goes on; None if no run was begun. Raises RunError, which names the target, the run and
         the event that a person can send instead.
         """
-        invocation, successor = self._invocation, self._context.successor
+        invocation, successor = self._invocation, machine or self._context.successor
         run = follows.run if follows is not None else None
         with bound(run=run):
             try:
@@ -267,7 +276,7 @@ class Turns(Generic[R]):
                     if successor is not None:
                         await successor.invoke(event)
                 if limit.expired():
-                    raise RunError("Lambda did not answer the invocation")
+                    raise RunError(f"{'Lambda' if machine is None else 'Step Functions'} did not answer the invocation")
             except RunError as error:
                 audits = self._work.names_runs
                 again = restart_event(invocation.given, target, run, None if audits else invocation.hop + 1)
@@ -277,7 +286,13 @@ class Turns(Generic[R]):
                     f"the {self._work.noun} of {named} is not handed on: {error};"
                     f" {'the next start goes on with it, or' if audits else 'it goes on with'} the event {again}"
                 ) from error
-            log.info("the %s of %s is handed on to hop %d", self._work.noun, visible(target.uri), invocation.hop + 1)
+            if machine is None:
+                log.info(
+                    "the %s of %s is handed on to hop %d", self._work.noun, visible(target.uri), invocation.hop + 1
+                )
+            else:
+                self._executions += machine.started
+                log.info("the %s of %s is handed on to the state machine", self._work.noun, visible(target.uri))
 
 
 def measure(

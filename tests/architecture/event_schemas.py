@@ -7,6 +7,7 @@ from typing import Final
 
 from auditor.config import values
 from auditor.config.settings import SETTINGS, event_settings
+from auditor.lambdas.map_step import ACTIONS
 from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import Severity
 from auditor.model.keep import NAMES
@@ -58,6 +59,24 @@ _OF_TARGET: Final[Mapping[str, Schema]] = {
 }
 
 
+def _of_machine(ours: Schema) -> Schema:
+    """Return the schema of a step of the state machine. ours: that of the event inside it."""
+    return {
+        "description": "A step of the state machine that audits a large target, range by range.",
+        "type": "object",
+        "properties": {
+            "action": {"enum": list(ACTIONS)},
+            "event": ours,
+            "range": {"description": "The range to audit, five digits.", **TEXT},
+            "claim": {"description": "The name of the plan's claim on the bucket.", **TEXT},
+            "at_once": {"description": "Most ranges that are audited at once.", "type": "integer", "minimum": 1},
+            "fruitless": {"description": "Number of earlier invocations in a row without progress.", **WHOLE},
+        },
+        "required": ["action", "event"],
+        "additionalProperties": False,
+    }
+
+
 def event_of(function: str) -> Callable[[SchemaMaker], Schema]:
     """Return the function that makes the schema of the events of "audit" or "verify"."""
 
@@ -87,6 +106,7 @@ def event_of(function: str) -> Callable[[SchemaMaker], Schema]:
             "required": ["source", "detail-type"],
             "additionalProperties": {"description": "A member that EventBridge adds."},
         }
-        return {"description": f"The event of the {function} function.", "oneOf": [ours, of_schedule]}
+        forms = [ours, of_schedule, *([_of_machine(ours)] if function == "audit" else [])]
+        return {"description": f"The event of the {function} function.", "oneOf": forms}
 
     return make

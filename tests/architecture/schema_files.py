@@ -201,6 +201,10 @@ def _audit_runs(maker: SchemaMaker) -> Schema:
         "description": "The report on every bucket of the account, if the event is for all; `runs` is then empty.",
         **maker.of(EstateReport),
     }
+    schema["properties"]["executions"] = {
+        "description": "ARNs of the state machine's executions that go on with large targets.",
+        **TEXTS,
+    }
     return schema
 
 

@@ -53,6 +53,8 @@ class Deployment:
     """True if audits read the policies of these keys, or of all keys if none are named."""
     reports_key: str | None = None
     """ARN of the KMS key of the reports bucket, the queues, the topic, the ledger and the logs."""
+    divides: bool = False
+    """True if a state machine audits large targets."""
     in_vpc: bool = False
     """True if the functions run in a VPC."""
     file_system: str | None = None
@@ -93,6 +95,7 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
         *reports,
         *(_dispatch(deployment, arns) if level == "fixity" else ()),
         *_own_invocations("audit", deployment, arns),
+        *_machine(deployment, arns),
         *_lambda("audit", deployment, arns),
     )
 
@@ -154,6 +157,14 @@ def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[
         ),
         statement("Failures", actions.ON_FAILURE, [arns.queue(deployment.named("audit-failures"))]),
     ]
+
+
+def _machine(deployment: Deployment, arns: Arns) -> list[Statement]:
+    """Return the statement that lets the audit function start the state machine."""
+    if not deployment.divides:
+        return []
+    machine = arns.anywhere("states", f"stateMachine:{deployment.named('audit')}")
+    return [statement("Machine", actions.MACHINE_CALLS.values(), [machine])]
 
 
 def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:

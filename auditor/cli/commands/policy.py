@@ -100,8 +100,10 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
     """Read the flags that describe a deployment. Raises UsageError for a malformed ARN or name. Wildcards are
     malformed: with one, the policy would allow more than the user meant.
     """
-    if not options.role and (options.stage or options.vpc or options.file_system):
-        raise UsageError("--stage, --vpc and --file-system are a deployment's: add --role audit, hashing or verify")
+    if not options.role and (options.stage or options.vpc or options.file_system or options.state_machine):
+        raise UsageError(
+            "--stage, --vpc, --file-system and --state-machine are a deployment's: add --role audit, hashing or verify"
+        )
     if options.file_system and not _FILES.fullmatch(options.file_system):
         raise UsageError(
             f"--file-system {options.file_system[:100]!r} is not the ARN of an EFS access point,"
@@ -125,6 +127,7 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
         audited_keys=keys,
         key_policies=settings.key_policies,
         reports_key=options.reports_key,
+        divides=options.state_machine,
         in_vpc=options.vpc,
         file_system=options.file_system,
     )

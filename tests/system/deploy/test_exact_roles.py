@@ -176,7 +176,7 @@ async def tell_and_hand_on(account: Account, function: str) -> None:
         await OwnFunction(f"arn:aws:lambda:us-east-1:123456789012:function:{name}").invoke({})
 
 
-@pytest.mark.parametrize("account", [*LEVELS, f"metadata {CHANNELS}"], indirect=True)
+@pytest.mark.parametrize("account", [*LEVELS, f"metadata {CHANNELS}", "metadata --param scale=map"], indirect=True)
 async def test_the_audits_role_allows_what_the_audit_asks_for(account: Account) -> None:
     service = AuditFunction(account.variables("AuditLambdaFunction"))
     await service.handle({}, around())
@@ -187,6 +187,9 @@ async def test_the_audits_role_allows_what_the_audit_asks_for(account: Account) 
     event = {"bucket": AUDITED, "run": part["run"], "start_after": part["resume"]["start_after"], "hop": 1}
     await service.handle(event, around())
     await tell_and_hand_on(account, "AuditLambdaFunction")
+    if account.variables("AuditLambdaFunction")["AUDITOR_STATE_MACHINE"]:
+        with pytest.raises(RunError, match="the state machine"):  # there is none by that name here
+            await service.handle({"bucket": AUDITED, "max_rate": 0.001}, around())
     assert account.recording.asked_for == account.allowed("AuditRole") - NOT_SEEN
 
 

@@ -35,7 +35,17 @@ WHOLE = (
         "SecurityGroupIds": "sg-1",
         "FileSystemArn": FILES,
     },
-    ("--reports-key", KEY, "--audited-keys", f"{KEY},{OTHER}", "--vpc", "--file-system", FILES, *CHANNELS),
+    (
+        "--reports-key",
+        KEY,
+        "--audited-keys",
+        f"{KEY},{OTHER}",
+        "--vpc",
+        "--file-system",
+        FILES,
+        "--state-machine",
+        *CHANNELS,
+    ),
 )
 """What the stack is given, and how the command is told of it: nothing, and all that roles follow from."""
 ON_FILES: tuple[dict[str, str], tuple[str, ...]] = (
@@ -86,7 +96,8 @@ def test_it_prints_what_the_packaged_role_has(
     keys_read = level != "exposure"
     given = {**given, **({"KeyPolicies": "true"} if keys_read and given else {})}
     told = (*told, *(["--key-policies"] if keys_read and told else []))
-    stack = Stack(of_level(level), region=REGION, parameters={**given, "ReportsBucketName": "reports"})
+    made = of_level(level, *(["--param", "scale=map"] if "--state-machine" in told else []))
+    stack = Stack(made, region=REGION, parameters={**given, "ReportsBucketName": "reports"})
     packaged = anywhere(stack.resources()[f"{role.title()}Role"])
     places = (
         "--out",

@@ -66,6 +66,7 @@ def test_the_functions_settings_are_ones_that_they_take(level: str) -> None:
         variables = function["Environment"]["Variables"]
         layer = environment_layer(variables)
         others = {"AUDITOR_SERVICE", "AUDITOR_HANDS_ON", "AUDITOR_LOG_LEVEL"}
+        others |= {"AUDITOR_MAP_RANGES", "AUDITOR_MAP_CONCURRENCY"}
         known = {f"AUDITOR_{setting.upper()}" for setting in layer.values} | others
         assert {key for key, value in variables.items() if value} <= known, name
         settings = resolve([layer])

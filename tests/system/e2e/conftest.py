@@ -56,9 +56,9 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     if not SERVERLESS.exists() or shutil.which("node") is None:
         pytest.skip("osls is not installed: run npm ci")
     folder = tmp_path_factory.mktemp("deployment")
-    with serving(command, folder / "server.log") as url:
+    with serving(command, folder / "server.log", folder / "invoke.url") as url:
         made = Deployment(url, folder)
-        made.osls("deploy")
+        made.osls("deploy", "--param", "scale=map")
         made.take_over()
         yield made
         outputs = made.outputs()
@@ -94,6 +94,7 @@ def make(deployment: Deployment, machine: Machine, queues: Queues, tmp_path: Pat
                 functions[name] = replace(functions[name], variables=variables, **changes)
             local = LocalLambda(functions.values(), machine, tmp_path, endpoint=deployment.url, shared=shared)
             stack.enter_context(local)
+            deployment.invoke_address.write_text(local.url)
             sources = map(queues.of_mapping, deployment.mappings())
             return System(deployment, local, Poller(queues.sqs, local, sources), queues)
 

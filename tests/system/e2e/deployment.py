@@ -13,13 +13,14 @@ import sys
 import time
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import boto3
 
@@ -33,7 +34,7 @@ _UP_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class Source:
     """An event source mapping. function: its name. partial: whether batchItemFailures are asked for."""
 
     queue_url: str
@@ -49,6 +50,7 @@ class Deployment:
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
+        self.invoke_address = folder / "invoke.url"
         self._nights = 0
         self._root = folder / "root"
         self._packages = folder / "packages"
@@ -182,10 +184,25 @@ class Deployment:
         for one in lambdas.list_event_source_mappings()["EventSourceMappings"]:
             lambdas.update_event_source_mapping(UUID=one["UUID"], Enabled=False)
 
-    def mappings(self) -> list[Mapping]:
+    def machine(self) -> str:
+        """The ARN of the state machine."""
+        return self.outputs()["StateMachine"]
+
+    def execute(self, event: Mapping[str, Any], seconds: float = 300.0) -> dict[str, Any]:
+        """An execution of the state machine, when it has ended. Raises TimeoutError."""
+        client, until = self.client("stepfunctions"), time.monotonic() + seconds
+        arn = client.start_execution(stateMachineArn=self.machine(), name=uuid4().hex, input=json.dumps(event))
+        while time.monotonic() < until:
+            found: dict[str, Any] = client.describe_execution(executionArn=arn["executionArn"])
+            if found["status"] != "RUNNING":
+                return found
+            time.sleep(0.2)
+        raise TimeoutError(f"the execution has not ended after {seconds} seconds")
+
+    def mappings(self) -> list[Source]:
         found = self.client("lambda").list_event_source_mappings()["EventSourceMappings"]
         return [
-            Mapping(
+            Source(
                 self.client("sqs").get_queue_url(QueueName=one["EventSourceArn"].rpartition(":")[2])["QueueUrl"],
                 one["EventSourceArn"],
                 one["FunctionArn"].rpartition(":")[2],
@@ -198,11 +215,13 @@ class Deployment:
 
 
 @contextmanager
-def serving(command: str, log: Path) -> Iterator[str]:
+def serving(command: str, log: Path, invoke_address: Path | None = None) -> Iterator[str]:
     """moto's server in a process of its own, which keeps its hands off the queues and starts no containers.
 
-    command: path of moto's own server; the Python beside it has what moto needs.
+    command: path of moto's own server; the Python beside it has what moto needs. invoke_address: the file with the URL
+    of the Invoke API at which its state machines invoke functions; None if none does.
     """
+    address = invoke_address or log.with_name("no-invoke.url")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -210,7 +229,7 @@ def serving(command: str, log: Path) -> Iterator[str]:
     environ = os.environ | {"DOCKER_HOST": "unix:///nonexistent"}
     with log.open("wb") as output:
         child = subprocess.Popen(
-            [Path(command).resolve().with_name("python"), "-m", "deploy.one_at_a_time", str(port)],
+            [Path(command).resolve().with_name("python"), "-m", "deploy.local_machine", str(port), str(address)],
             cwd=ROOT,
             env=environ,
             stdout=output,

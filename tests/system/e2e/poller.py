@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from tests.system.e2e.deployment import Mapping as Source
+from tests.system.e2e.deployment import Source
 from tests.system.e2e.environment import REGION, Answer
 from tests.system.e2e.runtime import LocalLambda
 

@@ -22,7 +22,7 @@ import boto3
 import pytest
 
 from deploy.options import ROOT
-from tests.system.e2e.deployment import Deployment, Mapping
+from tests.system.e2e.deployment import Deployment, Source
 from tests.system.e2e.environment import ACCOUNT, REGION, Function
 
 JARS: Final = Path(os.environ.get("ELASTICMQ_JARS") or ROOT / ".build" / "elasticmq")
@@ -45,7 +45,7 @@ class Queues:
         """As deployed, but for the queues that its variables name."""
         return replace(function, variables={name: self.at(value) for name, value in function.variables.items()})
 
-    def of_mapping(self, mapping: Mapping) -> Mapping:
+    def of_mapping(self, mapping: Source) -> Source:
         return replace(mapping, queue_url=self.at(mapping.queue_url))
 
     def taken(self, url: str) -> list[str]:

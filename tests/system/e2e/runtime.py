@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,7 +49,8 @@ class LocalLambda:
     with no more CPU than its memory buys.
 
     invoked: what ran, in the order of the ends; failed: the asynchronous ones that failed, each with its last answer,
-    after the retries that its function has. They go to its queue for failures, where it has one. Logs go to `folder`, a
+    after the retries that its function has. doom: for an event, the seconds after which who works on it is killed; None
+    for nobody. They go to its queue for failures, where it has one. Logs go to `folder`, a
     file for each environment.
     """
 
@@ -70,6 +71,7 @@ class LocalLambda:
         self._folder = folder
         self._endpoint = endpoint
         self._shared = shared
+        self.doom: Callable[[bytes], float | None] = lambda payload: None
         self._free = threading.Semaphore(concurrency)
         self._lock = threading.Lock()
         self._environments: list[Environment] = []
@@ -157,6 +159,8 @@ class LocalLambda:
             raise NotInvokedError(429, "TooManyRequestsException")
         try:
             environment = self._environment(function)
+            if (seconds := self.doom(payload)) is not None:
+                threading.Timer(seconds, environment.kill).start()
             answer = environment.invoke(payload)
             with self._lock:
                 if environment.alive:

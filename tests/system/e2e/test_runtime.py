@@ -12,7 +12,7 @@ NIGHT = {"a.txt": b"a", "b/c d+%41.txt": b"c", "empty": b""}
 
 
 def test_what_is_unchanged_is_not_deployed_again(deployment: Deployment) -> None:
-    assert "No changes to deploy" in deployment.osls("deploy")
+    assert "No changes to deploy" in deployment.osls("deploy", "--param", "scale=map")
 
 
 def test_the_schedules_event_audits_the_configured_bucket_and_the_worker_fills_the_ledger(

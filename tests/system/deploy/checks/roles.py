@@ -14,8 +14,8 @@ _ROLES = {
 }
 
 
-def allowed(function: str, level: str = "fixity") -> set[str]:
-    """The IAM actions of the function's role at a level."""
+def allowed(function: str, level: str = "fixity", *, divides: bool = True) -> set[str]:
+    """The IAM actions of the function's role at a level. divides: with a state machine."""
     deployment = roles.Deployment(
         level=level,
         out="s3://reports/audits",
@@ -23,6 +23,7 @@ def allowed(function: str, level: str = "fixity") -> set[str]:
         audited_keys=[_KEY],
         key_policies=level != "exposure",
         reports_key=_KEY,
+        divides=divides,
         in_vpc=True,
         file_system=_FILES,
         event_bus="arn:aws:events:eu-west-1:123456789012:event-bus/ours",

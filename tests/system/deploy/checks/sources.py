@@ -41,12 +41,13 @@ def parameters() -> dict[str, dict[str, Any]]:
 
 
 def resources_of_level(level: str) -> dict[str, dict[str, Any]]:
-    """Every resource that a level's files name, by logical ID; not those that deploy/parameters.js makes."""
+    """Every resource that a level's files name, with scale=map, by logical ID; not those of deploy/parameters.js."""
     merged: dict[str, dict[str, Any]] = {}
     for reference in read(f"deploy/levels/{level}.yml")["resources"]:
         if not reference.startswith("${file("):
             continue
-        merged |= read(reference.removeprefix("${file(").removesuffix(")}")).get("Resources", {})
+        path = reference.removeprefix("${file(").removesuffix(")}").replace("${self:custom.checked.scale}", "map")
+        merged |= read(path).get("Resources", {})
     return merged
 
 
@@ -58,9 +59,13 @@ def functions_of_level(level: str) -> dict[str, dict[str, Any]]:
 
 
 def statements(role: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A role's statements; of one under a condition, what stands when the condition holds."""
+    """A role's statements, but those that deploy/parameters.js makes; of one under a condition, what stands when the
+    condition holds.
+    """
     for policy in role["Properties"]["Policies"]:
         for statement in policy["PolicyDocument"]["Statement"]:
+            if isinstance(statement, str) or "Ref" in statement:
+                continue
             yield statement["Fn::If"][1] if "Fn::If" in statement else statement
 
 

@@ -1,0 +1,310 @@
+"""The audit function as the steps of a state machine: plan the ranges of a target, audit one range, sum up the run.
+
+Each step is an event `{"action": "plan" | "range" | "summarize", "event": {..}, ..}`. Its member `event` is an event of
+the audit function, which names the bucket, the settings and, after the plan, the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from auditor.audit.divided.begin import begin
+from auditor.audit.divided.combine import combine
+from auditor.audit.divided.range import RangeAudit
+from auditor.audit.divided.share import rate_share
+from auditor.audit.divided.state import range_progress
+from auditor.config.resources import Resources, open_stores, with_ledger
+from auditor.errors import (
+    AuditorError,
+    OutputError,
+    RunChanged,
+    RunComplete,
+    RunDamaged,
+    RunError,
+    RunMissing,
+    RunStopped,
+    RunTaken,
+    UsageError,
+)
+from auditor.lambdas.claims import BucketBusy, Claims
+from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.event import Invocation, read_event
+from auditor.lambdas.handover import FunctionStop, restart_event
+from auditor.lambdas.index import write_function_index
+from auditor.lambdas.map_step import MapStep
+from auditor.lambdas.metrics import of_run
+from auditor.lambdas.scale import Scale, undivided
+from auditor.lambdas.targets import measure, tell_failure
+from auditor.logs import bound
+from auditor.model.rollup import RollUps
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.reports.alert import alert_of
+from auditor.reports.run_event import event_of
+from auditor.runs.paths import later_run_id, new_run_id, parse_run_id
+from auditor.runs.plan_file import PlanFile, load_plan
+from auditor.runs.reading import RunReader
+from auditor.runs.stores.base import Store
+from auditor.runs.stores.direct_objects import KeptTransports
+from auditor.s3.engines import open_engine
+from auditor.s3.engines.base import EngineChoice, OpenEngine
+
+log = logging.getLogger(__name__)
+
+MOST_FRUITLESS: Final = 2
+"""Largest number of invocations in a row that make no progress in a range before the range fails."""
+
+
+def active_ranges(store: Store, plan: PlanFile, at_once: int) -> int:
+    """Return how many ranges may be audited at once from now on: those that are not complete, at most at_once. Blocks.
+
+    This number only falls. So if each range that is begun or goes on gets the ceiling divided by it, the shares never
+    exceed the ceiling together. The last ranges are begun last, so the search begins with them.
+    """
+    active = 0
+    for one in range_progress(store, replace(plan, ranges=plan.ranges[::-1])):
+        active += not one.complete
+        if active >= at_once:
+            return at_once
+    return active
+
+
+class DividedFunction:
+    """The audit function for the events of a state machine. engines, kept: as in AuditFunction."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        engines: OpenEngine[EngineChoice] = open_engine,
+        kept: KeptTransports | None = None,
+    ) -> None:
+        self._environ = environ
+        self._opening = partial(open_stores, engines=engines, kept=kept)
+
+    async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
+        """Do what the event's action says, and return the step's answer. Raises AuditorError, which is logged, counted
+        and sent as an alert before.
+
+        plan: `{"event", "claim", "at_once", "ranges": [ID, ..]}`, with the ranges that are not complete. range:
+        `{"run", "range", "complete", "fruitless"}`; the state machine sends the event again until the range is
+        complete. summarize: `{"complete", "runs": [SUMMARY]}`.
+        """
+        with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
+            try:
+                step = MapStep.of(event)
+                invocation = read_event(step.event, self._environ, "audit", (), context.request)
+                context = context.with_settings(invocation.settings)
+                target = _one_target(invocation)
+                with bound(bucket=target.bucket, run=invocation.run, range=step.range_id):
+                    return await self._in_time(step, invocation, target, stop, context)
+            except RunTaken as other:  # the state machine sends the event again
+                log.warning("%s", other)
+                raise
+            except AuditorError as error:
+                log.error("the invocation failed: %s", error)
+                measure(self._environ, context, {"RunsFailed": 1})
+                await tell_failure("audit", error, stop, context)
+                raise
+
+    async def _in_time(
+        self, step: MapStep, invocation: Invocation, target: Target, stop: FunctionStop, context: FunctionContext
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] | None = None
+        async with stop.all() as limit, self._opening(invocation.settings, [target]) as stores:
+            work = _MapStepWork(step, invocation, target, stores, stop, context, self._environ)
+            actions = {"plan": work.plan, "range": work.range, "summarize": work.summarize}
+            answer = await actions[step.action]()
+        if limit.expired() or answer is None:
+            again = restart_event(invocation.given, target, invocation.run)
+            raise RunStopped(
+                f"the step {step.action} of {target.uri} did not end before the deadline: the state machine goes on"
+                f" with the event {again}"
+            )
+        return answer
+
+
+def _one_target(invocation: Invocation) -> Target:
+    if len(invocation.targets) != 1 or not invocation.targets[0].whole:
+        raise UsageError("the state machine divides one whole bucket or prefix: name its bucket, and no range of keys")
+    if (name := undivided(invocation.settings)) is not None:
+        raise UsageError(f"{name} does not go with ranges of keys: leave it out for the state machine")
+    return invocation.targets[0]
+
+
+class _MapStepWork:
+    """The work of one step."""
+
+    def __init__(
+        self,
+        step: MapStep,
+        invocation: Invocation,
+        target: Target,
+        stores: Resources,
+        stop: FunctionStop,
+        context: FunctionContext,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._step = step
+        self._invocation = invocation
+        self._target = target
+        self._stores = stores
+        self._stop = stop
+        self._context = context
+        self._environ = environ
+        self._run = invocation.run or ""
+        self._claims = Claims(stores.store, target, invocation.hop, request=step.claim)
+
+    async def plan(self) -> dict[str, Any]:
+        """Claim the bucket, and divide the target into ranges, or go on with a run that is divided already."""
+        scale = Scale.of(self._environ)
+        wanted, follows = self._invocation.run_id(self._target), self._invocation.run is not None
+        take = partial(self._claims.take, wanted, follows=follows, seconds=self._context.seconds_left)
+        try:
+            claim = await asyncio.to_thread(take)
+        except BucketBusy as busy:
+            raise RunError(f"the audit of {self._target.uri} was not begun: {busy}") from busy
+        self._run = claim.run
+        try:
+            found = await self._begun(claim.begun, scale.ranges)
+        except AuditorError as error:
+            dropped = isinstance(error, RunDamaged | RunMissing | RunChanged)
+            await asyncio.to_thread(partial(self._claims.give_back, self._run, dropped=dropped))
+            raise
+        await self._keep_claim()
+        ranges = await asyncio.to_thread(lambda: list(range_progress(self._stores.store, found)))
+        left = [one.id for one in ranges if not one.complete]
+        log.info("%d of %d ranges are to be audited", len(left), len(ranges))
+        event = dict(self._invocation.given) | {
+            "bucket": self._target.bucket,
+            "prefix": self._target.prefix,
+            "versions": self._target.versions,
+            "run": self._run,
+            "hop": self._invocation.hop,
+        }
+        return {"event": event, "claim": self._claims.request, "at_once": scale.at_once, "ranges": left}
+
+    async def _begun(self, resume: bool, ranges: int) -> PlanFile:
+        """Begin the run, or go on with it, and return its plan. A new run begins if this one cannot go on."""
+        try:
+            return await self._begin(ranges, resume=resume)
+        except RunMissing:
+            return await self._begin(ranges, resume=False)
+        except (RunChanged, RunDamaged) as error:
+            if self._invocation.run is not None and self._invocation.hop == 0:  # a person named the run
+                raise
+            log.warning("run %s ends unfinished, and a new run begins: %s", self._run, error)
+            digest = hashlib.sha256(f"after {self._run}".encode()).digest()
+            self._run = later_run_id(new_run_id(datetime.now(UTC), digest), self._run)
+            seconds = self._context.seconds_left
+            await asyncio.to_thread(partial(self._claims.take, self._run, follows=True, seconds=seconds, anew=True))
+            return await self._begin(ranges, resume=False)
+
+    async def _begin(self, ranges: int, *, resume: bool) -> PlanFile:
+        async with with_ledger(self._stores, self._invocation.settings) as resources:
+            begun = await begin(
+                self._target,
+                self._invocation.settings,
+                resources,
+                self._stop,
+                ranges=ranges,
+                least=1,  # as many ranges as the deployment asks for
+                run_id=self._run,
+                resume=resume,
+            )
+        return begun.plan
+
+    async def range(self) -> dict[str, Any]:
+        """Audit one range until it is complete or the deadline is near."""
+        await self._keep_claim()
+        store, range_id = self._stores.store, self._step.range_id or ""
+        plan = await asyncio.to_thread(load_plan, store, self._target.bucket, self._run)
+        if plan is None:
+            raise RunMissing(f"run {self._run} has no plan of its ranges: start the audit of {self._target.uri} anew")
+        active = await asyncio.to_thread(active_ranges, store, plan, self._step.at_once)
+        settings = self._invocation.settings
+        settings = replace(settings, max_rate=rate_share(settings.max_rate, active))
+        audit: RangeAudit | None = None
+        complete = False
+        try:
+            async with with_ledger(self._stores, settings) as resources:
+                audit = RangeAudit(
+                    self._run, range_id, self._target, settings, resources, self._stop, hop=self._invocation.hop
+                )
+                complete = (await audit.run()).complete
+        except RunComplete:  # the answer of an earlier invocation was lost
+            complete = True
+        except RunStopped as error:
+            log.warning("%s: the range goes on from its last checkpoint", error)
+        fruitless = 0 if complete or (audit is not None and audit.saved is not None) else self._step.fruitless + 1
+        if fruitless > MOST_FRUITLESS:
+            raise RunError(f"the audit of range {range_id} came no further in {fruitless} invocations")
+        log.info("range %s %s", range_id, "is complete" if complete else "goes on in the next invocation")
+        return {"run": self._run, "range": range_id, "complete": complete, "fruitless": fruitless}
+
+    async def _keep_claim(self) -> None:
+        """Keep the claim on the bucket. Raises RunTaken if another start has the bucket."""
+        try:
+            await asyncio.to_thread(self._claims.keep, self._run, self._context.seconds_left)
+        except RunTaken:
+            raise
+        except OutputError as error:  # many invocations keep it at once, and one is enough
+            log.warning("the claim on the bucket is kept by others: %s", error)
+
+    async def summarize(self) -> dict[str, Any]:
+        """Sum up the run from what its ranges have written, whatever the state machine thinks of them."""
+        take = partial(self._claims.take, self._run, follows=True, seconds=self._context.seconds_left)
+        try:
+            await asyncio.to_thread(take)
+        except RunComplete:  # the answer of an earlier invocation was lost
+            return _answer(await asyncio.to_thread(self._written))
+        except BucketBusy as busy:
+            raise RunTaken(f"the run is not summed up: {busy}") from busy
+        try:
+            async with with_ledger(self._stores, self._invocation.settings) as resources:
+                summary, rollups = await asyncio.to_thread(self._combined, resources)
+        except RunComplete:  # an earlier invocation died before it told of the end
+            summary, rollups = await asyncio.to_thread(self._written), await asyncio.to_thread(self._written_rollups)
+        except AuditorError:
+            await asyncio.to_thread(self._claims.give_back, self._run)
+            raise
+        measure(self._environ, self._context, of_run(summary), self._target)
+        fail_on = self._invocation.settings.fail_on
+        await self._context.channels.tell(alert_of(summary, rollups, fail_on), event_of(summary, fail_on))
+        await asyncio.to_thread(partial(self._claims.give_back, self._run, ended=summary.complete))
+        try:
+            await write_function_index(self._invocation, self._stores, {})
+        except AuditorError as error:
+            log.warning("the index page is not written: %s", error)
+        return _answer(summary)
+
+    def _combined(self, resources: Resources) -> tuple[Summary, RollUps | None]:
+        seconds = (datetime.now(UTC) - parse_run_id(self._run)).total_seconds()
+        found = combine(self._target, self._run, self._invocation.settings, resources, seconds=seconds)
+        if found.unfinished:
+            log.error("%d ranges are not complete: %s", len(found.unfinished), ", ".join(found.unfinished[:20]))
+        return found.summary, found.rollups
+
+    def _written(self) -> Summary:
+        """Return the summary of a run that is complete. Blocks."""
+        summary = RunReader(self._stores.store, self._target.bucket, self._run).summary
+        if summary is None:
+            raise RunDamaged(f"run {self._run} is complete, and has no summary: start a new run")
+        return summary
+
+    def _written_rollups(self) -> RollUps | None:
+        try:
+            return RunReader(self._stores.store, self._target.bucket, self._run).rollups()
+        except OutputError:  # an alert then names no groups
+            return None
+
+
+def _answer(summary: Summary) -> dict[str, Any]:
+    return {"complete": summary.complete, "runs": [summary.to_dict()]}

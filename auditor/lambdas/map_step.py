@@ -1,0 +1,64 @@
+"""Read the events with which a state machine has a large target audited, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from auditor.errors import UsageError
+
+ACTIONS: Final = ("plan", "range", "summarize")
+_MEMBERS: Final = frozenset({"action", "event", "range", "claim", "at_once", "fruitless"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapStep:
+    """An event of the state machine.
+
+    event: the event of the audit function. range_id: the range to audit; None for the other actions. claim: the name
+    under which the plan has claimed the bucket; None before the plan. at_once: largest number of ranges audited
+    at once. fruitless: number of invocations in a row, before this one, that made no progress in the range.
+    """
+
+    action: str
+    event: Mapping[str, Any]
+    range_id: str | None
+    claim: str | None
+    at_once: int
+    fruitless: int
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """Read an event of the state machine. Raises UsageError if it is wrong."""
+        action, inner = event.get("action"), event.get("event")
+        if action not in ACTIONS:
+            raise UsageError(f"the event's action is {str(action)[:100]!r}: give {', '.join(ACTIONS)}")
+        if unknown := sorted(map(str, event.keys() - _MEMBERS)):
+            raise UsageError(f"the event's field {unknown[0][:100]!r} is unknown beside an action")
+        if not isinstance(inner, Mapping):
+            raise UsageError(
+                'the event of an action has no event of the audit: {"action": .., "event": {"bucket": ..}}'
+            )
+        texts, numbers = (event.get("range"), event.get("claim")), (event.get("at_once", 1), event.get("fruitless", 0))
+        if any(one is not None and not isinstance(one, str) for one in texts):
+            raise UsageError("the event's range or claim is not a text")
+        if any(type(one) is not int or one < 0 for one in numbers) or numbers[0] < 1:
+            raise UsageError("the event's at_once or fruitless is not a whole number")
+        if action != "plan" and not isinstance(inner.get("run"), str):
+            raise UsageError(f"the event of the action {action} names no run: the action plan gives it one")
+        if (action == "range") != isinstance(texts[0], str):
+            raise UsageError("the event's range is named for the action range alone, and there it must be")
+        return cls(
+            action=action,
+            event=inner,
+            range_id=texts[0],
+            claim=texts[1],
+            at_once=numbers[0],
+            fruitless=numbers[1],
+        )
+
+
+def is_step(event: object) -> bool:
+    """True for an event that a state machine sends."""
+    return isinstance(event, Mapping) and "action" in event

@@ -1,0 +1,181 @@
+"""Decide whether one function audits a target alone, or a state machine has it audited by many, range by range."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.audit.ranges.plan import MOST, plan_by_listing
+from auditor.aws.client import open_client
+from auditor.aws.failures import explain
+from auditor.config.settings import Settings
+from auditor.errors import CallFailed, OutputError, RunChanged, RunError, UsageError
+from auditor.lambdas.event import Invocation
+from auditor.model.target import Target
+from auditor.runs.paths import target_name
+from auditor.runs.plan_file import load_plan
+from auditor.runs.reading import last_run
+from auditor.runs.stores.base import Store
+from auditor.text import visible
+
+log = logging.getLogger(__name__)
+
+LONGEST_ALONE: Final = 3600.0
+"""Seconds of calls from which a target is divided: one function would take that long, over several invocations."""
+FASTEST: Final = 5500.0
+"""Calls per second that one function is expected to make without max_rate: what S3 promises for a prefix (S3 User
+Guide, "Best practices design patterns")."""
+RANGES: Final = 64
+AT_ONCE: Final = 10
+"""Number of ranges, and of functions at once, unless the deployment says otherwise."""
+_MOST_AT_ONCE: Final = 1000
+"""Largest number of functions at once: the concurrency that Lambda gives an account (Lambda quotas)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How the deployment divides large targets. machine: ARN of the state machine; "" if targets are not divided.
+
+    ranges: number of ranges of a target. at_once: largest number of ranges that are audited at once.
+    """
+
+    machine: str = ""
+    ranges: int = RANGES
+    at_once: int = AT_ONCE
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> Scale:
+        """Read the environment variables of the deployment. Raises UsageError."""
+        return cls(
+            machine=environ.get("AUDITOR_STATE_MACHINE", ""),
+            ranges=_number(environ, "AUDITOR_MAP_RANGES", RANGES, MOST),
+            at_once=_number(environ, "AUDITOR_MAP_CONCURRENCY", AT_ONCE, _MOST_AT_ONCE),
+        )
+
+
+def _number(environ: Mapping[str, str], name: str, default: int, most: int) -> int:
+    text = environ.get(name) or str(default)
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= most:
+        raise UsageError(f"{name} is {text[:100]!r}: give a whole number from 1 to {most:,}")
+    return int(text)
+
+
+def undivided(settings: Settings) -> str | None:
+    """Return the name of a setting that keeps a run from being divided; None if none does."""
+    given = {
+        "max_calls": settings.max_calls,
+        "max_cost": settings.max_cost,
+        "key_policies": settings.key_policies or None,
+    }
+    return next((name for name, value in given.items() if value is not None), None)
+
+
+def seconds_alone(calls: float, max_rate: float | None) -> float:
+    """Return the seconds that one function takes for so many calls, at max_rate calls a second; None: unlimited."""
+    return calls / min(max_rate or FASTEST, FASTEST)
+
+
+async def expected_calls(target: Target, settings: Settings, store: Store) -> float:
+    """Return about how many calls an audit of the target makes: as many as its last complete run made. If there is no
+    such run, the bucket is listed here and there for an estimate.
+
+    Raises BucketError if the bucket cannot be listed.
+    """
+    if (calls := await asyncio.to_thread(_calls_of_last_run, target, store)) is not None:
+        return calls
+    plan = await plan_by_listing(target, settings, 1)
+    return plan.keys * (1 if settings.level == "exposure" else 2)  # the ACL, and HEAD
+
+
+def _calls_of_last_run(target: Target, store: Store) -> int | None:
+    run = last_run(store, target.bucket, target_name(target))
+    try:
+        summary = None if run is None else run.summary
+    except OutputError:
+        return None
+    return None if summary is None else summary.calls.list + summary.calls.head + summary.calls.acl
+
+
+class StateMachine:
+    """Starts an execution of a state machine in place of a function's next invocation (Step Functions API:
+    StartExecution). started: ARNs of the executions.
+    """
+
+    def __init__(self, arn: str, origin: str) -> None:
+        """origin: a text that is the same each time the event is delivered: one delivery starts one execution."""
+        self._arn = arn
+        self._origin = origin
+        self.started: list[str] = []
+
+    async def invoke(self, event: Mapping[str, Any]) -> None:
+        digest = hashlib.sha256(f"{self._origin}\0{event['bucket']}\0{event['prefix']}".encode()).hexdigest()
+        name = f"{event['run']}-{digest[:8]}"
+        try:
+            async with AsyncExitStack() as stack:
+                opening = open_client("stepfunctions", threads=1, region=None, endpoint_url=None, profile=None)
+                client = await stack.enter_async_context(opening)
+                answer = await client.call(
+                    "StartExecution", stateMachineArn=self._arn, name=name, input=json.dumps(event)
+                )
+        except CallFailed as failure:
+            if failure.code == "ExecutionAlreadyExists":  # an earlier delivery of the event started it, and it ended
+                log.info("the execution %s was started before", name)
+                return
+            thing, allow = f"the state machine {self._arn}", "states:StartExecution"
+            raise RunError(explain(thing, failure, allow=allow, absent="deploy it again")) from failure
+        self.started.append(str(answer.get("executionArn")))
+
+    async def close(self) -> None:
+        """Nothing is open between two calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The decision for one target and event."""
+
+    scale: Scale
+    invocation: Invocation
+    target: Target
+    store: Store
+
+    async def machine(self, run: str, *, begun: bool) -> StateMachine | None:
+        """Return the state machine that audits the target; None if the function does it alone.
+
+        run: ID of the run. begun: True if the run has begun: it goes on as it was begun. Raises RunChanged if the run
+        is divided, and the deployment has no state machine.
+        """
+        if not self.target.whole:
+            return None
+        if begun:
+            goes_on = self.invocation.hop > 0 and run == self.invocation.run
+            if goes_on or await asyncio.to_thread(load_plan, self.store, self.target.bucket, run) is None:
+                return None
+            if not self.scale.machine:
+                raise RunChanged(
+                    f"run {run} is divided into ranges, and this function has no state machine: deploy with scale=map,"
+                    " or start a new run"
+                )
+            return self._machine()
+        settings = self.invocation.settings
+        if not self.scale.machine or undivided(settings) is not None:
+            return None
+        calls = await expected_calls(self.target, settings, self.store)
+        seconds = seconds_alone(calls, settings.max_rate)
+        alone = seconds <= LONGEST_ALONE
+        log.info(
+            "the audit of %s is about %d calls, %d minutes of one function: %s",
+            visible(self.target.uri),
+            round(calls),
+            round(seconds / 60),
+            "it does them alone" if alone else "the state machine divides them",
+        )
+        return None if alone else self._machine()
+
+    def _machine(self) -> StateMachine:
+        return StateMachine(self.scale.machine, self.invocation.origin)

@@ -1,0 +1,246 @@
+"""The steps of the state machine: plan, range until it is complete, summarize. Together they are one audit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.audit.divided.range import RangeAudit
+from auditor.audit.divided.state import range_progress
+from auditor.errors import RunError, RunTaken, UsageError
+from auditor.lambdas.audit import AuditFunction
+from auditor.lambdas.divided import MOST_FRUITLESS, active_ranges
+from auditor.lambdas.scale import LONGEST_ALONE, seconds_alone
+from auditor.runs.plan_file import load_plan
+from auditor.runs.reading import RunReader
+from auditor.runs.stores import open_store
+from tests.lambdas.test_handover import Account
+from tests.support.servers.stub import StubServer
+
+OBJECTS = 90
+RANGES = 4
+ODD = ("a\nb", "a//b", "a%2Fb", "café", "ünder", "\U0001f600", " lead", "z+z", "..")
+
+
+def environ_of(stub: StubServer, out: Path, **more: str) -> dict[str, str]:
+    return {
+        "AUDITOR_BUCKETS": "audited",
+        "AUDITOR_ENDPOINT_URL": stub.url,
+        "AUDITOR_OUT": str(out),
+        "AUDITOR_CONCURRENCY": "1",
+        "AUDITOR_MAP_RANGES": str(RANGES),
+        "AUDITOR_MAP_CONCURRENCY": "2",
+        **more,
+    }
+
+
+@pytest.fixture
+def filled(stub: StubServer) -> StubServer:
+    for number in range(OBJECTS):
+        stub.put("audited", f"{number:03}", b"x", acl="public-read" if number == 7 else "private")
+    for key in ODD:
+        stub.put("audited", key, b"x")
+    return stub
+
+
+@pytest.fixture
+def service(filled: StubServer, tmp_path: Path) -> AuditFunction:
+    return AuditFunction(environ_of(filled, tmp_path / "divided"))
+
+
+async def planned(service: AuditFunction, **more: Any) -> dict[str, Any]:
+    answer = await service.handle({"action": "plan", "event": {"bucket": "audited", **more}}, Account().around())
+    return dict(json.loads(json.dumps(answer)))
+
+
+def step(plan: dict[str, Any], action: str, **more: Any) -> dict[str, Any]:
+    return {"action": action, "event": plan["event"], "claim": plan["claim"], **more}
+
+
+async def ranged(service: AuditFunction, plan: dict[str, Any], range_id: str, account: Account) -> list[dict[str, Any]]:
+    """The answers of the invocations until the range is complete."""
+    answers: list[dict[str, Any]] = []
+    fruitless = 0
+    while not answers or not answers[-1]["complete"]:
+        event = step(plan, "range", range=range_id, at_once=plan["at_once"], fruitless=fruitless)
+        answers.append(await service.handle(event, account.around()))
+        fruitless = answers[-1]["fruitless"]
+    return answers
+
+
+async def whole(service: AuditFunction, account: Account) -> dict[str, Any]:
+    """The summary of a whole divided audit."""
+    plan = await planned(service)
+    for range_id in plan["ranges"]:
+        await ranged(service, plan, range_id, account)
+    answer = await service.handle(step(plan, "summarize"), account.around())
+    assert answer["complete"]
+    (summary,) = answer["runs"]
+    return dict(summary)
+
+
+def lines(out: Path, run: str) -> Iterator[tuple[str, str | None, str]]:
+    """Key, ETag and verdict of each object of a run."""
+    with open_store(str(out)) as store:
+        for line in RunReader(store, "audited", run).objects():
+            yield line.key, line.etag, str(line.verdict)
+
+
+async def test_the_steps_add_up_to_what_one_function_finds(
+    service: AuditFunction, filled: StubServer, tmp_path: Path
+) -> None:
+    account = Account()
+    divided = await whole(service, account)
+    alone = AuditFunction(environ_of(filled, tmp_path / "alone"))
+    (single,) = (await alone.handle({}, Account().around()))["runs"]
+    for name in ("coverage", "verdicts", "findings", "rules_undecided"):
+        assert divided[name] == single[name], name
+    assert [*lines(tmp_path / "divided", divided["run"])] == [*lines(tmp_path / "alone", single["run"])]
+    latest = json.loads((tmp_path / "divided" / "bucket=audited" / "latest.json").read_text())
+    assert latest["runs"] == {"": divided["run"]}
+    assert account.metric("RunsComplete") == 1
+    assert account.metric("Objects") == OBJECTS + len(ODD)
+    assert len(account.messages) == 1  # the public object is told once
+    running = json.loads((tmp_path / "divided" / "bucket=audited" / "running.json").read_text())
+    assert running["holder"] is None
+    assert running["runs"][""] == {"run": divided["run"], "ended": True}
+
+
+async def test_a_range_goes_on_over_invocations_and_only_its_last_one_says_complete(
+    service: AuditFunction, filled: StubServer
+) -> None:
+    plan = await planned(service)
+    account = Account()
+    filled.faults = [account.deadline.at("003", "006", "009")]
+    answers = [answer for one in plan["ranges"] for answer in await ranged(service, plan, one, account)]
+    assert [answer["complete"] for answer in answers].count(True) == RANGES
+    assert len(answers) == RANGES + 3
+    assert account.events == []  # the state machine sends the event again, the function does not
+    answer = await service.handle(step(plan, "summarize"), account.around())
+    assert answer["runs"][0]["coverage"]["listed"] == OBJECTS + len(ODD)
+
+
+async def test_a_range_that_never_comes_further_fails(service: AuditFunction, filled: StubServer) -> None:
+    plan, account = await planned(service), Account()
+
+    def at_each_call(operation: str, key: str, nth: int) -> None:
+        account.deadline.come()
+
+    filled.faults = [at_each_call]
+    event, fruitless = step(plan, "range", range="00001", at_once=2), []
+    for number in range(MOST_FRUITLESS):
+        answer = await service.handle({**event, "fruitless": number}, account.around())
+        fruitless.append((answer["complete"], answer["fruitless"]))
+    assert fruitless == [(False, number + 1) for number in range(MOST_FRUITLESS)]
+    with pytest.raises(RunError, match=rf"came no further in {MOST_FRUITLESS + 1} invocations"):
+        await service.handle({**event, "fruitless": MOST_FRUITLESS}, account.around())
+    assert account.messages
+
+
+async def test_a_range_that_is_missing_is_a_hole_and_the_next_start_goes_on_with_the_run(
+    service: AuditFunction, tmp_path: Path
+) -> None:
+    plan, account = await planned(service), Account()
+    for range_id in plan["ranges"][:-1]:
+        await ranged(service, plan, range_id, account)
+    answer = await service.handle(step(plan, "summarize"), account.around())
+    assert not answer["complete"]
+    (summary,) = answer["runs"]
+    assert (summary["complete"], summary["run"]) == (False, plan["event"]["run"])
+    assert not (tmp_path / "divided" / "bucket=audited" / "latest.json").exists()
+    assert account.metric("RunsIncomplete") == 1
+    assert account.messages, "a hole is told"
+    again = await planned(service)
+    assert again["event"]["run"] == plan["event"]["run"]
+    assert again["ranges"] == plan["ranges"][-1:]
+    await ranged(service, again, again["ranges"][0], account)
+    answer = await service.handle(step(again, "summarize"), account.around())
+    assert answer["complete"]
+    assert answer["runs"][0]["coverage"]["listed"] == OBJECTS + len(ODD)
+
+
+async def test_answers_that_are_lost_are_given_again(service: AuditFunction) -> None:
+    plan, account = await planned(service), Account()
+    for range_id in plan["ranges"]:
+        await ranged(service, plan, range_id, account)
+        (again,) = await ranged(service, plan, range_id, account)
+        assert again["complete"]
+    first = await service.handle(step(plan, "summarize"), account.around())
+    told = len(account.messages)
+    second = await service.handle(step(plan, "summarize"), account.around())
+    assert second["runs"] == json.loads(json.dumps(first["runs"]))
+    assert len(account.messages) == told, "one end is told once"
+
+
+async def test_a_start_that_took_the_bucket_stops_the_ranges_of_an_earlier_one(service: AuditFunction) -> None:
+    plan = await planned(service)
+    newer = await planned(service, run=plan["event"]["run"])
+    account = Account()
+    with pytest.raises(RunTaken, match="has the bucket"):
+        await service.handle(step(plan, "range", range="00001", at_once=2), account.around())
+    assert account.messages == []
+    assert (await ranged(service, newer, "00001", account))[-1]["complete"]
+
+
+async def test_another_start_waits_while_the_ranges_are_audited(service: AuditFunction) -> None:
+    await planned(service)
+    with pytest.raises(RunError, match=r"was not begun: run .* has the bucket"):
+        await planned(service)
+
+
+async def test_the_shares_of_a_ceiling_never_exceed_it(
+    service: AuditFunction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float | None] = []
+    real = RangeAudit
+
+    def noted(run: str, range_id: str, target: Any, settings: Any, *rest: Any, **more: Any) -> Any:
+        seen.append(settings.max_rate)
+        return real(run, range_id, target, settings, *rest, **more)
+
+    monkeypatch.setattr("auditor.lambdas.divided.RangeAudit", noted)
+    plan = await planned(service, max_rate=300)
+    for range_id in plan["ranges"]:
+        await ranged(service, plan, range_id, Account())
+    *two_at_once, alone = (share for share in seen if share is not None)
+    assert len(two_at_once) == RANGES - 1
+    assert all(0 < 2 * share <= 300 for share in two_at_once)
+    assert alone == 300, "the last range has the whole ceiling"
+    with open_store(str(tmp_path / "divided")) as store:
+        file = load_plan(store, "audited", plan["event"]["run"])
+        assert file is not None
+        assert all(one.complete for one in range_progress(store, file))
+        assert active_ranges(store, file, 2) == 0
+
+
+@pytest.mark.parametrize(
+    ("event", "word"),
+    [
+        ({"action": "plan"}, "has no event of the audit"),
+        ({"action": "run", "event": {"bucket": "audited"}}, "give plan, range, summarize"),
+        ({"action": "plan", "event": {"bucket": "audited"}, "hop": 1}, "'hop' is unknown beside an action"),
+        ({"action": "plan", "event": {"bucket": "audited", "start_after": "a"}}, "one whole bucket or prefix"),
+        ({"action": "plan", "event": {"bucket": "audited", "max_calls": 9}}, "max_calls does not go with ranges"),
+        ({"action": "range", "event": {"bucket": "audited"}, "range": "00001"}, "names no run"),
+        ({"action": "summarize", "event": {"bucket": "audited"}}, "names no run"),
+        ({"action": "range", "event": {"bucket": "audited", "run": "x"}}, "for the action range alone"),
+        ({"action": "plan", "event": {"bucket": "audited"}, "at_once": 0}, "not a whole number"),
+        ({"action": "plan", "event": {"bucket": "audited"}, "claim": 7}, "not a text"),
+        ({"action": "range", "event": {"bucket": "audited", "run": "x"}, "range": "../x"}, "is not a run ID"),
+    ],
+)
+async def test_a_wrong_step_is_refused_in_a_sentence(service: AuditFunction, event: Any, word: str) -> None:
+    account = Account()
+    with pytest.raises(UsageError, match=word):
+        await service.handle(event, account.around())
+    assert account.metric("RunsFailed") == 1
+
+
+def test_an_hour_of_one_function_is_the_limit() -> None:
+    assert seconds_alone(2_000 * 3600, 2_000.0) == LONGEST_ALONE
+    assert seconds_alone(5_500, None) == 1
+    assert seconds_alone(10_000, 1_000_000.0) == seconds_alone(10_000, None)
