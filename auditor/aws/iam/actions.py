@@ -37,8 +37,8 @@ ACL_CALLS: Final = {False: "s3:GetObjectAcl", True: "s3:GetObjectVersionAcl"}
 READ_CALLS: Final = {False: "s3:GetObject", True: "s3:GetObjectVersion"}
 STORE_WRITES: Final = ("s3:DeleteObject", "s3:PutObject")
 STORE_READS: Final = ("s3:GetObject",)
-REPORT_CALLS: Final = ("s3:GetObject", "s3:PutObject")
-"""Actions on the reports of verifications. The auditor never deletes these reports."""
+REPORT_CALLS: Final = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
+"""Actions on the reports of verifications. A verification deletes its snapshot of the ledger, and no report."""
 
 STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
 """Actions on the run folders. At level exposure the role may only write; the reports bucket's policy allows reading."""
