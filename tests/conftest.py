@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import signal
+import threading
 from pathlib import Path
 
 import hypothesis
@@ -29,6 +31,12 @@ FAKE = {
     "NO_PROXY": "127.0.0.1,localhost",
 }
 NUMBERS = itertools.count()
+
+
+def pytest_configure() -> None:
+    """Heed Ctrl-C, in the programs that tests start too: a shell has what it starts in the background ignore it."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module", autouse=True)
