@@ -54,7 +54,11 @@ def test_a_sample_shows_what_happened(local_url: str, capsys: pytest.CaptureFixt
     code, answer, said = run(capsys, sample(name))
     assert code == 0, said
     assert "INFO " in said
-    if "runs" in answer:
+    if "estate" in answer:
+        estate = answer["estate"]
+        assert (estate["complete"], estate["counts"]["holes"]) == (True, 0), estate
+        assert estate["counts"]["audited"] > 0
+    elif "runs" in answer:
         assert [one["complete"] for one in answer["runs"]] == [True]
     elif name != "s3-test-event":
         assert answer["ledger"]
