@@ -89,8 +89,9 @@ class ChangedJudge:
 
     def access(self, found: Evidence, acl: Acl | None = None) -> ObjectAccess:
         """Return the access to an object. acl: the ACL that it has under the change; None if it keeps its own."""
-        ref, changed = self._objects.object(found.ref, found.acl if acl is None else acl)
-        return self._judge.access(ref, changed, found.head)
+        hidden = found.dormant if acl is None else None  # a new ACL replaces all of the stored one
+        ref, changed = self._objects.object(found.ref, found.acl if acl is None else acl, hidden)
+        return self._judge.access(ref, changed, found.head, self._objects.hidden(hidden))
 
 
 class ChangedJudges:

@@ -40,7 +40,8 @@ _KEYS: Final = {
     ACCEPTED: _SHARED,
 }
 _OPEN: Final = (Verdict.EXPOSED, Verdict.SHARED, Verdict.MASKED)
-"""The verdicts that an exception may cover. The verdict private needs no exception, and unknown is a hole."""
+"""The verdicts that an exception may cover. Nobody gets in at private and dormant, which need no exception, and
+unknown is a hole."""
 
 
 def read_exceptions(entries: Any, name: str, today: date | None = None) -> tuple[ExceptionEntry, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Self
@@ -16,7 +17,17 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
     SHARED = "shared"
     MASKED = "masked"
+    DORMANT = "dormant"
+    """Nobody gets in today, as with a private object; an S3 Inventory shows a hidden part of the stored ACL that opens
+    the object again once ACLs count. No call shows that part."""
     PRIVATE = "private"
+
+
+def told_verdicts(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts by verdict that a report tells its reader: without `dormant` where there is no such object, for
+    only an S3 Inventory shows them.
+    """
+    return {verdict: number for verdict, number in counts.items() if number or verdict != Verdict.DORMANT}
 
 
 class AudienceKind(StrEnum):
@@ -117,6 +128,12 @@ class ReasonCode(StrEnum):
     policy-allow."""
     ENDED = "ended"
     """By its date condition, an Allow of the bucket policy has ended or has not begun. Cause: as for policy-allow."""
+    # It is stored, and counts for nothing today.
+    STORED_GRANT = "stored-grant"
+    """A grant of the stored ACL that is hidden today, and counts again once ACLs count. Cause: GRANTEE PERMISSION."""
+    STORED_OWNER = "stored-owner"
+    """The owner in the stored ACL, who is not the bucket's owner, owns the object again once ACLs count. Cause: the
+    canonical ID."""
     # It is not known.
     ACL_UNREAD = "acl-unread"
     """The ACL was not read. Cause: the error code, or "skipped"."""

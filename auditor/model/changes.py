@@ -24,9 +24,11 @@ class ChangeKind(StrEnum):
     GONE = "gone"
     """The new run did not list the object, or found it deleted."""
     UNREAD = "unread"
-    """The new run could not tell: a fact could not be read, or the listing ended before the object."""
+    """The new run could not tell: a fact could not be read, or the listing ended before the object; or the object was
+    dormant and is private now, which only an S3 Inventory tells apart."""
     DECIDED = "decided"
-    """The old run could not tell, and the new one can: the finding or the verdict may be older."""
+    """The old run could not tell, and the new one can: the finding or the verdict may be older. An object that is
+    dormant now, and was not open, counts here too: its hidden grants may be of any age."""
     EXCEPTED = "excepted"
     """An exception covers it, and did not in the old run."""
     UNCOVERED = "uncovered"

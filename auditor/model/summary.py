@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from auditor.model.access import Verdict
@@ -132,6 +132,10 @@ class Resume:
     reason: str | None
 
 
+_LATER: Final = frozenset({Verdict.DORMANT})
+"""The verdicts that summaries of earlier releases lack. Those releases called dormant objects private."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The whole content of a run's summary.json."""
@@ -186,6 +190,6 @@ class Summary:
         """Make a summary from the JSON value of a summary.json; unknown members are ignored. Raises JsonError."""
         found = typed(cls, value)
         for name, counts, words in (("verdicts", found.verdicts, Verdict), ("findings", found.findings, Severity)):
-            if missing := [word.value for word in words if word.value not in counts]:
+            if missing := [word.value for word in words if word.value not in counts and word not in _LATER]:
                 raise JsonError("is missing", f"{name}.{missing[0]}")
-        return found
+        return replace(found, verdicts={word.value: found.verdicts.get(word, 0) for word in Verdict})

@@ -85,6 +85,11 @@ def _check_kind(group: Group) -> None:
             f"group {group.id} is of objects whose verdict is unknown, which is a hole: accept the group of the facts"
             " that could not be read, or add what is missing"
         )
+    if group.verdict is Verdict.DORMANT:
+        raise UsageError(
+            f"group {group.id} is of dormant objects, which nobody else reaches today, so that there is nothing to"
+            " accept: accept their findings of O13"
+        )
     if group.audience == OTHERS:
         raise UsageError(
             f"group {group.id} has the audiences beyond the 200 that a run counts apart: accept its findings one by"

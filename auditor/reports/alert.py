@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from auditor.model.access import Verdict
+from auditor.model.access import Verdict, told_verdicts
 from auditor.model.alert import LONGEST, Alert, AlertSection, Phrase, Quoted
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import FailOn, Severity
@@ -70,7 +70,7 @@ def _sections(
         (
             f"Listed {coverage.listed:,}, audited {coverage.audited:,}, vanished {coverage.vanished:,},"
             f" undecided {coverage.undecided:,};"
-            f" {', '.join(f'{verdict} {summary.verdicts[verdict]:,}' for verdict in Verdict)}.",
+            f" {', '.join(f'{verdict} {number:,}' for verdict, number in told_verdicts(summary.verdicts).items())}.",
         )
     )
 

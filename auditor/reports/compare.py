@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.changes import ChangeKind
@@ -19,6 +20,10 @@ from auditor.rules.base import Rule
 from auditor.rules.plan import ACLS_DISABLED, Plan, make_plan
 from auditor.runs.bucket_file import BucketFile
 
+_OF_HIDDEN: Final = frozenset(rule.id for rule in RULES if "dormant" in rule.reads)
+"""IDs of the rules on the hidden part of stored ACLs. Only an S3 Inventory shows it, and not of each object: a run that
+does not have it says nothing of the object.
+"""
 ADDS = frozenset({ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.EXCEPTED, ChangeKind.UNCOVERED})
 """The kinds of changes after which the new run has a finding or verdict that the old run did not have. They are counted
 by the new verdict."""
@@ -56,7 +61,11 @@ class Step:
 
 
 def verdict_step(old: Seen | None, new: Seen | None) -> Step:
-    """Return the step of an object's verdict. old, new: None if the run did not list the object."""
+    """Return the step of an object's verdict. old, new: None if the run did not list the object.
+
+    The verdict dormant is never new or resolved against private: only an S3 Inventory tells the two apart, and not each
+    run has one that shows the object.
+    """
     kind = _verdict_kind(old, new)
     since, fresh = None, kind in (ChangeKind.NEW, ChangeKind.WORSENED) or not (old and old.open)
     if old and new and old.verdict and new.verdict and old.open and new.open:
@@ -76,9 +85,9 @@ def _verdict_kind(old: Seen | None, new: Seen | None) -> ChangeKind | None:
     if old is not None and not old.told:
         return ChangeKind.DECIDED
     if not was_open or old is None or old.verdict is None or new.verdict is None:
-        return ChangeKind.NEW
+        return ChangeKind.DECIDED if new.verdict is Verdict.DORMANT else ChangeKind.NEW
     if not is_open:
-        return ChangeKind.RESOLVED
+        return ChangeKind.UNREAD if old.verdict is Verdict.DORMANT else ChangeKind.RESOLVED
     if new.verdict is old.verdict:
         return None
     if new.verdict is Verdict.UNKNOWN and old.verdict is Verdict.EXPOSED:
@@ -115,7 +124,11 @@ def added_step(rule: str, old: Seen | None, rules: Collection[str] | None, excep
     """Return the step of a finding that only the new run has. old: the old run's results on the object. rules: IDs of
     the rules that the old run judged; None if it does not say.
     """
-    looked = (rules is None or rule in rules) and not (old is not None and old.outcome is Outcome.UNDECIDED)
+    looked = (
+        (rules is None or rule in rules)
+        and rule not in _OF_HIDDEN
+        and not (old is not None and old.outcome is Outcome.UNDECIDED)
+    )
     kind = ChangeKind.NEW if looked else ChangeKind.DECIDED
     return Step(with_exceptions(kind, None, exception), True if looked else None, None)
 
@@ -131,7 +144,7 @@ def lost_kind(rule: str, new: Seen | None, rules: Collection[str]) -> ChangeKind
     """
     if new is None or not new.there:
         return ChangeKind.GONE
-    looked = rule in rules and new.outcome is not Outcome.UNDECIDED
+    looked = rule in rules and rule not in _OF_HIDDEN and new.outcome is not Outcome.UNDECIDED
     return ChangeKind.RESOLVED if looked else ChangeKind.UNREAD
 
 

@@ -20,6 +20,7 @@ class ReasonGroup(StrEnum):
     OPENS = "opened by"
     MASKS = "masked by"
     CLOSES = "closed by"
+    STORED = "stored"
     LEAVES_OPEN = "unknown"
 
 
@@ -44,6 +45,8 @@ SENTENCES: Final[dict[ReasonCode, tuple[ReasonGroup, str]]] = {
         "its owner, who is not the bucket's: the bucket policy, statement {}, allows nothing on it",
     ),
     ReasonCode.ENDED: (ReasonGroup.CLOSES, "a date: the bucket policy, statement {}, does not allow it now"),
+    ReasonCode.STORED_GRANT: (ReasonGroup.STORED, "a grant of {}, which counts again once ACLs count"),
+    ReasonCode.STORED_OWNER: (ReasonGroup.STORED, "another owner, who owns it again once ACLs count: {}"),
     ReasonCode.ACL_UNREAD: (ReasonGroup.LEAVES_OPEN, "its ACL, which was not read ({})"),
     ReasonCode.POLICY_UNREAD: (ReasonGroup.LEAVES_OPEN, "the bucket policy, which was not read ({})"),
     ReasonCode.KEY_UNKNOWN: (ReasonGroup.LEAVES_OPEN, "{}, for which a condition of the bucket policy asks"),
@@ -85,6 +88,7 @@ _WORDS: Final = {
     Verdict.UNKNOWN: "unknown; it may be open to others than",
     Verdict.SHARED: "shared with",
     Verdict.MASKED: "masked from",
+    Verdict.DORMANT: "closed today to others than",
     Verdict.PRIVATE: "closed to others than",
 }
 """For each verdict, the words that stand before the audiences in the sentence of the verdict, such as "shared with"."""
@@ -94,6 +98,7 @@ _ALONE: Final = {
     Verdict.UNKNOWN: "unknown: perhaps nobody else gets in, perhaps anyone",
     Verdict.SHARED: "shared with another account",
     Verdict.MASKED: "masked: nobody else gets in today",
+    Verdict.DORMANT: "dormant: nobody else gets in today",
     Verdict.PRIVATE: "private: nobody else gets in",
 }
 """The words for a verdict whose access names no audience."""
@@ -182,10 +187,10 @@ def sentences_of(reasons: Iterable[Reason], group: ReasonGroup) -> Iterator[str]
 
 def _cause(reason: Reason) -> str:
     cause = reason.cause or "?"
-    if reason.code is ReasonCode.ACL_GRANT:
+    if reason.code in (ReasonCode.ACL_GRANT, ReasonCode.STORED_GRANT):
         grantee, _, permission = cause.rpartition(" ")
         return f"{visible(permission)} to {_GRANTEES.get(grantee, visible(grantee))}"
-    if reason.code is ReasonCode.OBJECT_OWNER:
+    if reason.code in (ReasonCode.OBJECT_OWNER, ReasonCode.STORED_OWNER):
         return _GRANTEES.get(cause, visible(cause))
     return visible(cause)
 

@@ -16,12 +16,14 @@ _MEANING: Final = {
     Verdict.SHARED: "Another party that is not trusted can read these objects or their ACL, or owns them.",
     Verdict.UNKNOWN: "A fact that decides it could not be read, or a condition of the policy cannot be decided.",
     Verdict.MASKED: "A grant or a statement opens these objects, and a switch, a key or a denial holds it back today.",
+    Verdict.DORMANT: "Nobody else gets in today. An S3 Inventory shows grants or owners that are stored and hidden.",
 }
 _MEND: Final = {
     Verdict.EXPOSED: "`auditor explain` names what opens each object; `auditor what-if RUN` tells what a change does.",
     Verdict.SHARED: "If it is meant, add the party to `trusted` in auditor.toml; else take the grant away.",
     Verdict.UNKNOWN: "Let the auditor read what is missing: see below what could not be looked at.",
     Verdict.MASKED: "Take the grant away: what holds it back may be switched off.",
+    Verdict.DORMANT: "Copy the objects onto themselves, or keep ACLs off: what is stored counts again once they count.",
 }
 
 

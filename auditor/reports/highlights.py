@@ -106,5 +106,5 @@ def masked(finding: FindingLine) -> bool:
     marks such a finding "masked today", because the finding's words alone would mislead.
     """
     if finding.grantee in PUBLIC_GROUPS:
-        return finding.verdict in {Verdict.SHARED, Verdict.MASKED, Verdict.PRIVATE}
+        return finding.verdict in {Verdict.SHARED, Verdict.MASKED, Verdict.DORMANT, Verdict.PRIVATE}
     return finding.verdict is Verdict.MASKED and finding.rule.startswith(_OPENING)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
-from auditor.model.access import Verdict
+from auditor.model.access import Verdict, told_verdicts
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, Severity
 from auditor.model.rollup import RollUps
@@ -55,7 +55,7 @@ def render(
         _not_looked_at(summary, rollups, layout),
         _excepted(summary, layout),
         layout.listed("Trusted in vain", summary.trust_unused),
-        layout.counts("Verdicts", summary.verdicts),
+        layout.counts("Verdicts", told_verdicts(summary.verdicts)),
         layout.counts("Findings", summary.findings),
         _hashing(summary.hashing, layout),
         layout.counts("Calls", asdict(summary.calls)),

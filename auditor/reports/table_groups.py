@@ -19,7 +19,7 @@ _OPENINGS: Final = 6
 """Number of rows for verdicts if there are more findings than fit."""
 _UNREAD: Final = 5
 _KEYS: Final = 5
-_ORDER: Final = (Verdict.EXPOSED, Verdict.UNKNOWN, Verdict.SHARED, Verdict.MASKED)
+_ORDER: Final = list(Verdict)
 _KIND: Final = 40
 _GAP: Final = "  "
 

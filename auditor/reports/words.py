@@ -97,6 +97,8 @@ def sentence_of_verdict(verdict: Verdict, who: str, number: int) -> tuple[str, s
     first = who[:1].upper() + who[1:]
     if verdict is Verdict.MASKED:
         return f"{first or 'Others'} could reach, were nothing in the way,", objects, ""
+    if verdict is Verdict.DORMANT:
+        return f"{first or 'Others'} can reach, once ACLs count again,", objects, ""
     if verdict is Verdict.UNKNOWN:
         return "It is not known who reaches" if not who else f"{first} may reach", objects, ""
     return f"{first or 'Others'} can reach", objects, ""

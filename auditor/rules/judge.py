@@ -171,7 +171,7 @@ class Judge:
         if evidence.vanished:
             return Judgement(evidence, None, (), ())
         ref, acl, head = evidence.ref, evidence.acl, evidence.head
-        access = self._verdicts.access(ref, acl, head)
+        access = self._verdicts.access(ref, acl, head, evidence.dormant)
         shown = self._shown(head) if isinstance(head, Head) else head
         answers = self._cached(acl, None if isinstance(acl, Acl) else ref.owner, shown)
         whole = _NOT_STORED if isinstance(head, PartialHead) else head

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, PublicAccessBlock, Semantics
-from auditor.model.object import Acl, ObjectRef, Skipped, Unread
+from auditor.model.object import Acl, DormantAcl, ObjectRef, Skipped, Unread
 
 OBJECT_WRITER: Final = "ObjectWriter"
 ALL_ON: Final = PublicAccessBlock(True, True, True, True)
@@ -107,10 +107,27 @@ class ChangedObjects:
         self._acls_come_back = not is_off and (was_off or hidden)
         self._owners_come_back = was_off and not is_off
 
-    def object(self, ref: ObjectRef, acl: Acl | Unread | Skipped) -> tuple[ObjectRef, Acl | Unread | Skipped]:
-        """Return the listing entry and the ACL of an object under the change."""
+    def object(
+        self, ref: ObjectRef, acl: Acl | Unread | Skipped, hidden: DormantAcl | None = None
+    ) -> tuple[ObjectRef, Acl | Unread | Skipped]:
+        """Return the listing entry and the ACL of an object under the change. hidden: the part of its stored ACL that
+        counts for nothing before the change; None if none is known.
+        """
         if self._no_acl_counts:
             return replace(ref, owner=self._owner), NO_ACL_COUNTS
         if self._acls_come_back:
-            acl = COMES_BACK
+            acl = self._stored(acl, hidden)
         return (replace(ref, owner=None), acl) if self._owners_come_back else (ref, acl)
+
+    def hidden(self, hidden: DormantAcl | None) -> DormantAcl | None:
+        """Return the part of a stored ACL that counts for nothing under the change, too; None if it comes back."""
+        return None if self._acls_come_back else hidden
+
+    def _stored(self, acl: Acl | Unread | Skipped, hidden: DormantAcl | None) -> Acl | Skipped:
+        """Return the stored ACL, which comes back. It may lack grants to the bucket's owner: they open nothing."""
+        if hidden is None:
+            return COMES_BACK
+        stored = hidden.acl
+        if self._owners_come_back:
+            return stored if stored.owner else COMES_BACK
+        return Acl(acl.owner, (*acl.grants, *stored.grants)) if isinstance(acl, Acl) else COMES_BACK

@@ -13,7 +13,8 @@ from typing import Final
 
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import NOT_GIVEN, BucketFacts
-from auditor.model.object import Acl, Head, ObjectRef, Skipped, Unread
+from auditor.model.object import Acl, DormantAcl, Head, ObjectRef, Skipped, Unread
+from auditor.verdict.dormant import with_dormant
 from auditor.verdict.engine import AccessEngine
 from auditor.verdict.object_facts import EncryptionFacts, views
 from auditor.verdict.resources import KeyClass
@@ -51,9 +52,18 @@ class VerdictJudge:
         self._engines: dict[str, AccessEngine] = {}
         self._known: dict[Kind, ObjectAccess] = {}
         self._interned: dict[ObjectAccess, ObjectAccess] = {}
+        self._dormant: dict[tuple[ObjectAccess, Acl], ObjectAccess] = {}
 
-    def access(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> ObjectAccess:
-        """Return the access to one object: its verdict, audiences and reasons."""
+    def access(
+        self,
+        ref: ObjectRef,
+        acl: Acl | Unread | Skipped,
+        head: Head | Unread | Skipped,
+        hidden: DormantAcl | None = None,
+    ) -> ObjectAccess:
+        """Return the access to one object: its verdict, audiences and reasons. hidden: the part of its stored ACL that
+        counts for nothing today; None if none is known.
+        """
         engine, kind = self._engine_and_kind(ref, acl, head)
         found = self._known.get(kind)
         if found is None:
@@ -61,6 +71,15 @@ class VerdictJudge:
             if len(self._known) >= MOST_KINDS:
                 self._known.clear()
             found = self._known[kind] = self._interned.setdefault(found, found)
+        return found if hidden is None else self._with_dormant(found, hidden.acl)
+
+    def _with_dormant(self, today: ObjectAccess, stored: Acl) -> ObjectAccess:
+        found = self._dormant.get((today, stored))
+        if found is None:
+            owner = self._facts.owner if isinstance(self._facts.owner, str) else None
+            if len(self._dormant) >= MOST_KINDS:
+                self._dormant.clear()
+            found = self._dormant[today, stored] = with_dormant(today, stored, owner, self.trust)
         return found
 
     def kind(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> Kind:

@@ -20,7 +20,7 @@ CREATE EXTERNAL TABLE IF NOT EXISTS auditor.objects (
   `outcome` string COMMENT 'audited, vanished or undecided',
   `changed` boolean COMMENT 'overwritten between listing and reading',
   `public` boolean COMMENT 'anyone or any account can reach it, null if that is unknown, or vanished',
-  `verdict` string COMMENT 'exposed, unknown, shared, masked or private, null if vanished',
+  `verdict` string COMMENT 'exposed, unknown, shared, masked, dormant or private, null if vanished',
   `rules` array<string> COMMENT 'IDs of the rules that found something',
   `hashed` boolean COMMENT 'a digest is known, null without a ledger',
   `latest` boolean COMMENT 'false for a version that is not the current one of its key',

@@ -153,5 +153,6 @@ def test_the_document() -> None:
         "masks": [],
         "closes": [],
         "leaves_open": [],
+        "stored": [],
         "not_looked_at": [],
     }

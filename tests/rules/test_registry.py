@@ -36,6 +36,7 @@ PURE = {
     "auditor.rules.base",
     "auditor.rules.patterns",
     "auditor.verdict.control",
+    "auditor.verdict.dormant",
     "auditor.verdict.public",
     "auditor.verdict.trust",
     "collections.abc",

@@ -20,7 +20,7 @@ def test_one_of_each_outcome() -> None:
     tally = tally_of(judged("a", finding("a"), finding("a", "O05", Severity.MEDIUM)), denied("b"), gone("c"))
     tally.delete_marker(2)
     assert tally.coverage == {"listed": 3, "audited": 1, "vanished": 1, "undecided": 1, "delete_markers": 2}
-    assert tally.verdicts == {"exposed": 0, "unknown": 1, "shared": 0, "masked": 0, "private": 1}
+    assert tally.verdicts == {"exposed": 0, "unknown": 1, "shared": 0, "masked": 0, "dormant": 0, "private": 1}
     assert tally.findings == {"critical": 0, "high": 1, "medium": 1, "low": 0, "info": 0}
     assert tally.rules == {"O02": 1, "O05": 1}
     assert tally.unread == {"GetObjectAcl AccessDenied": 1}

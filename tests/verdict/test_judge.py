@@ -31,7 +31,7 @@ OURS, THEIRS, FRIENDS = "111122223333", "444455556666", "777788889999"
 TRUSTED = frozenset({FRIEND, FRIENDS})
 DENIED = Unread("Operation", "AccessDenied")
 UNASKED = Skipped("no selected rule needs it")
-EXPOSED, UNKNOWN, SHARED, MASKED, PRIVATE = Verdict
+EXPOSED, UNKNOWN, SHARED, MASKED, _, PRIVATE = Verdict
 
 CURRENT = ObjectRef("dir/key", "e", 1, "2026-01-02T03:04:05Z", owner=OWNER)
 NONCURRENT = replace(CURRENT, version_id="v1", is_latest=False)

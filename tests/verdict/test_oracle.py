@@ -28,7 +28,7 @@ from tests.verdict.oracle.worlds import Case
 OWNER, OTHER = "a" * 64, "b" * 64
 OURS, THEIRS = "111122223333", "444455556666"
 DENIED = Unread("Operation", "AccessDenied")
-EXPOSED, UNKNOWN, SHARED, MASKED, PRIVATE = Verdict
+EXPOSED, UNKNOWN, SHARED, MASKED, _, PRIVATE = Verdict
 HEAD = Head(etag="e", content_length=1, server_side_encryption="AES256")
 KMS = replace(HEAD, server_side_encryption="aws:kms", sse_kms_key_id="key-1")
 SSE_C = replace(HEAD, server_side_encryption=None, sse_customer_algorithm="AES256")

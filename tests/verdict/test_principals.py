@@ -15,7 +15,7 @@ from auditor.verdict.judge import access_of
 OWNER, OTHER = "a" * 64, "b" * 64
 OURS, THEIRS = "111122223333", "444455556666"
 UNREAD = Unread("Operation", "AccessDenied")
-EXPOSED, UNKNOWN, SHARED, MASKED, PRIVATE = Verdict
+EXPOSED, UNKNOWN, SHARED, MASKED, _, PRIVATE = Verdict
 
 
 def facts(**changes: Any) -> BucketFacts:

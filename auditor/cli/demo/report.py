@@ -16,6 +16,7 @@ from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, VerifiedDamage
 from auditor.cli.demo.files import Choice
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.hashing.worker.counts import Counts
+from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary
 from auditor.reports.highlights import ExposedObject
 from auditor.reports.table import COLUMNS, LEAST
@@ -71,7 +72,7 @@ def first_audit(summary: Summary) -> str:
     complete = "complete" if summary.complete else "NOT COMPLETE"
     lines = [
         f"{coverage.listed:,} listed = {outcomes}: {complete}, {calls:,} calls, {summary.seconds:,} s",
-        f"who can reach them: {_counts(summary.verdicts)}",
+        f"who can reach them: {_counts(told_verdicts(summary.verdicts))}",
         f"findings: {_counts(summary.findings)}",
     ]
     return _section("" if summary.verdicts["exposed"] else _AUDIT, lines)

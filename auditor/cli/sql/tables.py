@@ -38,7 +38,7 @@ _OBJECT_WORDS: Final = {
     "changed": "overwritten between listing and reading",
     "latest": "false for a version that is not the current one of its key",
     "public": "anyone or any account can reach it, null if that is unknown, or vanished",
-    "verdict": "exposed, unknown, shared, masked or private, null if vanished",
+    "verdict": "exposed, unknown, shared, masked, dormant or private, null if vanished",
     "audience": "each audience that gets in, such as anyone",
     "reasons": "the facts that decided",
     "rules": "IDs of the rules that found something",

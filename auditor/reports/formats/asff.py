@@ -30,6 +30,7 @@ _OF_VERDICT: Final = {
     Verdict.SHARED: (_FAILED, "MEDIUM"),
     Verdict.UNKNOWN: (_WARNING, "MEDIUM"),
     Verdict.MASKED: (_WARNING, "LOW"),
+    Verdict.DORMANT: (_WARNING, "LOW"),
 }
 _LABELS: Final = {"info": "INFORMATIONAL"}
 _UNREAD: Final = "Let the auditor read what is missing: `auditor policy` prints the rights that it needs."

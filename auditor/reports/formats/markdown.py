@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence
@@ -52,7 +53,9 @@ def _lines(summary: Summary, lines: RunLines) -> Iterator[str]:
     target = summary.target
     yield f"## S3 audit of {inert(f's3://{target.bucket}/{target.prefix}')}\n\n"
     yield f"**{verdict_sentence(summary)}**\n\n{coverage_sentence(summary)}.\n"
-    yield from _table("Verdict", "Objects", ((name, f"{count:,}") for name, count in summary.verdicts.items()))
+    yield from _table(
+        "Verdict", "Objects", ((name, f"{count:,}") for name, count in told_verdicts(summary.verdicts).items())
+    )
     yield from _table("Findings", "Number", ((name, f"{count:,}") for name, count in summary.findings.items()))
     yield "\n### Could not be looked at\n"
     if not has_hole(summary):

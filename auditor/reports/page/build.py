@@ -134,7 +134,8 @@ def _cards(source: PageSource) -> Iterator[NumberCard]:
     if numbers[signs.INTENDED] or source.exceptions:
         yield _card(source, signs.INTENDED, numbers[signs.INTENDED], filters=False)
     else:
-        yield _card(source, signs.MASKED, numbers[signs.MASKED], filters=True)
+        sign = signs.held_back(numbers)
+        yield _card(source, sign, numbers[sign], filters=True)
     if damaged := summary.rules.get(DAMAGED_RULE):
         yield NumberCard(signs.CHANGED_BYTES, damaged, "not what was recorded")
     else:

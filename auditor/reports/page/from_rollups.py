@@ -17,7 +17,7 @@ from auditor.reports.page.data import FirstChange, Places, SampleView
 from auditor.reports.page.group_facts import GroupFacts
 from auditor.reports.page.places import PlaceCount, places_of
 
-_WIDEST: Final = {Verdict.EXPOSED: 0, Verdict.UNKNOWN: 1, Verdict.SHARED: 2, Verdict.MASKED: 3}
+_WIDEST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _WHAT_IF: Final = "auditor what-if RUN"
 
 

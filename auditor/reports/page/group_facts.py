@@ -16,7 +16,7 @@ from auditor.reports.page.data import SampleView
 from auditor.rules import RULES
 
 _SAMPLES: Final = 5
-OPEN: Final = (Verdict.EXPOSED, Verdict.UNKNOWN, Verdict.SHARED, Verdict.MASKED)
+OPEN: Final = (Verdict.EXPOSED, Verdict.UNKNOWN, Verdict.SHARED, Verdict.MASKED, Verdict.DORMANT)
 """The verdicts whose objects the page groups, the gravest first."""
 
 

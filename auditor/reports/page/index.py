@@ -223,7 +223,7 @@ def _cards(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable
         yield NumberCard(sign, numbers[sign], part(sign), spark(nights, sign.name))
     undecided = sum(bool(one.coverage.undecided or one.rules_undecided) for one in summed(entries))
     yield NumberCard(signs.UNDECIDED, whole.coverage.undecided, of.format(f"{undecided:,}"), spark(nights, "undecided"))
-    sign = signs.INTENDED if numbers[signs.INTENDED] else signs.MASKED
+    sign = signs.INTENDED if numbers[signs.INTENDED] else signs.held_back(numbers)
     yield NumberCard(sign, numbers[sign], part(sign), spark(nights, sign.name))
     grave = sum(counting(whole, one) for one in _GRAVE)
     found = sum(any(counting(one, severity) for severity in _GRAVE) for one in summed(entries))

@@ -18,7 +18,7 @@ _MOST_BOXES: Final = 60
 _MOST_ROWS: Final = 60
 _LETTER: Final = 8.2
 _BAR: Final = 110.0
-_COLUMNS: Final = (signs.EXPOSED, signs.SHARED, signs.UNKNOWN, signs.MASKED, signs.INTENDED)
+_COLUMNS: Final = (signs.EXPOSED, signs.SHARED, signs.UNKNOWN, signs.MASKED, signs.DORMANT, signs.INTENDED)
 _VIEWS: Final[tuple[tuple[str, str, tuple[Sign, ...]], ...]] = (
     ("exposed", "exposed", (signs.EXPOSED,)),
     ("risk", "exposed, shared, unknown", (signs.EXPOSED, signs.SHARED, signs.UNKNOWN)),

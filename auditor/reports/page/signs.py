@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from auditor.reports.page.data import Sign
@@ -10,6 +11,9 @@ EXPOSED: Final = Sign("exposed", "exposed", "●", "strangers can get in, and no
 SHARED: Final = Sign("shared", "shared", "◆", "another party, one that you do not trust, can get in or owns it")
 UNKNOWN: Final = Sign("unknown", "unknown", "?", "something that decides it could not be read, or not be decided")
 MASKED: Final = Sign("masked", "masked", "◐", "something opens it, and something else holds that back today")
+DORMANT: Final = Sign(
+    "dormant", "dormant", "◌", "nobody else gets in today, and a stored grant or owner counts again later"
+)
 INTENDED: Final = Sign("intended", "public by intent", "◎", "open, and an exception says why, its owner and its end")
 VANISHED: Final = Sign("vanished", "vanished", "–", "deleted between the listing and the reading")
 PRIVATE: Final = Sign("private", "private", "○", "none of these; see what private does not speak of")
@@ -21,5 +25,12 @@ MISSING: Final = Sign(
 )
 MATCHED: Final = Sign("intended", "match", "✓", "read, and the bytes are what they were")
 
-BY_VERDICT: Final = {sign.name: sign for sign in (EXPOSED, SHARED, UNKNOWN, MASKED, PRIVATE)}
+BY_VERDICT: Final = {sign.name: sign for sign in (EXPOSED, SHARED, UNKNOWN, MASKED, DORMANT, PRIVATE)}
 OPEN: Final = (EXPOSED, SHARED, UNKNOWN)
+
+
+def held_back(numbers: Mapping[Sign, int]) -> Sign:
+    """Return the sign of the page's number of objects that something holds back: masked ones, or dormant ones if no
+    object is masked.
+    """
+    return DORMANT if numbers[DORMANT] and not numbers[MASKED] else MASKED

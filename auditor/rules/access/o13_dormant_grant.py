@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.model.finding import Severity
-from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY, Acl
+from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, Acl
 from auditor.rules.base import Hit, rule
+from auditor.verdict.dormant import hidden_grants, hidden_owner
 
 _PARTIES: Final = {
     ALL_USERS: "anyone on the internet",
@@ -25,11 +26,17 @@ def check(dormant: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[
     Blind to: objects that no S3 Inventory report shows as they are: GetObjectAcl returns what is in force.
     Fix: copy the object onto itself, or remove the grant before ACLs are turned on again.
     """
-    insiders = trusted | {bucket_owner, ""}
-    if dormant.owner not in insiders:
-        owner = _PARTIES.get(dormant.owner, "another account")
-        yield Hit(f"{owner} owns it again once ACLs count", dormant.owner, "FULL_CONTROL")
-    for grant in dormant.grants:
-        if grant.grantee not in insiders and grant.grantee not in (dormant.owner, LOG_DELIVERY):
-            who = _PARTIES.get(grant.grantee, "another account")
-            yield Hit(f"{who} has {grant.permission} again once the grant counts", grant.grantee, grant.permission)
+    insiders = trusted | {bucket_owner}
+
+    def outsider(party: str) -> bool:
+        return party not in insiders
+
+    if (owner := hidden_owner(dormant, outsider)) is not None:
+        yield Hit(f"{_words(owner)} owns it again once ACLs count", owner, "FULL_CONTROL")
+    for grant in hidden_grants(dormant, outsider):
+        words = f"{_words(grant.grantee)} has {grant.permission} again once the grant counts"
+        yield Hit(words, grant.grantee, grant.permission)
+
+
+def _words(party: str) -> str:
+    return _PARTIES.get(party, "another account")

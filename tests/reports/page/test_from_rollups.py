@@ -56,7 +56,7 @@ def words(found: PageData) -> str:
 
 
 def test_cards_and_curve_have_the_trend() -> None:
-    objects = {"exposed": 9, "shared": 2, "unknown": 0, "masked": 0, "private": 1}
+    objects = {"exposed": 9, "shared": 2, "unknown": 0, "masked": 0, "dormant": 0, "private": 1}
     before = TrendNight("2026-01-01", "r", objects, {"critical": 1, "high": 2}, 4, 12, {"exposed": 6})
     today = TrendNight("2026-01-03", "s", objects | {"exposed": 3}, {"high": 1}, 1, 6, {})
     found = page(replace(rollups(group()), nights=(TrendNight("broken"), before, TrendNight("2026-01-02"), today)))

@@ -26,7 +26,7 @@ def run_of(name: str, *, new: int | None = 0, run: str = RUN, prefix: str = "", 
     """A summary with these numbers of objects by verdict. intended: exposed objects that an exception covers."""
     intended = verdicts.pop("intended", 0)
     undecided = verdicts.get("unknown", 0)
-    numbers = {"exposed": intended, "unknown": 0, "shared": 0, "masked": 0, "private": 0}
+    numbers = {"exposed": intended, "unknown": 0, "shared": 0, "masked": 0, "dormant": 0, "private": 0}
     for verdict, number in verdicts.items():
         numbers[verdict] += number
     listed = sum(numbers.values())

@@ -61,7 +61,8 @@ _INTENDED: Final = 18_402
 
 
 def rich_summary() -> Summary:
-    verdicts = {"exposed": 1_204 + _INTENDED, "unknown": 312, "shared": 4_870, "masked": 22_140, "private": 1_000_722}
+    verdicts = {"exposed": 1_204 + _INTENDED, "unknown": 312, "shared": 4_870, "masked": 22_140}
+    verdicts |= {"dormant": 0, "private": 1_000_722}
     severities: dict[str, int] = dict.fromkeys(Severity, 0)
     rules: dict[str, int] = {}
     for rule, _, _, count, _, _ in _FINDINGS:
@@ -107,7 +108,7 @@ def rich_page() -> PageSource:
             ChangeCard("−", 52, "resolved", "Read again, and no longer open."),
             ChangeCard("", 14, "gone", "Deleted objects that had findings. They do not count as resolved."),
         ),
-        new={"exposed": 37, "shared": 0, "unknown": 0, "masked": 0},
+        new={"exposed": 37, "shared": 0, "unknown": 0, "masked": 0, "dormant": 0},
         nights=_nights(),
         exceptions=_exceptions(),
         intended={"exposed": _INTENDED},

@@ -209,7 +209,7 @@ def test_each_version_has_its_own_acl_and_gets_it_back(
     with gzip.open(kit / "predicted.jsonl.gz", "rt") as lines:
         predicted = {one["version_id"]: one["after"]["verdict"] for one in map(json.loads, lines)}
     assert predicted == {places[0].version_id: "private", places[3].version_id: "shared"}
-    assert again["verdicts"] == {"exposed": 0, "unknown": 0, "shared": 3, "masked": 0, "private": 3}
+    assert again["verdicts"] == {"exposed": 0, "unknown": 0, "shared": 3, "masked": 0, "dormant": 0, "private": 3}
     truth = ask(rgw, places)
     assert [seen_by(truth[place]) for place in places] == [set(), set(), {"other"}, {"other"}, set(), {"other"}]
 
