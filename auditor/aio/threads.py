@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def side_by_side(works: Sequence[Callable[[], object]]) -> None:
@@ -16,3 +20,19 @@ def side_by_side(works: Sequence[Callable[[], object]]) -> None:
         works[0]()
     for other in others:
         other.result()
+
+
+def in_order(works: Iterable[Callable[[], T]], at_once: int) -> Iterator[T]:
+    """Yield the results of the functions in their order. Each is called in a thread, so many at a time and no further
+    ahead.
+
+    The first error is raised in its place. A caller that stops early waits for the calls that have begun.
+    """
+    with ThreadPoolExecutor(at_once) as threads:
+        begun: deque[Future[T]] = deque()
+        for work in works:
+            begun.append(threads.submit(copy_context().run, work))
+            if len(begun) >= at_once:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()

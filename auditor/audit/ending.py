@@ -9,7 +9,7 @@ from functools import partial
 
 from auditor.audit.folder_thread import FolderThread
 from auditor.audit.recorder import Recorder
-from auditor.audit.report import highlights_of, page_of
+from auditor.audit.report import few_highlights_of, highlights_of, page_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
@@ -18,6 +18,7 @@ from auditor.model.object import Skipped
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
+from auditor.reports.highlights import Highlights
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.reports.trend import trend
@@ -66,7 +67,7 @@ class RunEnding:
     """Ends one run. Call one of hand_on(), leave_range() and finish(). thread: the thread that writes the run folder.
 
     rollups: the roll-ups of the run, after finish(); None if it has none. shown: the objects and findings that a report
-    names, whole after finish().
+    names, whole after finish(). Of a resumed run with roll-ups it has only the undecided objects.
     """
 
     def __init__(self, run: GatheredRun, thread: FolderThread) -> None:
@@ -100,12 +101,10 @@ class RunEnding:
         result = self._summary(await save(folder, partial(run.recorder.standings.changes, run.complete)))
         if run.recorder.tally.routed["objects"] and run.places.ledger is not None:
             await self._write_routed()
+        self.rollups = groups = await save(folder, lambda: self._finished_rollups(result))
         if run.resumed:  # only the run folder has the lines of earlier processes
             await save(folder, folder.save)
-            written = RunReader(run.places.store, run.target.bucket, run.run_id)
-            exposed = run.recorder.tally.verdicts["exposed"]
-            self.shown = await save(folder, lambda: highlights_of(written, exposed))
-        self.rollups = groups = await save(folder, lambda: self._finished_rollups(result))
+            self.shown = await save(folder, lambda: self._read_highlights(groups is not None))
         page = await save(folder, lambda: page_of(result, self.shown, folder.described, groups))
         counts = None if groups is None else groups.to_json()
         await save(folder, lambda: folder.finish(result, page, counts, update_latest=run.is_latest))
@@ -138,6 +137,14 @@ class RunEnding:
     def _finished_rollups(self, result: Summary) -> RollUps | None:
         """Return the roll-ups, with the trend that the last complete run carries on. Blocks."""
         return finished_rollups(self._run.rollups, result, trend(result, self._run.earlier))
+
+    def _read_highlights(self, grouped: bool) -> Highlights:
+        """Return the highlights that a report needs beside the roll-ups, or in their place. Blocks."""
+        run, tally = self._run, self._run.recorder.tally
+        written = RunReader(run.places.store, run.target.bucket, run.run_id)
+        if grouped:
+            return few_highlights_of(written, tally.coverage["undecided"])
+        return highlights_of(written, tally.verdicts["exposed"])
 
     async def _write_routed(self) -> None:
         """Write the manifests and jobs for the objects that are left to S3 Batch Operations."""

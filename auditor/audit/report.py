@@ -32,6 +32,18 @@ def highlights_of(run: RunReader, exposed: int) -> Highlights:
     return shown
 
 
+def few_highlights_of(run: RunReader, undecided: int) -> Highlights:
+    """Return the highlights of a run with roll-ups: the first undecided objects alone, because the roll-ups have
+    samples of the others. So the time does not grow with the lines of the run. Blocks.
+
+    undecided: the number of undecided objects in the run.
+    """
+    shown = Highlights()
+    if undecided:
+        shown.undecided.extend(islice(run.undecided(), UNDECIDED))
+    return shown
+
+
 def page_of(summary: Summary, shown: Highlights, bucket: bytes | None, rollups: RollUps | None) -> str:
     """Return the page of a run as HTML. bucket: the bytes of bucket.json; None if the run has none. rollups: the run's
     roll-ups; None if the run has none. The page then has only the objects and findings in `shown`.

@@ -251,10 +251,10 @@ class RunFolder:
         self._put_seal([*self._earlier, *self._unsealed(), *self._sealed])
         self._save(replace(self._checkpoint(self._pending.part, mark), ended=end), last=True)
 
-    def adopt(self, parts: Iterable[SealedPart], files: Mapping[str, bytes]) -> None:
-        """Name parts and files that other processes wrote in the seal. files: their bytes by their names."""
+    def adopt(self, parts: Iterable[SealedPart], files: Mapping[str, str]) -> None:
+        """Name parts and files that other processes wrote in the seal. files: their SHA-256 by their names."""
         self._sealed += parts
-        self._digests |= {name: sha256_of(data) for name, data in files.items()}
+        self._digests |= files
 
     def _put_seal(self, parts: Iterable[SealedPart]) -> None:
         """Write the seal of an unfinished run, or of a range."""

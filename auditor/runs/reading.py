@@ -328,7 +328,11 @@ def _run_folder(place: str | os.PathLike[str]) -> re.Match[str] | None:
 
 def read_seal(store: Store, folder: str, range_id: str = UNDIVIDED) -> Seal | None:
     """Return the seal of the run in this folder, or of one of its ranges; None if it has none, or if it is damaged."""
-    data = store.get(f"{folder}/{seal_name(range_id)}")
+    return parse_seal(store.get(f"{folder}/{seal_name(range_id)}"))
+
+
+def parse_seal(data: bytes | None) -> Seal | None:
+    """Return the seal from the bytes of its file; None if there is no file, or if it is damaged."""
     try:
         return None if data is None else Seal.from_json(data)
     except JsonError:

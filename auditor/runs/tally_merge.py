@@ -22,8 +22,6 @@ def add_tally(total: Tally, other: Tally) -> None:
         if name == "uncompared":
             total.uncompared = max(mine, theirs)
         elif name == "oldest":
-            total.oldest |= {key: min(at, mine.get(key, at)) for key, at in theirs.items()}
-        elif name == "oldest":
             total.oldest |= {fact: min(at, mine.get(fact, at)) for fact, at in theirs.items()}
         elif isinstance(mine, int):
             setattr(total, name, mine + theirs)

@@ -16,6 +16,7 @@ from auditor.runs.checkpoint import Checkpoint, RangeEnd
 from auditor.runs.folder import PART_LINES
 from auditor.runs.paths import run_path
 from auditor.runs.plan_file import PlannedRange, numbered
+from auditor.runs.seal import Seal, SealedPart, sha256_of, sorted_parts
 from auditor.runs.tally import Tally
 from tests.support.divided_runs import Divided
 from tests.support.servers.clients import BUCKET
@@ -30,8 +31,8 @@ def key_of(number: int) -> str:
     return f"plain/{number:012d}"
 
 
-def fill(run: Divided, objects: int, ranges: int, part_lines: int = PART_LINES) -> None:
-    """Make each range of a begun run look like an ended one whose processes were killed before they sealed any part.
+def fill(run: Divided, objects: int, ranges: int, part_lines: int = PART_LINES, *, sealed: bool = True) -> None:
+    """Make each range of a begun run look like an ended one. sealed: False to leave out the seals of its parts.
 
     The run must be of the stub's bucket, which need not have these objects. A line is taken from an audit of it.
     """
@@ -48,14 +49,21 @@ def fill(run: Divided, objects: int, ranges: int, part_lines: int = PART_LINES) 
     state = Checkpoint.from_json(store.get(f"{folder}/state.json") or b"")
     for at, one in enumerate(planned):
         parts = 0
+        entries = []
         for first in range(at * each, (at + 1) * each, part_lines):
             numbers = range(first, min(first + part_lines, (at + 1) * each))
             for kind, line, step in (("findings", finding_line, EXPOSED_EVERY), ("objects", object_line, 1)):
                 lines = "".join(
                     line[number % EXPOSED_EVERY != 0].replace("KEY", key_of(number)) for number in numbers[::step]
                 )
-                store.put(f"{folder}/{kind}/part-{one.id}-{parts:05}.jsonl.gz", gzip.compress(lines.encode(), 1))
+                data, path = gzip.compress(lines.encode(), 1), f"{kind}/part-{one.id}-{parts:05}.jsonl.gz"
+                store.put(f"{folder}/{path}", data)
+                keys, count = numbers[::step], len(numbers[::step])
+                ends = {"first": key_of(keys[0]), "last": key_of(keys[-1])}
+                entries.append(SealedPart(path=path, **ends, lines=count, bytes=len(data), sha256=sha256_of(data)))
             parts += 1
+        if sealed:
+            store.put(f"{folder}/parts-{one.id}.json", Seal(run=run_id, parts=sorted_parts(entries)).to_json())
         tally = Tally()
         exposed = len(range(at * each, (at + 1) * each, EXPOSED_EVERY))
         tally.coverage |= {"listed": each, "audited": each}
@@ -94,10 +102,13 @@ def _samples(run: Divided, folder: str) -> tuple[list[str], list[str]]:
     return texts[:2], [texts[2], texts[2]]
 
 
-async def make(stub: StubServer, out: Path, objects: int, ranges: int) -> Divided:
-    """Return a begun run, and make its ranges look ended. The stub's bucket needs an exposed and a private object."""
+async def make(stub: StubServer, out: Path, objects: int, ranges: int, *, sealed: bool = True) -> Divided:
+    """Return a begun run, and make its ranges look ended. The stub's bucket needs an exposed and a private object.
+
+    sealed: as for fill().
+    """
     run = Divided(stub, out)
     await run.begin(1)
     await run.audit("00001")
-    await asyncio.to_thread(fill, run, objects, ranges)
+    await asyncio.to_thread(fill, run, objects, ranges, sealed=sealed)
     return run

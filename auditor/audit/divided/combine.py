@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from auditor.audit.divided.begun import BegunFiles, check_same, read_begun
 from auditor.audit.divided.state import RangeState, range_states
 from auditor.audit.excepting import RunExceptions
-from auditor.audit.report import highlights_of, page_of
+from auditor.audit.report import few_highlights_of, highlights_of, page_of
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -38,7 +38,7 @@ from auditor.runs.folder import RunFolder
 from auditor.runs.paths import began_at, checkpoint_name
 from auditor.runs.plan_file import NAME as PLAN_FILE
 from auditor.runs.reading import RunReader
-from auditor.runs.seal import SealedPart
+from auditor.runs.seal import SealedPart, sha256_of
 from auditor.runs.tally import Tally
 from auditor.runs.tally_merge import add_tally
 from auditor.s3.object_reader import NO_OBJECT_ACLS
@@ -63,14 +63,16 @@ class Combined:
 
 @dataclass(slots=True)
 class _Sums:
-    """The counts of the ranges, added up. holes: a phrase for each range that is not complete."""
+    """The counts of the ranges, added up. files: the SHA-256 of their files. holes: a phrase for each range that is not
+    complete.
+    """
 
     tally: Tally
     rollups: RollUpBuilder | None
     undecided: dict[str, RuleUndecided]
     reached: str | None
     parts: list[SealedPart] = field(default_factory=list)
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
     holes: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
     lacks_acls: bool = False
@@ -122,11 +124,16 @@ class _Combining:
                 folder.passed(sums.reached)
             summary = self._summary(begun, sums, folder.uri, seconds, reason)
             self._write_routed(begun, sums)
-            shown = highlights_of(self._run, sums.tally.verdicts["exposed"])
             rollups = finished_rollups(sums.rollups, summary, trend(summary, self._earlier(begun)))
+            shown = self._highlights(sums.tally, rollups)
             page = page_of(summary, shown, begun.data, rollups)
             folder.finish(summary, page, None if rollups is None else rollups.to_json(), update_latest=True)
         return Combined(summary, shown, rollups, tuple(sums.unfinished))
+
+    def _highlights(self, tally: Tally, rollups: RollUps | None) -> Highlights:
+        if rollups is None:  # an earlier release wrote a checkpoint
+            return highlights_of(self._run, tally.verdicts["exposed"])
+        return few_highlights_of(self._run, tally.coverage["undecided"])
 
     def _added(self, begun: BegunFiles) -> _Sums:
         plan = begun.plan
@@ -138,7 +145,7 @@ class _Combining:
         sums = _Sums(Tally(), rollups, undecided, self._target.start_after)
         sums.tally.calls["list"] = plan.calls
         plan_data = self._store.get(f"{begun.path}/{PLAN_FILE}")
-        sums.files = {BUCKET_FILE: begun.data, PLAN_FILE: plan_data or plan.to_json()}
+        sums.files = {BUCKET_FILE: sha256_of(begun.data), PLAN_FILE: sha256_of(plan_data or plan.to_json())}
         for one in range_states(self._store, plan):
             self._add(sums, one)
         return sums

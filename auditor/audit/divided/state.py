@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
+from auditor.aio.threads import in_order
 from auditor.runs.checkpoint import Checkpoint, damaged, parse_checkpoint
 from auditor.runs.parts import Part, found_parts, sealed_from_store
 from auditor.runs.paths import checkpoint_name, run_path, seal_name
 from auditor.runs.plan_file import PlanFile, PlannedRange
-from auditor.runs.reading import read_seal
-from auditor.runs.seal import SealedPart, sorted_parts
+from auditor.runs.reading import parse_seal
+from auditor.runs.seal import SealedPart, sha256_of, sorted_parts
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.text import counted, visible
+
+_AHEAD: Final = 16
+"""Number of ranges whose files are read at the same time: each read of a bucket is a wait of some 30 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class RangeState:
     """A range as its files have it.
 
     tally: None if the range has no checkpoint. parts: the entries of its parts for the seal of the run. files: the
-    bytes of its files besides the parts, by name. fault: why the range is not complete, in words; None if it is
+    SHA-256 of its files besides the parts, by name. fault: why the range is not complete, in words; None if it is
     complete, and if its parts are those that it counted.
     """
 
@@ -42,7 +48,7 @@ class RangeState:
     checkpoint: Checkpoint | None
     tally: Tally | None
     parts: tuple[SealedPart, ...]
-    files: Mapping[str, bytes]
+    files: Mapping[str, str]
     fault: str | None
 
     @property
@@ -55,64 +61,71 @@ class RangeState:
 def range_progress(store: Store, plan: PlanFile) -> Iterator[RangeProgress]:
     """Yield how far each range is, by its checkpoint alone. Raises RunDamaged. Blocks."""
     folder = run_path(plan.target.bucket, plan.run)
-    for one in plan.ranges:
-        _, state = _checkpoint(store, folder, plan, one)
-        if state is None:
+    reads = (partial(store.get, f"{folder}/{checkpoint_name(one.id)}") for one in plan.ranges)
+    for one, data in zip(plan.ranges, in_order(reads, _AHEAD), strict=True):
+        if data is None:
             yield RangeProgress(one.id, False, None, 0)
             continue
+        place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
+        state = parse_checkpoint(data, plan.run, place)
         try:
             listed = Tally.from_dict(state.tally).coverage["listed"]
         except ValueError as error:
-            raise damaged(store.uri(f"{folder}/{checkpoint_name(one.id)}"), error) from error
+            raise damaged(place, error) from error
         yield RangeProgress(one.id, state.ended is not None, state.start_after, listed)
 
 
 def range_states(store: Store, plan: PlanFile) -> Iterator[RangeState]:
-    """Yield each range with its parts, in key order, with the files of one range in memory at a time. Blocks.
+    """Yield each range with its parts, in key order, with the files of few ranges in memory at a time. Blocks.
 
-    Raises RunDamaged for a checkpoint that cannot be read, and OutputError for a part that is gone or damaged. Parts
-    are only read if the process that wrote them was killed before it sealed them.
+    Raises RunDamaged for a checkpoint that cannot be read, and OutputError for a part that is gone or damaged. Lines
+    are only read of parts that a killed process did not seal: a range that has ended has sealed all of its parts, so
+    the time does not grow with the lines.
     """
     folder = run_path(plan.target.bucket, plan.run)
     found: dict[str, list[Part]] = {}
     for part in found_parts(store, folder):
         found.setdefault(part.range_id, []).append(part)
-    for one in plan.ranges:
-        yield _state(store, folder, plan, one, found.get(one.id, ()))
+    reads = (partial(_files, store, folder, one.id) for one in plan.ranges)
+    for one, (data, sealed) in zip(plan.ranges, in_order(reads, _AHEAD), strict=True):
+        if data is None:
+            yield RangeState(one, None, None, (), {}, "it has not begun")
+        else:
+            yield _state(store, plan, one, data, sealed, found.get(one.id, ()))
 
 
-def _state(store: Store, folder: str, plan: PlanFile, one: PlannedRange, found: Sequence[Part]) -> RangeState:
-    data, state = _checkpoint(store, folder, plan, one)
-    if data is None or state is None:
-        return RangeState(one, None, None, (), {}, "it has not begun")
+def _files(store: Store, folder: str, range_id: str) -> tuple[bytes | None, bytes | None]:
+    """Return the bytes of a range's checkpoint and of its seal; None for a file that is not there."""
+    data = store.get(f"{folder}/{checkpoint_name(range_id)}")
+    return data, None if data is None else store.get(f"{folder}/{seal_name(range_id)}")
+
+
+def _state(
+    store: Store, plan: PlanFile, one: PlannedRange, data: bytes, sealed: bytes | None, found: Sequence[Part]
+) -> RangeState:
+    folder = run_path(plan.target.bucket, plan.run)
     place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
+    state = parse_checkpoint(data, plan.run, place)
     try:
         tally = Tally.from_dict(state.tally)
         tally.check()
     except ValueError as error:
         raise damaged(place, error) from error
-    files = {checkpoint_name(one.id): data}
-    sealed = store.get(f"{folder}/{seal_name(one.id)}")
+    files = {checkpoint_name(one.id): sha256_of(data)}
     if sealed is not None:
-        files[seal_name(one.id)] = sealed
-    parts = _parts(store, folder, state, one, found)
+        files[seal_name(one.id)] = sha256_of(sealed)
+    parts = _parts(store, folder, state, one, sealed, found)
     fault = _fault(plan, one, state, tally, parts, {part.path for part in found})
     return RangeState(one, state, tally, parts, files, fault)
 
 
-def _checkpoint(store: Store, folder: str, plan: PlanFile, one: PlannedRange) -> tuple[bytes | None, Checkpoint | None]:
-    path = f"{folder}/{checkpoint_name(one.id)}"
-    data = store.get(path)
-    return data, None if data is None else parse_checkpoint(data, plan.run, store.uri(path))
-
-
 def _parts(
-    store: Store, folder: str, state: Checkpoint, one: PlannedRange, found: Sequence[Part]
+    store: Store, folder: str, state: Checkpoint, one: PlannedRange, sealed: bytes | None, found: Sequence[Part]
 ) -> tuple[SealedPart, ...]:
     """Return the entries of the parts that the checkpoint covers: those of the range's seal, and, read from the store,
     those that a killed process did not seal.
     """
-    seal = read_seal(store, folder, one.id)
+    seal = parse_seal(sealed)
     known = {}
     for entry in seal.parts if seal else ():
         part = Part.parse(entry.path)
