@@ -105,11 +105,18 @@ async def ask_bucket(
 
 
 async def ask_setting(
-    settings: Settings, connection: Connection, caller: Caller, engines: OpenEngine[EngineChoice], action: str
+    settings: Settings,
+    connection: Connection,
+    caller: Caller,
+    engines: OpenEngine[EngineChoice],
+    action: str,
+    token: str | None = None,
 ) -> Mapping[str, Any]:
-    """Make the call `action` on a further setting of the bucket, and return its reply. Raises CallFailed."""
+    """Make the call `action` on a further setting of the bucket, and return its reply. token: of the page to read; None
+    for the first one. Raises CallFailed.
+    """
     async with bucketfacts.open_reader(connection, caller, asking(settings.engine, engines)) as reader:
-        return await reader.ask(action)
+        return await reader.ask(action, token)
 
 
 def with_own_reading(facts: BucketFacts) -> BucketFacts:

@@ -203,8 +203,8 @@ class Audit:
         """Ask about the bucket. Return the connection with the bucket's region, and the facts."""
         return await ask_bucket(self._settings, self._connection, self._caller, self._engines)
 
-    async def _ask_setting(self, action: str) -> Mapping[str, Any]:
-        return await ask_setting(self._settings, self._connection, self._caller, self._engines, action)
+    async def _ask_setting(self, action: str, token: str | None) -> Mapping[str, Any]:
+        return await ask_setting(self._settings, self._connection, self._caller, self._engines, action, token)
 
     def _facts(self, asked: BucketFacts, before: RunSoFar) -> BucketFacts:
         """Return the facts of the bucket by which to judge. asked: those that were read just now."""

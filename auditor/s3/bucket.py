@@ -58,9 +58,11 @@ class BucketSettingsReader:
         server = "sts" if action == "GetCallerIdentity" else "s3"
         return await self._caller.call("bucket", action, attempt, server=server)
 
-    async def ask(self, action: str) -> Reply:
-        """Make the call `action` on a further setting of the bucket, and return its reply. Raises CallFailed."""
-        return await self._call(action, lambda: self._questions.ask(action))
+    async def ask(self, action: str, token: str | None = None) -> Reply:
+        """Make the call `action` on a further setting of the bucket, and return its reply. token: of the page to read;
+        None for the first one. Raises CallFailed.
+        """
+        return await self._call(action, lambda: self._questions.ask(action, token))
 
     async def _fact(
         self,

@@ -162,6 +162,10 @@ def test_place_of_the_reports_is_asked_for(run: Run, stub: StubServer, engine: s
     code, out, err = run(*mixed, "--format", "json")
     summary = json.loads(out)
     assert (code, summary["rules"], summary["calls"]["acl"]) == (3, {"O02": 1}, 0), err
+    for number in range(250):  # the one of use comes on the third page
+        audited.inventories.insert(0, {**audited.inventories[0], "Id": f"other-{number}"})
+    code, out, err = run(*mixed, "--format", "json")
+    assert (code, json.loads(out)["calls"]["acl"]) == (3, 0), err
     audited.odd["ListBucketInventoryConfigurations"] = Odd.DENIED
     code, _, err = run(*mixed)
     assert (code, err.count("\n")) == (2, 1)

@@ -37,7 +37,7 @@ class Answers:
     async def head_bucket(self) -> Mapping[str, str]:
         return await self.ask("HeadBucket")
 
-    async def ask(self, action: str) -> Mapping[str, Any]:
+    async def ask(self, action: str, token: str | None = None) -> Mapping[str, Any]:
         answer = self._answers.get(action, failed(action, "AccessDenied"))
         if isinstance(answer, Exception):
             raise answer

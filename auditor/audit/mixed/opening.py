@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 from auditor.aio.stop import Stop
 from auditor.audit.mixed.reports import LoadedInventory, load_newest
@@ -19,7 +18,7 @@ from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.s3.engines import ASKING
-from auditor.s3.inventory.configured import ACTION, configured_place
+from auditor.s3.inventory.configured import ACTION, RIGHT, AskPage, configurations, configured_place
 from auditor.s3.inventory.place import InventoryPlace, parse_place
 from auditor.text import visible
 
@@ -33,7 +32,7 @@ async def open_mixed(
     facts: BucketFacts,
     stop: Stop,
     clock: Callable[[], float],
-    ask: Callable[[str], Awaitable[Mapping[str, Any]]],
+    ask: AskPage,
 ) -> AsyncIterator[MixedFacts]:
     """Load the newest report of the target's bucket, and yield the source of its facts.
 
@@ -54,20 +53,19 @@ async def open_mixed(
         await asyncio.to_thread(loaded.close)
 
 
-async def _place(
-    settings: Settings, target: Target, ask: Callable[[str], Awaitable[Mapping[str, Any]]]
-) -> InventoryPlace:
+async def _place(settings: Settings, target: Target, ask: AskPage) -> InventoryPlace:
     """Return the place of the reports that the settings name, or else the bucket's own configurations."""
     if settings.inventory is not None:
         return parse_place(settings.inventory)
     try:
-        reply = await ask(ACTION)
+        found = await configurations(ask)
     except CallFailed as failure:
+        grant = f"grant {RIGHT}, or " if failure.status == 403 else ""
         raise UsageError(
-            f"the S3 Inventory of {target.uri} is not known ({ACTION}: {failure.code}): grant"
-            " s3:GetInventoryConfiguration, or name the destination of its reports by --inventory s3://BUCKET/PREFIX"
+            f"the S3 Inventory of {target.uri} is not known ({ACTION}: {failure.code}): {grant}name the destination of"
+            " its reports by --inventory s3://BUCKET/PREFIX"
         ) from failure
-    return configured_place(reply, target)
+    return configured_place(found, target)
 
 
 def _load(

@@ -125,10 +125,11 @@ class Questions(Protocol):
         """Return the headers of HeadBucket's answer, by lower-case name."""
         ...
 
-    async def ask(self, action: str) -> Mapping[str, Any]:
+    async def ask(self, action: str, token: str | None = None) -> Mapping[str, Any]:
         """Make the call `action`, and return its reply in botocore's form.
 
-        action: ListBuckets, GetCallerIdentity, or a call on the bucket's settings, such as GetBucketAcl.
+        action: ListBuckets, GetCallerIdentity, or a call on the bucket's settings, such as GetBucketAcl. token: the
+        ContinuationToken of the page to read, for a call on settings that answers in pages; None for the first page.
         """
         ...
 

@@ -157,7 +157,7 @@ class DirectEngine:
         answer = await self._send("HeadBucket", "HEAD", "", "", self._question)
         return headers.texts(answer.headers)
 
-    async def ask(self, action: str) -> Reply:
+    async def ask(self, action: str, token: str | None = None) -> Reply:
         assert self._services is not None
         if action == "ListBuckets":
             asked = query_of(action, [("prefix", self._bucket)])
@@ -167,7 +167,8 @@ class DirectEngine:
             extra = (("content-length", str(len(_IDENTITY))), form, *self._user_agent)
             answer = await self._to(self._services.sts).send(action, "POST", "", "", extra, body=_IDENTITY)
         else:
-            answer = await self._send(action, "GET", "", settings.QUERIES[action], self._question)
+            page = "" if token is None else f"{query_of(action, [('continuation-token', token)])}&"
+            answer = await self._send(action, "GET", "", f"{page}{settings.QUERIES[action]}", self._question)
         return settings.setting(action, answer.body)
 
     async def account_block(self, account: str) -> Reply:

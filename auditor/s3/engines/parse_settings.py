@@ -58,6 +58,7 @@ _BOOLEANS: Final = frozenset(
         "IgnorePublicAcls",
         "IsEnabled",
         "IsPublic",
+        "IsTruncated",
         "RestrictPublicBuckets",
     }
 )

@@ -44,12 +44,13 @@ class SdkQuestions:
         found: Mapping[str, str] = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         return found
 
-    async def ask(self, action: str) -> Reply:
+    async def ask(self, action: str, token: str | None = None) -> Reply:
         if action == "ListBuckets":
             return await self._ask_service("s3", action, {"Prefix": self._connection.bucket})
         if action == "GetCallerIdentity":
             return await self._ask_service("sts", action, {})
-        return await self._ask_service("s3", action, self._arguments)
+        page = {} if token is None else {"ContinuationToken": token}
+        return await self._ask_service("s3", action, {**self._arguments, **page})
 
     async def account_block(self, account: str) -> Reply:
         return await self._ask_service("s3control", "GetPublicAccessBlock", {"AccountId": account})

@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from auditor.errors import UsageError
+from auditor.errors import CallFailed, UsageError
 from auditor.model.target import BUCKET_NAME, Target
 from auditor.s3.inventory.place import InventoryPlace
 
 ACTION: Final = "ListBucketInventoryConfigurations"
+RIGHT: Final = "s3:GetInventoryConfiguration"
+MOST: Final = 1_000
+"""Largest number of configurations of a bucket, and so of the pages that are read (S3 User Guide, "Amazon S3
+Inventory"; a page has up to 100)."""
 _READ: Final = frozenset({"CSV", "Parquet"})
 
+AskPage = Callable[[str, str | None], Awaitable[Mapping[str, Any]]]
+"""Makes a call on a setting of the bucket: its action, and the token of the page to read; None for the first one."""
 
-def configured_place(reply: Mapping[str, Any], target: Target) -> InventoryPlace:
-    """Return the place of the reports of one configuration, in a reply of ListBucketInventoryConfigurations.
+
+async def configurations(ask: AskPage) -> list[Mapping[str, Any]]:
+    """Read all configurations of a bucket, page by page. Raises CallFailed, for a page that names no next one, too."""
+    found: list[Mapping[str, Any]] = []
+    token: str | None = None
+    tokens: set[str] = set()
+    while True:
+        reply = await ask(ACTION, token)
+        found.extend(reply.get("InventoryConfigurationList", ()))
+        if not reply.get("IsTruncated"):
+            return found
+        token = reply.get("NextContinuationToken")
+        if not token:
+            raise CallFailed(ACTION, "Malformed", 200)
+        if token in tokens or len(tokens) >= MOST:
+            raise CallFailed(ACTION, "RepeatedToken", 200)
+        tokens.add(token)
+
+
+def configured_place(found: Iterable[Mapping[str, Any]], target: Target) -> InventoryPlace:
+    """Return the place of the reports of one configuration. found: all of the bucket's, in botocore's form.
 
     A configuration is of use if it is enabled, in CSV or Parquet, covers the target, and has versions if the target
     has. One with ACLs goes before the others, then the first by its ID. Raises UsageError if there is none.
     """
-    found = sorted(_usable(reply, target))
-    if not found:
+    usable = sorted(_usable(found, target))
+    if not usable:
         raise UsageError(
             f"{target.uri} has no S3 Inventory of use: `auditor inventory {target.uri}` prints one to set up, or name"
             " the destination of its reports by --inventory s3://BUCKET/PREFIX"
         )
-    _, _, bucket, prefix = found[0]
+    _, _, bucket, prefix = usable[0]
     return InventoryPlace(bucket, prefix)
 
 
-def _usable(reply: Mapping[str, Any], target: Target) -> Iterator[tuple[bool, str, str, str]]:
+def _usable(found: Iterable[Mapping[str, Any]], target: Target) -> Iterator[tuple[bool, str, str, str]]:
     """Yield of each configuration that is of use: True if it lacks ACLs, its ID, and the bucket and folder of its
     reports.
     """
-    for one in reply.get("InventoryConfigurationList", ()):
+    for one in found:
         place = one.get("Destination", {}).get("S3BucketDestination", {})
         filtered = (one.get("Filter") or {}).get("Prefix") or ""
         bucket = str(place.get("Bucket", "")).rpartition(":")[2]

@@ -60,7 +60,7 @@ CALLER = "<GetCallerIdentityResult><Account>1</Account></GetCallerIdentityResult
                     },
                     {"Id": "b"},
                 ],
-                "IsTruncated": "false",
+                "IsTruncated": False,
             },
         ),
         ("GetBucketAcl", "<Owner><ID>o</ID></Owner><AccessControlList/>", {"Owner": {"ID": "o"}, "Grants": []}),

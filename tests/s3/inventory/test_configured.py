@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.errors import UsageError
+from auditor.errors import CallFailed, UsageError
 from auditor.model.target import Target
 from auditor.s3.inventory.configuration import InventoryRequest, configuration
-from auditor.s3.inventory.configured import configured_place
+from auditor.s3.inventory.configured import ACTION, configurations, configured_place
 from auditor.s3.inventory.place import InventoryPlace
 
 TARGET: Final = Target("audited", "a/")
@@ -24,7 +24,7 @@ def placed(form: str = "CSV", bucket: str = "arn:aws:s3:::reports") -> dict[str,
 
 
 def chosen(*found: dict[str, Any], target: Target = TARGET) -> InventoryPlace:
-    return configured_place({"InventoryConfigurationList": list(found)}, target)
+    return configured_place(found, target)
 
 
 def test_folder_is_that_of_the_configuration() -> None:
@@ -69,3 +69,37 @@ def test_one_with_acls_goes_first() -> None:
 def test_bucket_without_an_inventory_has_none() -> None:
     with pytest.raises(UsageError):
         configured_place({}, TARGET)
+
+
+def page(*found: dict[str, Any], **members: Any) -> dict[str, Any]:
+    return {"InventoryConfigurationList": list(found), **members}
+
+
+def following(token: str) -> dict[str, Any]:
+    return {"IsTruncated": True, "NextContinuationToken": token}
+
+
+class Pages:
+    """The answers of a server by the token that is asked for."""
+
+    def __init__(self, pages: dict[str | None, dict[str, Any]]) -> None:
+        self._pages = pages
+
+    async def ask(self, action: str, token: str | None) -> dict[str, Any]:
+        assert action == ACTION
+        return self._pages[token]
+
+
+async def test_all_pages_are_read() -> None:
+    pages = {None: page(one(Id="a"), **following("2")), "2": page(**following("3")), "3": page(one(Id="b"))}
+    assert [found["Id"] for found in await configurations(Pages(pages).ask)] == ["a", "b"]
+    assert await configurations(Pages({None: {}}).ask) == []
+
+
+@pytest.mark.parametrize(
+    ("last", "code"), [({"IsTruncated": True}, "Malformed"), (following("2"), "RepeatedToken")], ids=["none", "same"]
+)
+async def test_pages_that_do_not_go_on_are_no_answer(last: dict[str, Any], code: str) -> None:
+    with pytest.raises(CallFailed) as failed:
+        await configurations(Pages({None: page(one(), **following("2")), "2": page(**last)}).ask)
+    assert failed.value.code == code

@@ -11,6 +11,8 @@ from tests.support.servers.stub_xml import document, tag
 from tests.support.servers.world import Odd, StubBucket, World
 
 XML: Final = {"Content-Type": "application/xml"}
+INVENTORY_PAGE: Final = 100
+"""Number of inventory configurations in a page (S3 API reference, ListBucketInventoryConfigurations)."""
 ROOTS: Final = {
     "ListBuckets": "ListAllMyBucketsResult",
     "ListObjectsV2": "ListBucketResult",
@@ -119,8 +121,13 @@ def _location(world: World, bucket: StubBucket, call: Call) -> Reply:
 
 
 def _inventories(world: World, bucket: StubBucket, call: Call) -> Reply:
-    """The configurations in the elements of the API, as `auditor inventory` has them in botocore's form."""
-    return xml(document("ListInventoryConfigurationsResult", "".join(map(_inventory, bucket.inventories))))
+    """A page of the configurations in the elements of the API, as `auditor inventory` has them in botocore's form."""
+    begin = int(call.query.get("continuation-token", "page 0").removeprefix("page "))
+    end = begin + INVENTORY_PAGE
+    shown, cut = bucket.inventories[begin:end], end < len(bucket.inventories)
+    following = f"<NextContinuationToken>page {end}</NextContinuationToken>" if cut else ""
+    inner = f"{''.join(map(_inventory, shown))}{tag('IsTruncated', cut)}{following}"
+    return xml(document("ListInventoryConfigurationsResult", inner))
 
 
 def _inventory(one: Mapping[str, Any]) -> str:
