@@ -99,7 +99,10 @@ class RowReader:
             if cells[bucket] != self._bucket:
                 raise self._damaged("is of another bucket")
             cells = [*cells, ""]  # the last cell stands for a column that is missing
-            key = decode(cells[key_at])
+            try:
+                key = decode(cells[key_at])
+            except UnicodeDecodeError as error:
+                raise self._damaged("has a key that is not UTF-8") from error
             if not key.startswith(prefix) or not target.covers(key) or cells[marker] in _TRUE:
                 continue
             if not versions and latest >= 0 and cells[latest] not in _TRUE:

@@ -105,6 +105,13 @@ def test_row_with_a_missing_cell_condemns_the_report() -> None:
         list(reader.lines([[BUCKET, "k", ""]]))
 
 
+def test_key_that_is_not_utf8_condemns_the_report() -> None:
+    reader = RowReader(report(), Target(BUCKET), Shapes(), "s3://reports/manifest.json")
+    cells = [BUCKET, "k%FF", *[""] * (len(CURRENT) - 2)]
+    with pytest.raises(InventoryError, match=r"row 1 has a key that is not UTF-8, so the report is damaged"):
+        list(reader.lines([cells]))
+
+
 def test_a_row_with_a_size_that_is_none_says_nothing() -> None:
     (line,), _ = lines_of(list(plain_rows(BUCKET, ["a"], Size="many")), Target(BUCKET))
     assert decode_row(line) is None
