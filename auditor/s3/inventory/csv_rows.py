@@ -7,17 +7,29 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from typing import Final
 
 from auditor.errors import InventoryError
+
+LONGEST_LINE: Final = 1024 * 1024
+"""Characters of the longest line that is read. A key has 1,024 bytes, three characters each, and an ACL 100 grants
+(S3 User Guide, "Access control list overview"); gzip could make a line of gigabytes out of a small file."""
 
 
 def csv_rows(pieces: Iterator[bytes], name: str) -> Iterator[list[str]]:
     """Yield the rows in the bytes of a gzip file. name: its URI. Raises InventoryError if it is damaged."""
     try:
         with gzip.GzipFile(fileobj=io.BufferedReader(_Pieces(pieces))) as plain:
-            yield from csv.reader(io.TextIOWrapper(plain, encoding="utf-8", newline=""), strict=True)
+            yield from csv.reader(_lines(io.TextIOWrapper(plain, encoding="utf-8", newline=""), name), strict=True)
     except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise InventoryError(f"{name} is no CSV in gzip ({error}), so the report is damaged") from error
+
+
+def _lines(text: io.TextIOWrapper, name: str) -> Iterator[str]:
+    while line := text.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE and line[-1] != "\n":
+            raise InventoryError(f"{name} has a line that is longer than any row, so the report is damaged")
+        yield line
 
 
 class _Pieces(io.RawIOBase):
