@@ -21,6 +21,8 @@ from auditor.s3.inventory.report import IDENTITY, InventoryReport
 SHAPES: Final = 16_384
 """Largest number of shapes that are kept. Rows of any further shape have no facts, so that their objects are read by
 calls: a bucket with so many different ACLs needs a bounded memory, too."""
+SHAPE_BYTES: Final = 16 * 1024 * 1024
+"""Characters of all shapes that are kept, for the same reason: an ACL of 100 grants has some 20,000."""
 NO_SHAPE: Final = -1
 NULL: Final = "null"
 """The ID of a version without an ID. A report leaves it empty or names it so."""
@@ -46,15 +48,18 @@ class Shapes:
 
     def __init__(self) -> None:
         self._numbers: dict[Shape, int] = {}
+        self._size = 0
         self.left_out = 0
         """Number of rows whose shape came after the last one that was kept."""
 
     def number(self, shape: Shape) -> int:
         found = self._numbers.get(shape)
         if found is None:
-            if len(self._numbers) >= SHAPES:
+            size = self._size + sum(map(len, shape))
+            if len(self._numbers) >= SHAPES or size > SHAPE_BYTES:
                 self.left_out += 1
                 return NO_SHAPE
+            self._size = size
             found = self._numbers[shape] = len(self._numbers)
         return found
 

@@ -19,6 +19,7 @@ from auditor.s3.inventory.fields import CSV, PARQUET
 from auditor.s3.inventory.report import InventoryReport
 from auditor.s3.inventory.rows import (
     NO_SHAPE,
+    SHAPE_BYTES,
     SHAPES,
     RowReader,
     Shapes,
@@ -123,6 +124,15 @@ def test_shapes_beyond_the_limit_have_no_facts() -> None:
     assert numbers[-3:] == [SHAPES - 1, NO_SHAPE, NO_SHAPE]
     assert (len(shapes.all()), shapes.left_out) == (SHAPES, 2)
     assert shapes.number(("7",)) == 7
+
+
+def test_long_shapes_beyond_the_limit_have_no_facts() -> None:
+    shapes = Shapes()
+    long = "x" * (SHAPE_BYTES // 4)
+    numbers = [shapes.number((f"{number}{long}",)) for number in range(5)]
+    assert numbers == [0, 1, 2, NO_SHAPE, NO_SHAPE]
+    assert (len(shapes.all()), shapes.left_out) == (3, 2)
+    assert shapes.number((f"1{long}",)) == 1
 
 
 def shape(**cells: str) -> Shape:
