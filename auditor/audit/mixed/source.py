@@ -167,7 +167,8 @@ class EffectiveAcls:
     """Makes of a stored ACL, which a report has, the ACL that GetObjectAcl would return.
 
     GetObjectAcl returns the permissions in force: without grants to the public groups under IgnorePublicAcls (S3 User
-    Guide, "Blocking public access to your Amazon S3 storage"). facts: those of the bucket.
+    Guide, "Blocking public access to your Amazon S3 storage"), and of the bucket's owner alone under
+    BucketOwnerEnforced. If such a setting could not be read, only a call tells the ACL. facts: those of the bucket.
     """
 
     def __init__(self, facts: BucketFacts) -> None:
@@ -176,9 +177,12 @@ class EffectiveAcls:
         self._enforced = facts.ownership == BUCKET_OWNER_ENFORCED
         self._hides = facts.semantics is Semantics.AWS and facts.ignores_public_acls
         self._unsure = not facts.ignores_public_acls and any(isinstance(level, Unread) for level in levels)
+        self._maybe_enforced = isinstance(facts.ownership, Unread)
 
     def of(self, stored: Acl | None) -> Acl | None:
         """Return the ACL in force; None if it is not known."""
+        if self._maybe_enforced and self._outsiders(stored) is not None:
+            return None
         if stored is None or not any(grant.grantee in PUBLIC_GROUPS for grant in stored.grants):
             return stored
         if self._unsure:
@@ -191,15 +195,21 @@ class EffectiveAcls:
         """Return the part of a stored ACL that counts for nothing today: all but the grants to the bucket's owner if
         ACLs are off, or the public grants that a block hides, then with the owner ""; None if there is none.
         """
-        if stored is None:
-            return None
         if self._enforced:
-            grants = tuple([grant for grant in stored.grants if grant.grantee != self._owner])
-            return Acl(stored.owner, grants) if grants or stored.owner != self._owner else None
-        if not self._hides:
+            return self._outsiders(stored)
+        if stored is None or not self._hides:
             return None
         grants = tuple([grant for grant in stored.grants if grant.grantee in PUBLIC_GROUPS])
         return Acl("", grants) if grants else None
+
+    def _outsiders(self, stored: Acl | None) -> Acl | None:
+        """Return what BucketOwnerEnforced hides of a stored ACL: its owner, and all grants but those to the bucket's
+        owner; None if it hides nothing.
+        """
+        if stored is None:
+            return None
+        grants = tuple([grant for grant in stored.grants if grant.grantee != self._owner])
+        return Acl(stored.owner, grants) if grants or stored.owner != self._owner else None
 
 
 def _prior_of(step: Listed) -> Prior:

@@ -43,7 +43,7 @@ from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import SAMPLES, sample_bucket, sample_kind
 from tests.support.servers.stub import StubServer
-from tests.support.servers.world import OWNER, STRANGER, StubBucket
+from tests.support.servers.world import OWNER, STRANGER, Odd, StubBucket
 
 COUNT: Final = 150
 PLACE: Final = "s3://reports/inventory"
@@ -175,6 +175,17 @@ class TestAgreement:
         live = await audit(stub, tmp_path / "live", semantics=Semantics.AWS, only=ONLY_ACLS)
         mixed = await audit(stub, tmp_path / "mixed", semantics=Semantics.AWS, only=ONLY_ACLS, **MIXED)
         assert_agree(live.objects, as_seen_live(mixed.objects))
+
+    @pytest.mark.parametrize("ownership", [BUCKET_OWNER_ENFORCED, "ObjectWriter"])
+    async def test_acls_that_may_be_off(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path, ownership: str
+    ) -> None:
+        samples.ownership, samples.odd["GetBucketOwnershipControls"] = ownership, Odd.DENIED
+        report_of(stub, samples)
+        live = await audit(stub, tmp_path / "live", only=ONLY_ACLS)
+        mixed = await audit(stub, tmp_path / "mixed", only=ONLY_ACLS, **MIXED)
+        assert_agree(live.objects, mixed.objects)
+        assert 0 < mixed.summary["calls"]["acl"] < live.summary["calls"]["acl"]
 
     async def test_acls_off(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
         samples.ownership = BUCKET_OWNER_ENFORCED
