@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Final
 
 from auditor.aio.stop import Stop
 from auditor.audit.mixed.reports import LoadedInventory, load_newest
@@ -23,6 +24,10 @@ from auditor.s3.inventory.place import InventoryPlace, parse_place
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
+
+SKEW: Final = 900.0
+"""Seconds by which a report may be of later than the present time: the clock of the auditor may be so much behind that
+of S3, which refuses a request with a larger difference (RequestTimeTooSkewed, S3 API reference, error responses)."""
 
 
 @asynccontextmanager
@@ -42,15 +47,18 @@ async def open_mixed(
     """
     place = await _place(settings, target, ask)
     limits = ReportLimits.of(settings.keep)
-    oldest = None
-    if limits.longest is not None:
-        oldest = seconds_in_utc(datetime.fromtimestamp(clock() - limits.longest, UTC))
-    loaded = await asyncio.to_thread(_load, place, settings, target, oldest, lambda: bool(stop))
+    oldest = None if limits.longest is None else _time(clock() - limits.longest)
+    newest = _time(clock() + SKEW)
+    loaded = await asyncio.to_thread(_load, place, settings, target, oldest, newest, lambda: bool(stop))
     log.info("facts come from %s, of %s", visible(loaded.uri), loaded.report.created)
     try:
         yield MixedFacts(loaded, facts, limits, clock)
     finally:
         await asyncio.to_thread(loaded.close)
+
+
+def _time(seconds: float) -> str:
+    return seconds_in_utc(datetime.fromtimestamp(seconds, UTC))
 
 
 async def _place(settings: Settings, target: Target, ask: AskPage) -> InventoryPlace:
@@ -69,7 +77,12 @@ async def _place(settings: Settings, target: Target, ask: AskPage) -> InventoryP
 
 
 def _load(
-    place: InventoryPlace, settings: Settings, target: Target, oldest: str | None, stopped: Callable[[], bool]
+    place: InventoryPlace,
+    settings: Settings,
+    target: Target,
+    oldest: str | None,
+    newest: str,
+    stopped: Callable[[], bool],
 ) -> LoadedInventory:
     store = open_store(
         f"s3://{place.bucket}",
@@ -80,4 +93,4 @@ def _load(
         absent="check the destination that --inventory names",
     )
     with store:
-        return load_newest(store, place, target, oldest=oldest, stopped=stopped)
+        return load_newest(store, place, target, oldest=oldest, newest=newest, stopped=stopped)

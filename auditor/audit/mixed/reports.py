@@ -87,19 +87,20 @@ def load_newest(
     target: Target,
     *,
     oldest: str | None = None,
+    newest: str | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> LoadedInventory:
     """Find the newest report that can be used for the target, and sort its rows. Blocks, and takes a while.
 
-    store: has the whole bucket of `place`. oldest: the earliest time of a report, in ISO 8601 in UTC; None for any.
-    stopped: returns True once the work is to stop. A report that is incomplete, damaged or of no use is refused, and
-    the one before it is tried. Raises InventoryError if there is none that can be used, and RunStopped.
+    store: has the whole bucket of `place`. oldest, newest: the earliest and the latest time of a report, in ISO 8601 in
+    UTC; None for any. stopped: returns True once the work is to stop. A report that is incomplete, damaged or of no use
+    is refused, and the one before it is tried. Raises InventoryError if there is none that can be used, and RunStopped.
     """
     refused: list[str] = []
     for path in manifests_at(store, place, target.bucket)[:MOST_TRIED]:
         try:
             report = _read_report(store, path)
-            check_use(report, target, store.uri(path), oldest)
+            check_use(report, target, store.uri(path), oldest, newest)
             return _sorted(store, path, report, target, stopped, tuple(refused))
         except InventoryError as error:
             log.warning("an inventory report is refused: %s", visible(str(error)))
@@ -133,7 +134,7 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0].rpartition("/")[2]
 
 
-def check_use(report: InventoryReport, target: Target, name: str, oldest: str | None) -> None:
+def check_use(report: InventoryReport, target: Target, name: str, oldest: str | None, newest: str | None) -> None:
     """Raise InventoryError if a report is of no use for an audit of the target."""
     if report.bucket != target.bucket:
         raise InventoryError(f"{name} is a report of the bucket {visible(report.bucket)}, not of {target.bucket}")
@@ -145,6 +146,8 @@ def check_use(report: InventoryReport, target: Target, name: str, oldest: str | 
         raise InventoryError(f"{name} is of a report on current versions: set IncludedObjectVersions to All")
     if oldest is not None and report.created < oldest:
         raise InventoryError(f"{name} is of {report.created}, and no fact may be older than of {oldest}")
+    if newest is not None and report.created > newest:
+        raise InventoryError(f"{name} is of {report.created}, which is still to come: see which clock is wrong")
 
 
 def _read_report(store: Store, path: str) -> InventoryReport:

@@ -451,6 +451,14 @@ class TestLimits:
         ):
             await self.mixed(stub, tmp_path, acl=35, head=35)
 
+    async def test_report_of_the_future_has_no_age_and_is_refused(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        report_of(stub, bucket)
+        before = partial(float, CREATED.timestamp() - 3600)
+        with pytest.raises(InventoryError, match="is of 2026-03-04T01:02:00Z, which is still to come"):
+            await audit(stub, tmp_path, only=BY_REPORT, clock=before, **MIXED)
+
     async def test_whole_head_of_the_last_run_goes_with_the_acl_of_the_report(
         self, stub: StubServer, bucket: StubBucket, tmp_path: Path
     ) -> None:

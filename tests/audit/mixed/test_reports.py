@@ -197,6 +197,14 @@ def test_report_that_is_too_old_is_refused(tmp_path: Path) -> None:
         load(tmp_path, oldest="2026-03-04T01:03:00Z")
 
 
+def test_report_of_the_future_is_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    with load(tmp_path, newest="2026-03-04T01:02:00Z"):
+        pass
+    with pytest.raises(InventoryError, match="is of 2026-03-04T01:02:00Z, which is still to come"):
+        load(tmp_path, newest="2026-03-04T01:01:59Z")
+
+
 def test_time_of_the_facts_is_the_earlier_of_the_two(tmp_path: Path) -> None:
     rewrite(tmp_path, write(tmp_path), creationTimestamp=str(int(datetime(2027, 1, 1, tzinfo=UTC).timestamp() * 1000)))
     with load(tmp_path) as loaded:
