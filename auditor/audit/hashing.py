@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from typing import Any
 
 from auditor.aio.stop import Stop
 from auditor.aws.partition import partition_of
@@ -15,6 +17,7 @@ from auditor.hashing.in_process import InProcessHasher
 from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.outage import patient
 from auditor.hashing.status import HashStatusFinder, Routing
+from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
@@ -64,20 +67,32 @@ def open_fixity(
 
 
 def write_routed(
-    places: Resources, settings: Settings, target: Target, run_id: str, region: str | None, account: str | None
+    places: Resources,
+    settings: Settings,
+    target: Target,
+    run_id: str,
+    region: str | None,
+    account: str | None,
+    *,
+    objects: Iterable[ObjectVersion] | None = None,
+    **how: Any,
 ) -> None:
     """Write the manifests and jobs for S3 Batch Operations, for the objects that the run leaves to it.
 
     They are written into the run folder, or under its path into the place for manifests. A resumed run writes all of
-    them again. account: the caller's 12-digit account; None if unknown. Blocks.
+    them again. account: the caller's 12-digit account; None if unknown. objects: those of the manifests to write; None
+    for all that the run leaves. how: passed to write_batch(). Blocks.
     """
+    if objects is None:
+        objects = RunReader(places.store, target.bucket, run_id).routed()
     write_batch(
         places.manifests or places.store,
         run_path(target.bucket, run_id),
-        RunReader(places.store, target.bucket, run_id).routed(),
+        objects,
         bucket=target.bucket,
         run_id=run_id,
         versions=target.versions,
         algorithms=settings.algorithms,
         owner=JobOwner(partition=partition_of(region), account=account, role=settings.batch_role),
+        **how,
     )

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Final
 
 from auditor.audit.divided.begin import begin
-from auditor.audit.divided.combine import combine
 from auditor.audit.divided.range import RangeAudit
 from auditor.audit.divided.share import rate_share
 from auditor.audit.divided.state import range_progress
@@ -37,20 +36,14 @@ from auditor.lambdas.claims import BucketBusy, Claims
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import FunctionStop, restart_event
-from auditor.lambdas.index import write_function_index
 from auditor.lambdas.map_step import MapStep
-from auditor.lambdas.metrics import of_run
+from auditor.lambdas.ranges_summary import RangesSummary
 from auditor.lambdas.scale import Scale, undivided
 from auditor.lambdas.targets import measure, tell_failure
 from auditor.logs import bound
-from auditor.model.rollup import RollUps
-from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.alert import alert_of
-from auditor.reports.run_event import event_of
-from auditor.runs.paths import later_run_id, new_run_id, parse_run_id
+from auditor.runs.paths import later_run_id, new_run_id
 from auditor.runs.plan_file import PlanFile, load_plan
-from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.engines import open_engine
@@ -95,7 +88,8 @@ class DividedFunction:
 
         plan: `{"event", "claim", "at_once", "ranges": [ID, ..]}`, with the ranges that are not complete. range:
         `{"run", "range", "complete", "fruitless"}`; the state machine sends the event again until the range is
-        complete. summarize: `{"complete", "runs": [SUMMARY]}`.
+        complete. summarize: `{"complete", "again", "runs": [SUMMARY]}`, without a summary while `again` is true; the
+        state machine sends the event again until it is false.
         """
         with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
             try:
@@ -260,51 +254,5 @@ class _MapStepWork:
 
     async def summarize(self) -> dict[str, Any]:
         """Sum up the run from what its ranges have written, whatever the state machine thinks of them."""
-        take = partial(self._claims.take, self._run, follows=True, seconds=self._context.seconds_left)
-        try:
-            await asyncio.to_thread(take)
-        except RunComplete:  # the answer of an earlier invocation was lost
-            return _answer(await asyncio.to_thread(self._written))
-        except BucketBusy as busy:
-            raise RunTaken(f"the run is not summed up: {busy}") from busy
-        try:
-            async with with_ledger(self._stores, self._invocation.settings) as resources:
-                summary, rollups = await asyncio.to_thread(self._combined, resources)
-        except RunComplete:  # an earlier invocation died before it told of the end
-            summary, rollups = await asyncio.to_thread(self._written), await asyncio.to_thread(self._written_rollups)
-        except AuditorError:
-            await asyncio.to_thread(self._claims.give_back, self._run)
-            raise
-        measure(self._environ, self._context, of_run(summary), self._target)
-        fail_on = self._invocation.settings.fail_on
-        await self._context.channels.tell(alert_of(summary, rollups, fail_on), event_of(summary, fail_on))
-        await asyncio.to_thread(partial(self._claims.give_back, self._run, ended=summary.complete))
-        try:
-            await write_function_index(self._invocation, self._stores, {})
-        except AuditorError as error:
-            log.warning("the index page is not written: %s", error)
-        return _answer(summary)
-
-    def _combined(self, resources: Resources) -> tuple[Summary, RollUps | None]:
-        seconds = (datetime.now(UTC) - parse_run_id(self._run)).total_seconds()
-        found = combine(self._target, self._run, self._invocation.settings, resources, seconds=seconds)
-        if found.unfinished:
-            log.error("%d ranges are not complete: %s", len(found.unfinished), ", ".join(found.unfinished[:20]))
-        return found.summary, found.rollups
-
-    def _written(self) -> Summary:
-        """Return the summary of a run that is complete. Blocks."""
-        summary = RunReader(self._stores.store, self._target.bucket, self._run).summary
-        if summary is None:
-            raise RunDamaged(f"run {self._run} is complete, and has no summary: start a new run")
-        return summary
-
-    def _written_rollups(self) -> RollUps | None:
-        try:
-            return RunReader(self._stores.store, self._target.bucket, self._run).rollups()
-        except OutputError:  # an alert then names no groups
-            return None
-
-
-def _answer(summary: Summary) -> dict[str, Any]:
-    return {"complete": summary.complete, "runs": [summary.to_dict()]}
+        work = RangesSummary(self._invocation, self._target, self._stores, self._context, self._claims, self._environ)
+        return await work.summarize()

@@ -176,6 +176,34 @@ async def test_answers_that_are_lost_are_given_again(service: AuditFunction) -> 
     assert len(account.messages) == told, "one end is told once"
 
 
+async def test_a_long_sum_takes_several_invocations_and_ends_once(
+    filled: StubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, ledger = tmp_path / "divided", f"sqlite:{tmp_path / 'ledger.db'}"
+    more = {"AUDITOR_LEDGER": ledger, "AUDITOR_BATCH_OVER": "1", "AUDITOR_LEVEL": "fixity"}
+    keys = [f"{number:03}" for number in range(OBJECTS)]
+    for key in keys:
+        filled.put("audited", key, b"xx")  # more than the one byte of AUDITOR_BATCH_OVER
+    service, account = AuditFunction(environ_of(filled, out, **more)), Account()
+    plan = await planned(service)
+    for range_id in plan["ranges"]:
+        await ranged(service, plan, range_id, account)
+    monkeypatch.setattr("auditor.audit.divided.routed.MOST_ROWS", 30)
+    late = Account(seconds=5.0)
+    answers: list[dict[str, Any]] = []
+    while not answers or answers[-1]["again"]:
+        assert late.messages == []
+        answers.append(await service.handle(step(plan, "summarize"), late.around()))
+    assert len(answers) == OBJECTS // 30
+    assert answers[:-1] == [{"complete": False, "again": True, "runs": []}] * (len(answers) - 1)
+    assert answers[-1]["complete"]
+    assert len(late.messages) == 1
+    manifests = sorted(out.glob("bucket=audited/run=*/batch/manifest*.csv"))
+    assert sorted(row for one in manifests for row in one.read_text().split()) == [f"audited,{key}" for key in keys]
+    running = json.loads((out / "bucket=audited" / "running.json").read_text())
+    assert running["holder"] is None
+
+
 async def test_a_start_that_took_the_bucket_stops_the_ranges_of_an_earlier_one(service: AuditFunction) -> None:
     plan = await planned(service)
     newer = await planned(service, run=plan["event"]["run"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from auditor.audit.divided.begun import BegunFiles, check_same, read_begun
 from auditor.audit.divided.state import RangeState, range_states
@@ -13,7 +15,7 @@ from auditor.audit.report import few_highlights_of, highlights_of, page_of
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
-from auditor.errors import OutputError, RunComplete
+from auditor.errors import OutputError, RunComplete, RunStopped
 from auditor.model.changes import Changes
 from auditor.model.dates import iso_date
 from auditor.model.finding import RuleUndecided
@@ -44,6 +46,9 @@ from auditor.runs.tally_merge import add_tally
 from auditor.s3.object_reader import NO_OBJECT_ACLS
 from auditor.text import counted, visible
 from auditor.verdict.trust import Trust
+
+if TYPE_CHECKING:
+    from auditor.audit.divided.routed import RoutedManifests
 
 _NAMED = 20
 """Number of unfinished ranges that the summary names one by one."""
@@ -86,21 +91,38 @@ def combine(
     *,
     seconds: float = 0.0,
     reason: str | None = None,
+    time_left: Callable[[], float] = lambda: math.inf,
+    batch_rows: int | None = None,
 ) -> Combined:
     """Sum up a divided run, and write its summary, page, roll-ups, seal and latest.json. Blocks.
 
     The run is complete if each range is, and if the parts of each have the lines that it counted. If not, the summary
     names what is missing, and the run can be resumed. Called again, it sums up what is there then. seconds: the
-    duration of the run. reason: why the run was stopped; None to give the number of unfinished ranges.
+    duration of the run. reason: why the run was stopped; None to give the number of unfinished ranges. time_left:
+    returns the seconds that this process still has. batch_rows: number of objects in a batch manifest; None for the
+    usual one.
+
+    The time grows with the number of ranges and parts, and with the objects that are left to S3 Batch Operations:
+    RunStopped is raised if it does not suffice for these, and the next call goes on.
 
     Raises RunMissing or RunChanged for a run that was not begun so, RunComplete if the run is complete already,
     RunDamaged for a checkpoint or part that cannot be read, and RunTaken if another process combines the run.
     """
-    return _Combining(target, run_id, settings, places).work(seconds, reason)
+    return _Combining(target, run_id, settings, places, time_left, batch_rows).work(seconds, reason)
 
 
 class _Combining:
-    def __init__(self, target: Target, run_id: str, settings: Settings, places: Resources) -> None:
+    def __init__(
+        self,
+        target: Target,
+        run_id: str,
+        settings: Settings,
+        places: Resources,
+        time_left: Callable[[], float],
+        batch_rows: int | None,
+    ) -> None:
+        self._time_left = time_left
+        self._batch_rows = batch_rows
         self._target = target
         self._settings = settings
         self._places = places
@@ -123,11 +145,17 @@ class _Combining:
             if sums.reached is not None:
                 folder.passed(sums.reached)
             summary = self._summary(begun, sums, folder.uri, seconds, reason)
-            self._write_routed(begun, sums)
+            try:
+                manifests = self._write_routed(begun, sums)
+            except RunStopped:
+                folder.save()  # the next process need not take the run from this one
+                raise
             rollups = finished_rollups(sums.rollups, summary, trend(summary, self._earlier(begun)))
             shown = self._highlights(sums.tally, rollups)
             page = page_of(summary, shown, begun.data, rollups)
             folder.finish(summary, page, None if rollups is None else rollups.to_json(), update_latest=True)
+            if manifests is not None:
+                manifests.forget()
         return Combined(summary, shown, rollups, tuple(sums.unfinished))
 
     def _highlights(self, tally: Tally, rollups: RollUps | None) -> Highlights:
@@ -234,16 +262,18 @@ class _Combining:
         against = begun.file.against
         return None if against is None else RunReader(self._store, self._target.bucket, against)
 
-    def _write_routed(self, begun: BegunFiles, sums: _Sums) -> None:
-        """Write the manifests and jobs for the objects that are left to S3 Batch Operations."""
+    def _write_routed(self, begun: BegunFiles, sums: _Sums) -> RoutedManifests | None:
+        """Write the manifests and jobs for the objects that are left to S3 Batch Operations; None if none is left."""
         if not sums.tally.routed["objects"] or self._places.ledger is None:
-            return
-        from auditor.audit.hashing import write_routed  # an audit without a ledger does without
+            return None
+        from auditor.audit.divided.routed import RoutedManifests  # an audit without a ledger does without
 
-        facts = begun.file.facts
+        facts, rows = begun.file.facts, self._batch_rows
         region = facts.region if isinstance(facts.region, str) else self._settings.region
         account = facts.account if isinstance(facts.account, str) else None
-        write_routed(self._places, self._settings, self._target, self._run.run_id, region, account)
+        made = RoutedManifests(self._run, self._store, self._target, sums.parts, self._time_left, rows=rows)
+        made.write(self._places, self._settings, region, account)
+        return made
 
 
 def _hole(one: RangeState) -> str:

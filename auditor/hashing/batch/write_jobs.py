@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -41,6 +41,8 @@ def write_batch(
     algorithms: Sequence[str],
     owner: JobOwner,
     most_rows: int = MOST_ROWS,
+    written: int = 0,
+    noted: Callable[[int], None] = lambda number: None,
 ) -> list[str]:
     """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store, and return the URIs of the job
     requests.
@@ -48,10 +50,13 @@ def write_batch(
     After each `most_rows` objects, a further manifest begins: manifest-2.csv and so on. Each pair of a manifest and an
     algorithm has one job request: job.json, job-2.json and so on. Without objects, nothing is written. This function
     blocks.
+
+    written: number of manifests that an earlier call has written with their jobs; `objects` begin behind theirs.
+    noted: called after each manifest and its jobs, with the number of manifests by then. It may raise an error to stop.
     """
     jobs: list[str] = []
     spool = store.spool_dir(f"{folder}/{FOLDER}") / f".manifest-{run_id}.tmp"
-    for number, part in enumerate(_parts(objects, most_rows), 1):
+    for number, part in enumerate(_parts(objects, most_rows), written + 1):
         name = f"{FOLDER}/{_numbered('manifest', number)}.csv"
         etag = _put_manifest(store, f"{folder}/{name}", spool, bucket, part, versions)
         manifest = Manifest(
@@ -62,7 +67,7 @@ def write_batch(
             versions=versions,
         )
         for algorithm in algorithms:
-            count = len(jobs) + 1
+            count = written * len(algorithms) + len(jobs) + 1
             job = create_job(
                 manifest,
                 algorithm,
@@ -75,6 +80,7 @@ def write_batch(
             path = f"{folder}/{FOLDER}/{_numbered('job', count)}.json"
             store.put(path, json.dumps(job, indent=1).encode() + b"\n")
             jobs.append(store.uri(path))
+        noted(number)
     return jobs
 
 

@@ -105,6 +105,10 @@ def test_its_map_tolerates_no_failed_range_and_writes_results_by_reference() -> 
     assert ranges["ItemSelector"]["range.$"] == "$$.Map.Item.Value"
     assert ranges["ResultWriter"]["Parameters"] == {"Bucket": "reports", "Prefix": "maps"}
     assert ranges["ResultPath"] is None, "the summary does not believe the map"
+    again, complete = machine["States"]["IsRunComplete"]["Choices"]
+    assert (again["Variable"], again["Next"]) == ("$.summed.again", "Summarize")
+    assert (complete["Variable"], complete["Next"]) == ("$.summed.complete", "Complete")
+    assert machine["States"]["IsRunComplete"]["Default"] == "Incomplete"
     children = ranges["ItemProcessor"]["States"]
     (choice,) = children["IsRangeComplete"]["Choices"]
     assert (choice["Variable"], children["IsRangeComplete"]["Default"]) == ("$.done.complete", "Audit")

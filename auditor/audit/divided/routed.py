@@ -1,0 +1,118 @@
+"""Write the batch manifests of a divided run over as many processes as it takes, and note how many are written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from auditor.audit.hashing import write_routed
+from auditor.config.resources import Resources
+from auditor.config.settings import Settings
+from auditor.errors import RunStopped
+from auditor.hashing.batch.job import MOST_ROWS
+from auditor.hashing.batch.write_jobs import FOLDER
+from auditor.model.json_text import JsonError, parse_object
+from auditor.model.object import ObjectVersion
+from auditor.model.target import Target
+from auditor.runs.parts import Part
+from auditor.runs.paths import run_path
+from auditor.runs.reading import RunReader
+from auditor.runs.seal import SealedPart
+from auditor.runs.stores.base import Store
+from auditor.text import counted
+
+_NAME: Final = f"{FOLDER}/progress.json"
+_SPARE: Final = 2.0
+"""A manifest is begun if the time left is so many times what the slowest one took."""
+
+
+class RoutedManifests:
+    """Writes the manifests and jobs for the objects that a divided run leaves to S3 Batch Operations. Its methods
+    block.
+
+    A note in the run folder says how many manifests are written, and of which parts. The next process goes on after
+    them, at the part that has the next row by the numbers of lines in the seals. Other parts begin anew.
+
+    parts: all parts of the run, in order. time_left: returns the seconds that the process still has. rows: number of
+    objects in a manifest; None for MOST_ROWS.
+    """
+
+    def __init__(
+        self,
+        run: RunReader,
+        store: Store,
+        target: Target,
+        parts: Sequence[SealedPart],
+        time_left: Callable[[], float],
+        *,
+        rows: int | None = None,
+    ) -> None:
+        self._run = run
+        self._store = store
+        self._target = target
+        self._parts = [one for one in parts if one.path.startswith("routed/") and one.lines]
+        self._time_left = time_left
+        self._rows = rows or MOST_ROWS
+        self._path = f"{run_path(target.bucket, run.run_id)}/{_NAME}"
+        self._of = hashlib.sha256("".join(one.sha256 for one in self._parts).encode()).hexdigest()
+        self._slowest = 0.0
+        self._began = 0.0
+
+    def write(self, places: Resources, settings: Settings, region: str | None, account: str | None) -> None:
+        """Write the manifests that are not written yet. Raises RunStopped if the time does not suffice for the next
+        one: another call goes on.
+        """
+        written = self._written()
+        self._began = time.monotonic()
+        write_routed(
+            places,
+            settings,
+            self._target,
+            self._run.run_id,
+            region,
+            account,
+            objects=self._objects(written * self._rows),
+            most_rows=self._rows,
+            written=written,
+            noted=self._note,
+        )
+
+    def forget(self) -> None:
+        """Delete the note, once the run has ended."""
+        self._store.delete(self._path)
+
+    def _written(self) -> int:
+        """Return the number of manifests that are written. A note on other parts, or a damaged one, counts as none."""
+        data = self._store.get(self._path)
+        try:
+            value = {} if data is None else parse_object(data)
+        except JsonError:
+            return 0
+        number = value.get("written")
+        same = (value.get("parts"), value.get("rows")) == (self._of, self._rows)
+        return number if same and type(number) is int and number > 0 else 0
+
+    def _note(self, number: int) -> None:
+        value = {"v": 1, "parts": self._of, "rows": self._rows, "written": number}
+        self._store.put(self._path, json.dumps(value).encode() + b"\n")
+        now = time.monotonic()
+        self._slowest, self._began = max(self._slowest, now - self._began), now
+        total = -(-sum(one.lines for one in self._parts) // self._rows)
+        if number < total and self._time_left() < _SPARE * self._slowest:
+            raise RunStopped(
+                f"{number:,} of {counted(total, 'batch manifest')} of run {self._run.run_id} are written: the next call"
+                " goes on"
+            )
+
+    def _objects(self, first: int) -> Iterator[ObjectVersion]:
+        """Yield the objects of the manifests from the row `first` on, a number from 0. Parts before it are not read."""
+        for one in self._parts:
+            if first >= one.lines:
+                first -= one.lines
+                continue
+            yield from islice(self._run.part(ObjectVersion, Part.parse(one.path)), first, None)
+            first = 0

@@ -1,0 +1,113 @@
+"""The batch manifests of a divided run are those of one process, also if they take several."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from auditor.audit.divided.combine import combine
+from auditor.errors import RunStopped
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.summary import Summary
+from tests.support.audit_runs import audit
+from tests.support.divided_runs import Divided
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubBucket
+
+ROUTES: Final[dict[str, Any]] = {"batch_over": 1, "only": ("K01",)}
+ROWS: Final = 40
+OBJECTS: Final = 150
+
+
+async def ranged(stub: StubServer, out: Path, ledger: Ledger) -> Divided:
+    """Begin a run of four ranges, and audit them."""
+    made = stub.world.buckets[BUCKET] = StubBucket(name=BUCKET)
+    for key in (*(f"{number:04}" for number in range(OBJECTS)), *ODD_KEYS.values()):
+        made.put(key, b"xx")
+    run = Divided(stub, out, ledger=ledger, **ROUTES)
+    begun = await run.begin(4)
+    await run.ranges((one.id for one in begun.plan.ranges), part_lines=10)
+    return run
+
+
+async def added(run: Divided, seconds: float) -> Summary:
+    assert run.run_id is not None
+    done = await asyncio.to_thread(
+        combine, run.target, run.run_id, run.settings, run.places, time_left=lambda: seconds, batch_rows=ROWS
+    )
+    return done.summary
+
+
+def written(folder: Path) -> dict[str, str]:
+    return {one.name: one.read_text() for one in sorted((folder / "batch").iterdir())}
+
+
+def manifest_rows(files: dict[str, str]) -> list[str]:
+    """The rows of all manifests, in the order of the manifests' numbers."""
+    names = sorted((name for name in files if name.startswith("manifest")), key=lambda name: (len(name), name))
+    return [row for name in names for row in files[name].splitlines()]
+
+
+async def test_several_processes_write_what_one_writes(stub: StubServer, tmp_path: Path) -> None:
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+        run = await ranged(stub, tmp_path / "divided", ledger)
+        folder = tmp_path / "divided" / f"bucket={BUCKET}" / f"run={run.run_id}"
+        total = OBJECTS + len(ODD_KEYS)
+        manifests = -(-total // ROWS)
+        for number in range(1, manifests):
+            with pytest.raises(RunStopped, match=rf"{number} of {manifests} batch manifests"):
+                await added(run, 0.0)
+            assert len([name for name in written(folder) if name.startswith("manifest")]) == number
+            kept = written(folder)
+        assert not (folder / "summary.json").exists()
+        summary = await added(run, 0.0)
+        assert summary.complete
+        assert summary.hashing is not None
+        assert summary.hashing.routed.objects == total
+        plain = await audit(stub, tmp_path / "plain", ledger=ledger, **ROUTES)
+    files = written(folder)
+    assert {name: files[name] for name in kept if name != "progress.json"} == {
+        name: text for name, text in kept.items() if name != "progress.json"
+    }
+    assert "progress.json" not in files
+    assert manifest_rows(files) == manifest_rows(written(plain.folder))
+    tokens = [json.loads(text)["ClientRequestToken"] for name, text in files.items() if name.startswith("job")]
+    assert sorted(tokens) == sorted(f"{run.run_id}-{number}" for number in range(1, manifests + 1))
+    assert not list(folder.glob("objects/part-00000-*")), "no process had to take the run from another"
+
+
+async def test_a_note_on_other_parts_counts_for_nothing(stub: StubServer, tmp_path: Path) -> None:
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+        run = await ranged(stub, tmp_path, ledger)
+        folder = tmp_path / f"bucket={BUCKET}" / f"run={run.run_id}"
+        with pytest.raises(RunStopped):
+            await added(run, 0.0)
+        note = json.loads((folder / "batch" / "progress.json").read_text())
+        wrong: Any
+        for wrong in ({**note, "parts": "0" * 64, "written": 9}, {**note, "written": -1}, {**note, "rows": 7}, []):
+            (folder / "batch" / "progress.json").write_text(json.dumps(wrong))
+            with pytest.raises(RunStopped, match="1 of "):
+                await added(run, 0.0)
+        (folder / "batch" / "progress.json").write_text("{")
+        await added(run, float("inf"))
+    rows = manifest_rows(written(folder))
+    assert len(rows) == len(set(rows)) == OBJECTS + len(ODD_KEYS)
+
+
+async def test_two_at_once_write_one_end(stub: StubServer, tmp_path: Path) -> None:
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+        run = await ranged(stub, tmp_path, ledger)
+        folder = tmp_path / f"bucket={BUCKET}" / f"run={run.run_id}"
+        ends = await asyncio.gather(*(added(run, float("inf")) for _ in range(3)), return_exceptions=True)
+        assert [one for one in ends if isinstance(one, Summary)], ends
+        refused = {type(one).__name__ for one in ends if not isinstance(one, Summary)}
+        assert refused <= {"RunTaken", "RunComplete"}
+    rows = manifest_rows(written(folder))
+    assert len(rows) == len(set(rows)) == OBJECTS + len(ODD_KEYS)
