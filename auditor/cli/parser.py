@@ -300,12 +300,20 @@ def _import_report(add: Add) -> None:
 def _ledger(add: Add) -> None:
     parser = command(add, "ledger", "show the ledger's record of one key and its history, or check a whole ledger")
     parser.add_argument("target", nargs="?", metavar="s3://BUCKET/KEY", help="the whole key")
-    parser.add_argument(
+    whole = parser.add_mutually_exclusive_group()
+    whole.add_argument(
         "--check",
         nargs="?",
         const="",
         metavar="LEDGER",
         help="check the seals of all digests and lines of this ledger (of --ledger); exit 3 for damage",
+    )
+    whole.add_argument(
+        "--shard",
+        nargs="?",
+        const="",
+        metavar="LEDGER",
+        help="give shards to this DynamoDB table, which an earlier release began without; exit 3 for a conflict",
     )
     _ledger_only(parser)
     format_flag(parser)

@@ -25,6 +25,7 @@ from auditor.hashing.worker.options import WorkerOptions
 from auditor.lambdas.handover import DEADLINE
 from auditor.lambdas.hashing import HashingFunction
 from auditor.ledger.dynamodb.ledger import create_table
+from auditor.ledger.dynamodb.shards import own_name
 from tests.support.deadline import Deadline
 from tests.support.fakes.hashing import etag_of
 from tests.support.log_lines import logged
@@ -54,11 +55,11 @@ class Cloud:
     def message(self, *tasks: HashTask) -> str:
         return encode(HashMessage("run", self.bucket, ("sha256",), tasks))
 
-    def items(self) -> list[dict[str, Any]]:
+    def items(self) -> list[Any]:
         """The ledger's digests; the names of all other items begin with a space or a minus."""
         table = self.environ["AUDITOR_LEDGER"].removeprefix("dynamodb:")
         found: list[dict[str, Any]] = self.client("dynamodb").scan(TableName=table)["Items"]
-        return [one for one in found if one["sk"]["S"][0] not in " -"]
+        return [own_name(one) for one in found if one["sk"]["S"][0] not in " -"]
 
     def letters(self) -> list[dict[str, Any]]:
         url = self.environ["AUDITOR_DEAD_LETTER_QUEUE"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
+from zlib import crc32
 
 import boto3
 import pytest
@@ -13,10 +14,11 @@ from auditor.aws.client import ThreadedClient
 from auditor.errors import CallFailed, LedgerError
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Expectation, Known, Notice
+from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import NOTICE, manifest
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
-from auditor.ledger.dynamodb.table import ConditionFailed, Table
+from auditor.ledger.dynamodb.table import Table
 from auditor.model.object import ObjectRef
 from tests.ledger.throttled import everything_is_there_and_once
 
@@ -86,9 +88,9 @@ async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:
         await ledger.record(ENTRY)
     items = boto3.client("dynamodb", endpoint_url=moto_url).scan(TableName="layout")["Items"]
     stored = {found["sk"]["S"]: found for found in items}
-    assert stored.keys() == {"-", "null#e", " etag#e"}
-    assert stored["-"] == {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "2"}}
-    place = stored["null#e"]["place"]
+    assert stored.keys() == {"-", "k\x01null#e", " etag#e"}
+    assert stored["-"] == {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "3"}}
+    place = stored["k\x01null#e"]["place"]
     digest = {
         "size": {"N": "1"},
         "sha256": {"S": "00"},
@@ -98,9 +100,10 @@ async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:
         "sha256_place": place,
         "sha256_seal": {"S": "0fe8b13941a1ca920649dbfb384fdc03"},
     }
-    row = {"pk": {"S": "b/k"}, "sk": {"S": "null#e"}, "hashed_at": {"S": "then"}, "place": place}
+    shard = f"b#{crc32(b'k') % 16}"
+    row = {"pk": {"S": shard}, "sk": {"S": "k\x01null#e"}, "hashed_at": {"S": "then"}, "place": place}
     line = {"pk": {"S": "b/k"}, "sk": {"S": " etag#e"}, "version_id": {"S": "null"}, "etag": {"S": "e"}}
-    assert stored["null#e"] == digest | row
+    assert stored["k\x01null#e"] == digest | row
     assert stored[" etag#e"] == digest | line
 
 

@@ -167,7 +167,7 @@ def generated_reader(table: GeneratedTable, *, first: int = FIRST) -> ShardReade
         pass
 
     opened = Table("digests", cast(ThreadedClient, table), sleep)
-    opened.sharded = True
+    opened.layout.sharded = True
     ledger = DynamoLedger("digests", cast(ThreadedClient, table), sleep=sleep)
     return ShardReader(opened, "bucket", partial(ledger.known, "bucket"), first=first)
 

@@ -18,6 +18,7 @@ from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, LedgerError, LedgerReadOnlyError
 from auditor.ledger.base import Event, Ledger
 from auditor.ledger.dynamodb.items import WHOLE_KEY
+from auditor.ledger.dynamodb.layout import REREAD_SECONDS
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.shards import SHARDS, cut_key, own_name, partitions, stored_name
@@ -135,11 +136,15 @@ async def table(moto_url: str) -> SimpleNamespace:
     def schema() -> int:
         return int(client.get_item(TableName=name, Key={"pk": {"S": "-"}, "sk": {"S": "-"}})["Item"]["schema"]["N"])
 
+    def begin(version: int) -> None:
+        item = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": str(version)}}
+        client.put_item(TableName=name, Item=item)
+
     def partitions_of(letters: str) -> set[str]:
         items = client.scan(TableName=name)["Items"]
         return {one["pk"]["S"] for one in items if one["sk"]["S"].endswith(letters)}
 
-    return SimpleNamespace(name=name, url=moto_url, put=put, schema=schema, partitions_of=partitions_of)
+    return SimpleNamespace(name=name, url=moto_url, put=put, schema=schema, begin=begin, partitions_of=partitions_of)
 
 
 async def test_verifying_reads_no_history(table: Any) -> None:
@@ -155,7 +160,7 @@ async def test_verifying_reads_no_history(table: Any) -> None:
 async def test_table_that_was_begun_without_shards_goes_on_so(table: Any) -> None:
     """Auditors of the schema that its item names read and write it still."""
     table.put(pk=f"bucket/{KEY}", sk="v1#etag", hashed_at="2026", sha256=SHA)
-    with pytest.raises(LedgerError, match="has items without shards: leave \\?shards out"):
+    with pytest.raises(LedgerError, match=r"has items without shards: .* or give it shards by auditor ledger --shard"):
         async with opened(table.url, table.name):
             pass
     async with opened(table.url, table.name, shards=False) as (ledger, seen):
@@ -185,21 +190,62 @@ async def test_table_keeps_the_shards_that_it_was_begun_with(table: Any) -> None
     assert {"/" in pk for pk in table.partitions_of("null#etag")} == {False}
 
 
+async def test_new_table_gets_shards_by_the_first_write_and_by_no_read(table: Any) -> None:
+    async with opened(table.url, table.name, shards=False) as (ledger, seen):
+        assert await ledger.subject("bucket", KEY) is None
+        assert seen.asked.keys() == {"GetItem", "Query"}
+        await ledger.record(ENTRY)
+        await ledger.record(replace(ENTRY, key="b"))
+        assert seen.asked["Scan"] == 1
+    assert table.schema() == 3
+    assert {"/" in pk for pk in table.partitions_of("null#etag")} == {False}
+
+
+async def test_new_table_of_a_role_that_may_not_scan_goes_on_without_shards(
+    table: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(table.url, table.name, "Scan", shards=False) as (ledger, _):
+        await ledger.record(ENTRY)
+        assert await ledger.subject("bucket", KEY) is not None
+    assert table.schema() == 2
+    assert "allow dynamodb:Scan" in caplog.text
+    assert "goes on without shards" in caplog.text
+
+
 async def test_two_begin_a_table_at_once_and_the_first_one_decides(table: Any) -> None:
+    """Another release, which knows no shards, writes between the look at the empty table and the declaration."""
     asking = open_client("dynamodb", threads=1, region=None, endpoint_url=table.url, profile=None)
-    async with opened(table.url, table.name, shards=False) as (first, _), asking as client:
+    async with asking as client:
 
         class Overtaken(Seen):
             async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
                 answer = await super().call(operation, **arguments)
                 if operation == "Scan":
-                    await first.record(ENTRY)
+                    table.begin(2)
                 return answer
 
         late = DynamoLedger(table.name, cast(ThreadedClient, Overtaken(client)), shards=True)
         with pytest.raises(LedgerError, match="has items without shards"):
             await late.probe()
+        usual = DynamoLedger(table.name, cast(ThreadedClient, Overtaken(client)))
+        await usual.probe()
+        await usual.record(ENTRY)
     assert table.schema() == 2
+    assert table.partitions_of("null#etag") == {f"bucket/{KEY}"}
+
+
+async def test_long_lived_writer_notices_that_its_table_was_given_shards(table: Any) -> None:
+    now = 1000.0
+    table.begin(2)
+    async with open_client("dynamodb", threads=16, region=None, endpoint_url=table.url, profile=None) as client:
+        ledger = DynamoLedger(table.name, client, clock=lambda: now)
+        await ledger.probe()
+        await ledger.record(ENTRY)
+        table.begin(3)
+        await ledger.record(replace(ENTRY, key="b"))
+        now += REREAD_SECONDS + 1
+        await ledger.record(replace(ENTRY, key="c"))
+    assert {pk.partition("/")[2] for pk in table.partitions_of("null#etag")} == {KEY, "b", ""}
 
 
 async def test_writes_that_are_denied_are_told_as_a_ledger_that_can_be_read(table: Any) -> None:

@@ -1,24 +1,25 @@
-"""Verifying against the other kind of ledger, whose table has no order of its own."""
+"""Verifying against the other kind of ledger: a table with shards, and one that has no order of its own."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from uuid import uuid4
+
+import pytest
 
 from auditor.ledger import open_ledger
-from auditor.ledger.dynamodb.ledger import create_table
 from auditor.text import visible
+from tests.ledger.conftest import new_table
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.verification import Bench
 
 
+@pytest.mark.parametrize("shards", [True, False])
 async def test_keys_come_from_the_table_in_the_order_of_the_listing(
-    stub: StubServer, tmp_path: Path, moto_url: str
+    stub: StubServer, tmp_path: Path, moto_url: str, shards: bool
 ) -> None:
-    table = f"ledger-{uuid4().hex}"
-    await create_table(table, endpoint_url=moto_url)
+    table = await new_table(moto_url, shards=shards)
     async with open_ledger(f"dynamodb:{table}", endpoint_url=moto_url) as ledger:
         bench = Bench(stub, ledger, tmp_path / "out")
         items = {key: bench.put(key, key.encode()) for key in ODD_KEYS.values()}

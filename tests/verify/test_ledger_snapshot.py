@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
-from uuid import uuid4
 
 import pytest
 
@@ -17,7 +16,7 @@ from auditor.aio.stop import Stop
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import OutputError
 from auditor.ledger.base import Event, KeyRecord
-from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
+from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.ledger.dynamodb.scanning import SEGMENTS
 from auditor.ledger.snapshot import SnapshotLine
 from auditor.model.target import Target
@@ -25,6 +24,7 @@ from auditor.runs.stores.local import LocalStore
 from auditor.verify.ledger_snapshot import LedgerSnapshot
 from auditor.verify.run import Hop
 from tests.conformance.ledgers.base import ENTRY, ODD_KEYS, all_subjects
+from tests.ledger.conftest import new_table
 from tests.ledger.test_shards import Seen
 from tests.support.fakes.ledger import Hooked
 from tests.support.servers.clients import BUCKET
@@ -84,8 +84,7 @@ async def hop(
 
 
 async def test_table_is_scanned_once_in_all_hops(stub: StubServer, tmp_path: Path, moto_url: str) -> None:
-    name = f"ledger-{uuid4().hex}"
-    await create_table(name, endpoint_url=moto_url)
+    name = await new_table(moto_url, shards=False)
     async with open_client("dynamodb", threads=16, region=None, endpoint_url=moto_url, profile=None) as client:
         seen = Seen(client)
         ledger = DynamoLedger(name, cast(ThreadedClient, seen))
@@ -113,8 +112,7 @@ async def test_table_is_scanned_once_in_all_hops(stub: StubServer, tmp_path: Pat
 
 
 async def test_lines_of_a_table_give_the_records_of_its_keys(moto_url: str) -> None:
-    name = f"ledger-{uuid4().hex}"
-    await create_table(name, endpoint_url=moto_url)
+    name = await new_table(moto_url, shards=False)
     async with open_client("dynamodb", threads=16, region=None, endpoint_url=moto_url, profile=None) as client:
         ledger = DynamoLedger(name, client)
         await ledger.probe()

@@ -44,7 +44,8 @@ STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
 """Actions on the run folders. At level exposure the role may only write; the reports bucket's policy allows reading."""
 
 LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
-LEDGER_WRITES: Final = ("dynamodb:UpdateItem",)
+LEDGER_WRITES: Final = ("dynamodb:Scan", "dynamodb:UpdateItem")
+"""Actions of each writer to the ledger. The first writer to a new table reads one item by Scan, and finds none."""
 LEDGER_SCANS: Final = ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan")
 """Actions with which `verify` reads a bucket's records in the ledger. Scan is for a table without shards. Reading does
 not need BatchGetItem."""

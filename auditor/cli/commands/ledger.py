@@ -1,4 +1,4 @@
-"""The command `auditor ledger`: show the ledger's record of one key, or check a whole ledger for damage."""
+"""The command `auditor ledger`: show the ledger's record of one key, check a whole ledger for damage, or shard it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from auditor.aio.stop import Stop
-from auditor.cli import signals
+from auditor.cli import sharding, signals
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import first_word, print_json
 from auditor.cli.progress import make_progress, showing
@@ -28,12 +28,14 @@ from auditor.text import counted, visible
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.shard is not None:
+        return sharding.run(options)
     if options.check is not None:
         return _check(options)
     settings = settings_of(options)
     check_needed(settings, "ledger")
     if options.target is None:
-        raise UsageError("no key is named: write s3://BUCKET/KEY, or --check for the whole ledger")
+        raise UsageError("no key is named: write s3://BUCKET/KEY, or --check or --shard for the whole ledger")
     target = parse_target(options.target)
     if not target.prefix:
         raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")

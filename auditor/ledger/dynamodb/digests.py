@@ -8,6 +8,7 @@ from typing import Final
 
 from auditor.errors import DigestConflict, LedgerError
 from auditor.ledger.base import AUDITOR, S3, Entry, Known
+from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
     DIGESTS,
@@ -26,7 +27,7 @@ from auditor.ledger.dynamodb.items import (
 )
 from auditor.ledger.dynamodb.lines import add_line, entry_of
 from auditor.ledger.dynamodb.shards import LONGEST_NAME
-from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
+from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.history import conflicted, fingerprint, recorded
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, match
 from auditor.model.object import AnyVersion

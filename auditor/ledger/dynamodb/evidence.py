@@ -8,6 +8,7 @@ from typing import Final
 
 from auditor.errors import LedgerError
 from auditor.ledger.base import DAMAGED, Event, Expectation, KeyRecord, Notice
+from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
     NOTICE,
@@ -24,7 +25,7 @@ from auditor.ledger.dynamodb.items import (
 )
 from auditor.ledger.dynamodb.lines import add_line, lines_of
 from auditor.ledger.dynamodb.looks import looked
-from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
+from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.history import bounded, fingerprint, imported, noticed
 from auditor.ledger.key_record import KeyRows, Mark, NoticedVersion, is_older, is_same, key_record_of, mark_of
 from auditor.ledger.matching import NULL

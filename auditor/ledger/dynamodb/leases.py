@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from auditor.errors import LedgerError
+from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import CLAIM, Item, Name, number, partition, text
-from auditor.ledger.dynamodb.table import ConditionFailed, Table
+from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.lease_text import lost, read_checkpoint, work_name, write_checkpoint
 from auditor.ledger.leases import Held, Lease, Work
 

@@ -7,20 +7,24 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, DigestConflict
 from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
 from auditor.ledger.dynamodb import digests, evidence, leases, scanning
+from auditor.ledger.dynamodb.calls import THREADS, explained
 from auditor.ledger.dynamodb.items import entry_name
 from auditor.ledger.dynamodb.ordered import ShardReader
-from auditor.ledger.dynamodb.table import THREADS, Table, explained, in_order
+from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.ordered import OrderedReader
 from auditor.ledger.snapshot import SnapshotLine
 from auditor.model.object import AnyVersion
 from auditor.s3.json_calls import open_json_client
+
+if TYPE_CHECKING:
+    from auditor.ledger.sharding import CopiedRows
 
 Clock = Callable[[], float]
 
@@ -44,6 +48,7 @@ class DynamoLedger:
         self._shards = shards
         self._table = Table(table, client, sleep, clock)
         self._clock = clock
+        self._sleep = sleep
 
     async def probe(self) -> None:
         await self._table.probe(shards=self._shards)
@@ -104,6 +109,11 @@ class DynamoLedger:
     async def imported(self, bucket: str, lines: Sequence[bytes]) -> list[KeyRecord]:
         return await scanning.imported(self._table, bucket, lines)
 
+    async def give_shards(self, tell: Callable[[CopiedRows], object], stop: Callable[[], bool]) -> bool:
+        from auditor.ledger.dynamodb.sharding import Sharding  # no function gives shards
+
+        return await Sharding(self._table, tell, stop, self._sleep).run()
+
     def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
         return scanning.histories(self._table, bucket, prefix)
 
@@ -122,7 +132,8 @@ async def open_dynamodb(
 ) -> AsyncIterator[Ledger]:
     """Open the DynamoDB ledger in the table `name`, which must exist (create_table).
 
-    name: ends with `?shards` to begin shards in an empty table; a table that has shards keeps them without it.
+    name: ends with `?shards` to begin an empty table now, and refuse a table without shards. Without it, an empty table
+    is begun by the first write, and each table keeps the layout that it has.
     region, endpoint_url, profile: for the AWS client; None for the SDK's defaults. clock: returns seconds since the
     epoch, by which leases expire.
     """

@@ -8,6 +8,7 @@ from typing import Final
 
 from auditor.errors import LedgerError
 from auditor.ledger.base import DAMAGED, UNSEALED, Event, Known, Version
+from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.digests import seal_old
 from auditor.ledger.dynamodb.items import (
@@ -22,7 +23,7 @@ from auditor.ledger.dynamodb.items import (
     text,
 )
 from auditor.ledger.dynamodb.lines import lines_of, look_time, write_look
-from auditor.ledger.dynamodb.table import ConditionFailed, Table
+from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import contradicted, line_seal
 

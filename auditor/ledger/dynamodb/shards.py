@@ -2,8 +2,9 @@
 history lines and leases.
 
 A shard is one of 16 partitions of a bucket. The sort keys in a shard begin with the object key, so that a Query reads
-keys in order, without their histories. Most tables have no shards: all items of a key have the pk bucket/key. A table
-has shards if it was empty when it was first named with `?shards` (dynamodb:TABLE?shards).
+keys in order, without their histories. A table has shards if it was empty when a release that knows shards first wrote
+to it, or if it was given shards later (sharding.py). In a table without shards all items of a key have the pk
+bucket/key.
 """
 
 from __future__ import annotations
@@ -73,6 +74,14 @@ def cut_key(name: Name) -> str | None:
     """Return the object key of an item, if the item's stored sort key has only the beginning of it; None otherwise."""
     _, slash, key = name[0].partition("/")
     return key if slash and name[1] >= STATE and _head(key) != _escaped(key) else None
+
+
+def is_left_over(item: Item) -> bool:
+    """True for an item of a table with shards that would be in a shard, but is stored as in a table without.
+
+    The table was given shards later (sharding.py), which copies items and deletes none.
+    """
+    return item["sk"]["S"] >= STATE and "/" in item["pk"]["S"]
 
 
 def own_name(item: Item) -> Item:

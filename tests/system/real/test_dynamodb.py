@@ -23,7 +23,7 @@ from auditor.ledger.dynamodb.table import Table
 from auditor.model.object import ObjectRef
 from tests.conformance.ledgers import OpenLedger
 from tests.conformance.ledgers.base import ENTRY
-from tests.ledger.conftest import new_table
+from tests.ledger.conftest import new_table, opening
 from tests.ledger.test_ordered import ALGORITHMS, answers, filled, generated
 from tests.ledger.test_suite import test_ledger_keeps_its_promise  # noqa: F401 - the whole suite runs here too
 from tests.ledger.throttled import everything_is_there_and_once
@@ -44,9 +44,9 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"AWS_{name}", value)
 
 
-@pytest.fixture
-async def opener(local: DynamoDbLocal) -> OpenLedger:
-    return await new_table(local.url)
+@pytest.fixture(params=[True, False], ids=["shards", "no shards"])
+async def opener(request: pytest.FixtureRequest, local: DynamoDbLocal) -> OpenLedger:
+    return opening(f"dynamodb:{await new_table(local.url, shards=request.param)}", local.url)
 
 
 @pytest.fixture
