@@ -13,6 +13,7 @@ JOBS: Final = {
     "nights": "benchmarks.clients.nights:nights",
     "inventory-rows": "benchmarks.clients.inventory:rows",
     "list-keys": "benchmarks.clients.nights:listing",
+    "jobs": "benchmarks.clients.jobs:nights",
     "audit-known": "benchmarks.clients.known:audited",
     "audit-invoked": "benchmarks.clients.invoked:audit",
     "gather": "benchmarks.clients.invoked:ours",

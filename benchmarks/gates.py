@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.s3.engines import DEFAULT_ENGINE
-from benchmarks.parts import cold, engines, hashing, known, memory, packing, shares, targets, throttled, verifying
+from benchmarks.parts import cold, engines, hashing, jobs, known, memory, packing, shares, targets, throttled, verifying
 
 Results = dict[str, Any]
 
@@ -133,6 +133,14 @@ def _throttled(results: Results) -> Iterator[Gate]:
         yield Gate(name, 0.5, throttled.kept(found, share), True)
 
 
+def _jobs(results: Results) -> Iterator[Gate]:
+    found = results.get("jobs", {"rows": []})
+    name = f"--jobs {jobs.JOBS}: objects/s to those of one process, the night where it is least"
+    yield Gate(f"{name}: {jobs.WAITING}", 1.7, jobs.least(found, jobs.WAITING, "seconds"), True)
+    yield Gate(f"{name}: {jobs.ALONE}", 1.7, jobs.least(found, jobs.ALONE, "seconds"), True)
+    yield Gate(f"{name}: {jobs.SERVER}, computed from CPU", 1.7, jobs.least(found, jobs.SERVER, "path"), True)
+
+
 SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (
     _engines,
     _shares,
@@ -144,6 +152,7 @@ SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (
     _memory,
     _throttled,
     _targets,
+    _jobs,
 )
 
 

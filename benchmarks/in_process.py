@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from auditor.audit import run as audit_run
+from auditor.audit.divided import begin as audit_begin
 from auditor.aws.connection import Connection
+from auditor.config import resources
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
 from auditor.s3.engines import ENGINES
@@ -17,10 +20,10 @@ from auditor.s3.engines.base import Body, Engine, ListQuery, Page, Position, Spa
 from benchmarks.facts import FACTS, OWNER
 
 NAME: Final = "in-process"
+_PATCHED: Final = (audit_run, audit_begin)
+"""The modules that ask about the bucket."""
 PARTNER: Final = "b1" * 32
 """An account that the configuration trusts."""
-
-PAGE: Final = 1000
 
 
 class Objects:
@@ -30,9 +33,13 @@ class Objects:
         self.count = count
         self._public = public
 
+    def after(self, key: str | None) -> int:
+        """The number of the first object after a key."""
+        return 0 if key is None else bisect_right(range(self.count), key, key=_key)
+
     def ref(self, number: int) -> ObjectRef:
         return ObjectRef(
-            f"warehouse/exports/2026/part-{number:018}-daily.parquet",
+            _key(number),
             _etag(number),
             number * 7919 % 10_000_000,
             f"2026-01-{number % 28 + 1:02}T03:{number % 60:02}:05Z",
@@ -71,6 +78,10 @@ def _etag(number: int) -> str:
     return hashlib.md5(number.to_bytes(8)).hexdigest()
 
 
+def _key(number: int) -> str:
+    return f"warehouse/exports/2026/part-{number:018}-daily.parquet"
+
+
 def _number(key: str) -> int:
     return int(key[28:46])
 
@@ -87,8 +98,8 @@ class InProcessEngine:
         self._objects = objects
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
-        start = int(position.token or 0) if position else 0
-        end = min(start + PAGE, self._objects.count)
+        start = int(position.token or 0) if position else self._objects.after(query.start_after)
+        end = min(start + query.page_size, self._objects.count)
         following = Position(token=str(end)) if end < self._objects.count else None
         return Page(tuple(map(self._objects.ref, range(start, end))), following)
 
@@ -117,12 +128,18 @@ def engine(objects: Objects) -> Iterator[None]:
     async def known(_settings: Any, connection: Connection, *_: Any) -> tuple[Connection, BucketFacts]:
         return connection, FACTS
 
-    names = vars(audit_run)
-    asking = names["ask_bucket"]
+    def opened_in_its_region(_engine: str, connection: Connection) -> AbstractAsyncContextManager[Engine]:
+        return opened(connection)
+
+    patched: list[tuple[dict[str, Any], str, Any]] = [(vars(module), "ask_bucket", known) for module in _PATCHED]
+    patched.append((vars(resources), "open_in_its_region", opened_in_its_region))
+    before = [names[name] for names, name, _ in patched]
     ENGINES[NAME] = opened
-    names["ask_bucket"] = known
+    for names, name, stand_in in patched:
+        names[name] = stand_in
     try:
         yield
     finally:
-        names["ask_bucket"] = asking
+        for (names, name, _), real in zip(patched, before, strict=True):
+            names[name] = real
         del ENGINES[NAME]

@@ -19,15 +19,18 @@ from auditor.runs.reading import RunReader
 
 
 def highlights_of(run: RunReader, exposed: int) -> Highlights:
-    """Return the highlights of all lines, as Highlights.read() does, but parse only the results of the objects. Blocks.
+    """Return the highlights of all lines, as Highlights.read() does, but parse only the lines that it keeps. Blocks.
 
     exposed: the number of exposed objects in the run.
     """
-    shown = Highlights()
-    opened = (one for one in PastRun(run).objects() if one.seen.verdict is Verdict.EXPOSED)
-    for one in islice(opened, min(exposed, EXPOSED)):
+    shown, past = Highlights(), PastRun(run)
+    for one in islice(past.of_verdict(Verdict.EXPOSED), min(exposed, EXPOSED)):
         shown.exposed.append(ExposedObject(one.key, one.version_id, tuple(one.seen.rules)))
-    shown.add_findings(run.findings())
+    for line in past.findings(shown.worst.keeps):
+        if line is None:
+            shown.worst.count()
+        else:
+            shown.worst.add(line)
     shown.undecided.extend(islice(run.undecided(), UNDECIDED))
     return shown
 

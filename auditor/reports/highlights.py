@@ -53,6 +53,16 @@ class WorstFindings:
             self._worst.pop()
         bisect.insort(self._worst, (order, line))
 
+    def keeps(self, severity: Severity, rule: str) -> bool:
+        """True if add() would keep the next finding of this severity and rule, in the order of the keys."""
+        if len(self._worst) < self._limit:
+            return True
+        return bool(self._worst) and (_RANK[severity], not rule.startswith(_OPENING)) < self._worst[-1][0][:2]
+
+    def count(self) -> None:
+        """Count a finding that is not kept."""
+        self._seen += 1
+
     def lines(self) -> list[FindingLine]:
         """Return the kept lines, the worst first."""
         return [line for _, line in self._worst]

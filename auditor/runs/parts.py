@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -162,9 +163,21 @@ def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]
     return _parsed(store, folder, part, (b"",), _object_of)
 
 
-def keys_of(store: Store, folder: str, part: Part) -> Iterator[str]:
-    """Yield the key of each line of a file of objects. Raises OutputError if the file is missing or damaged."""
-    return (key for key in _parsed(store, folder, part, (b"",), first_key_of) if key is not None)
+def keys_at(store: Store, folder: str, part: Part, numbers: Sequence[int]) -> Iterator[str]:
+    """Yield the keys of these lines of a file of objects. numbers: ascending; the first line is 1. Raises OutputError
+    if the file is missing or damaged, or has fewer lines.
+    """
+    lines = _lines(store, folder, part)
+    done = 0
+    for number in numbers:
+        try:
+            key = first_key_of(next(islice(lines, number - done - 1, None), b""))
+        except JsonError as error:
+            raise _damaged(store, folder, part, error) from error
+        if key is None:
+            raise _damaged(store, folder, part, "a line has no key")
+        yield key
+        done = number
 
 
 def lines_of_key(store: Store, folder: str, part: Part, key: str) -> Iterator[dict[str, Any]]:
@@ -182,14 +195,25 @@ def _parsed(
     store: Store, folder: str, part: Part, beginnings: tuple[bytes, ...], parse: Callable[[bytes], T]
 ) -> Iterator[T]:
     """Yield the lines of a part's file that begin with one of these texts, parsed."""
-    path = f"{folder}/{part.path}"
-    data = store.get(path)
+    for line in _lines(store, folder, part):
+        if line.startswith(beginnings):
+            try:
+                yield parse(line)
+            except JsonError as error:
+                raise _damaged(store, folder, part, error) from error
+
+
+def _lines(store: Store, folder: str, part: Part) -> Iterator[bytes]:
+    """Yield the lines of a part's file. Raises OutputError if the file is missing or damaged."""
+    data = store.get(f"{folder}/{part.path}")
     try:
         if data is None:
             raise EOFError("it is gone")
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
-            for line in lines:
-                if line.startswith(beginnings):
-                    yield parse(line)
-    except (OSError, EOFError, zlib.error, JsonError) as error:
-        raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error
+            yield from lines
+    except (OSError, EOFError, zlib.error) as error:
+        raise _damaged(store, folder, part, error) from error
+
+
+def _damaged(store: Store, folder: str, part: Part, error: object) -> OutputError:
+    return OutputError(f"{store.uri(f'{folder}/{part.path}')} is damaged ({error}): audit again")

@@ -19,7 +19,19 @@ from benchmarks.clients import invoked
 from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.launch import Server
 from benchmarks.page import between
-from benchmarks.parts import PARTS, cold, engines, hashing, memory, shares, targets, throttled, transfers, verifying
+from benchmarks.parts import (
+    PARTS,
+    cold,
+    engines,
+    hashing,
+    jobs,
+    memory,
+    shares,
+    targets,
+    throttled,
+    transfers,
+    verifying,
+)
 from tests.support.paths import ROOT
 
 
@@ -188,6 +200,22 @@ def test_targets_side_by_side_are_judged_turn_by_turn() -> None:
     with pytest.raises(RuntimeError, match="1199 objects of 60 buckets"):
         targets.figures(Measured({"targets": targets.TOGETHER}, (run,)))
     assert targets.figures(Measured({}, (run | {"audited": 1200},)))["each"] == [1.0]
+
+
+def test_processes_are_compared_turn_by_turn_on_the_night_where_they_gain_least() -> None:
+    one = {"laps": [{"wall": 9.0, "cpu": 8.0}, {"wall": 10.0, "cpu": 9.0}], "children": [[], []]}
+    two = {"laps": [{"wall": 5.0, "cpu": 1.0}, {"wall": 8.0, "cpu": 0.5}], "children": [[3.0, 4.0], [4.5, 4.0]]}
+    rows = [
+        jobs.figures(Measured({"setting": setting, "processes": processes, "objects": 10}, (run, run)))
+        for setting in jobs.OBJECTS
+        for processes, run in ((1, one), (jobs.JOBS, two))
+    ]
+    assert [rows[1]["nights"][0][name]["median"] for name in ("seconds", "cpu", "path")] == [5.0, 8.0, 5.0]
+    found = {"rows": rows}
+    assert jobs.times(found, jobs.ALONE, 0, "seconds") == pytest.approx(1.8)
+    judged = [gate for gate in gates.evaluate({"jobs": found}) if gate.measured is not None]
+    assert [(round(gate.measured or 0, 3), gate.met) for gate in judged] == [(1.25, False), (1.25, False), (1.6, False)]
+    assert "| 1.80 | 1.60 |" in jobs.page(found)
 
 
 def test_each_invocation_of_a_function_is_a_new_request() -> None:

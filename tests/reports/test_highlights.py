@@ -56,6 +56,24 @@ def test_equal_findings_are_all_kept() -> None:
     assert collected(3, line, replace(line), replace(line), replace(line)).lines() == [line] * 3
 
 
+def test_lines_that_are_not_kept_need_no_reading() -> None:
+    severities = list(Severity)
+    lines = [
+        finding_line(finding(f"{n:05}", ("O02", "E01")[n * 31 % 2], severity=severities[n * 7919 % 5]))
+        for n in range(3000)
+    ]
+    quick, read = WorstFindings(100), 0
+    for line in lines:
+        if quick.keeps(line.severity, line.rule):
+            quick.add(line)
+            read += 1
+        else:
+            quick.count()
+    assert (quick.lines(), quick.more) == ((every := collected(100, *lines)).lines(), every.more)
+    assert read < 100 * 2 * len(severities)
+    assert not WorstFindings(0).keeps(Severity.HIGH, "O02")
+
+
 def test_no_room_at_all() -> None:
     assert collected(0, finding_line(finding("a"))).more == 1
 

@@ -14,6 +14,7 @@ from auditor.audit.divided.begun import check_same, check_target, read_begun
 from auditor.audit.divided.share import PlanningShare
 from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.judged_by import begun_file
+from auditor.audit.ranges.cuts import PAGE
 from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_from_run
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources, caller_of, connection_to
@@ -62,18 +63,20 @@ async def begin(
     run_id: str | None = None,
     resume: bool = True,
     progress: Callable[[float], None] = lambda keys: None,
+    page: int = PAGE,
 ) -> BegunRun:
     """Begin a divided run, or go on with one: write plan.json, bucket.json and state.json, each unless it is there.
 
     A killed begin is completed by the next one, which keeps what is written. ranges: largest number of ranges. least:
     a range has at least about so many keys, so that a small target has fewer ranges. run_id: ID of the run; None for a
     new one. resume: False if the run of this ID is new. progress: called with the estimated number of keys so far.
+    page: number of keys on a page of the listing that plans the ranges.
 
     Raises RunMissing, RunComplete or RunChanged for a run that cannot be resumed, BucketError if the bucket cannot be
     asked or listed, and RunStopped if a server does not answer after a stop.
     """
     check_number(ranges)
-    beginner = _Begin(target, settings, places, stop, run_id, progress)
+    beginner = _Begin(target, settings, places, stop, run_id, progress, page)
     try:
         begun: BegunRun | None = None
         async with stop.flight():
@@ -94,8 +97,10 @@ class _Begin:
         stop: Stop,
         run_id: str | None,
         progress: Callable[[float], None],
+        page: int,
     ) -> None:
         self._progress = progress
+        self._page = page
         if settings.key_policies:
             raise UsageError("--key-policies does not go with ranges of keys: leave --key-policies or --jobs away")
         if settings.source == MIXED:
@@ -157,7 +162,7 @@ class _Begin:
         if self._latest is not None:
             found = await self.thread.run(plan_from_run, self._target, self._latest, ranges)
         if found is None:
-            found = await self._share.plan(self._target, ranges, self._progress)
+            found = await self._share.plan(self._target, ranges, self._progress, self._page)
         return _file_of(self._run_id, found, least)
 
     def _written(self, plan: PlanFile) -> PlanFile:

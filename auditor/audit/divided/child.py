@@ -192,8 +192,8 @@ def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)  # whatever else prints must not be taken for a report
     loops.run(_main(out))
-    os._exit(0)  # no thread that waits for a silent server keeps the process
 
 
 if __name__ == "__main__":
     main()
+    os._exit(0)  # no thread that waits for a silent server keeps the process

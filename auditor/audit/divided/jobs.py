@@ -13,10 +13,11 @@ from functools import partial
 from typing import Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.divided.begin import LEAST_KEYS, begin
+from auditor.audit.divided.begin import LEAST_KEYS, BegunRun, begin
 from auditor.audit.divided.combine import combine
 from auditor.audit.divided.messages import Start
 from auditor.audit.divided.processes import Limits, RangeProcesses
+from auditor.audit.divided.starting import MODULE, ProcessStarter
 from auditor.audit.divided.state import range_progress
 from auditor.audit.folder_thread import silent
 from auditor.config.resources import Resources
@@ -33,6 +34,9 @@ from auditor.text import counted, visible
 
 RANGES: Final = 4
 """Number of ranges for each process: one that ends early takes over others, and the last ranges are short."""
+PLANNING_PAGE: Final = 200
+"""Number of keys on a page of the listing that plans the ranges, while all processes wait. The ranges are about as
+equal as by whole pages, and a fifth of the keys is read."""
 LOCK: Final = "jobs"
 """The name of the lock that the process of a divided run holds in a directory."""
 
@@ -41,7 +45,7 @@ class JobsAudit:
     """Audits one target in several processes on this machine. Call run() once.
 
     The parameters and methods are those of Audit. jobs: number of processes. least: a range has at least about so many
-    keys.
+    keys. module: name of the module that each process runs.
     """
 
     def __init__(
@@ -57,8 +61,10 @@ class JobsAudit:
         resume: bool = True,
         part_lines: int = PART_LINES,
         least: int = LEAST_KEYS,
+        module: str = MODULE,
     ) -> None:
         self._least = least
+        self._module = module
         self._target = target
         self._settings = settings
         self._places = places
@@ -95,32 +101,41 @@ class JobsAudit:
         Raises the errors of begin() and combine(), the first error of a process, and RunStopped if the ranges cannot be
         added up in time after a stop.
         """
-        target, store = self._target, self._places.store
-        begun = await begin(
-            target,
-            self._settings,
-            self._places,
-            self._stop,
-            ranges=RANGES * self._jobs,
-            least=self._least,
-            run_id=self.run_id,
-            resume=self._resumed,
-            progress=self._note_keys,
-        )
-        run_id = self.run_id
+        starter = ProcessStarter(self._module)
+        try:
+            if not self._resumed:  # a run that cannot be resumed begins nothing
+                await starter.start_ahead(self._jobs)
+            begun = await begin(
+                self._target,
+                self._settings,
+                self._places,
+                self._stop,
+                ranges=RANGES * self._jobs,
+                least=self._least,
+                run_id=self.run_id,
+                resume=self._resumed,
+                progress=self._note_keys,
+                page=PLANNING_PAGE,
+            )
+            return await self._audit(begun, starter)
+        finally:
+            await starter.close()
+
+    async def _audit(self, begun: BegunRun, starter: ProcessStarter) -> Summary:
+        run_id, target, store = self.run_id, self._target, self._places.store
         async with AsyncExitStack() as stack:
             if isinstance(store, LockingStore):
                 stack.callback(await asyncio.to_thread(store.hold, run_path(target.bucket, run_id), LOCK))
             if self._began is not None:
                 self._began(run_id)
             progress = await asyncio.to_thread(lambda: list(range_progress(store, begun.plan)))
-            self._expected = begun.plan.keys or None
+            self._expected = begun.plan.keys or None if begun.plan.exact else None
             self._before = sum(one.listed for one in progress if one.complete)
             self._limits.calls, self._limits.dollars = begun.calls_left, begun.dollars_left
             level = logging.getLogger().getEffectiveLevel()
             start = Start(run_id, target, self._settings, self._part_lines, level)
             waiting = [one.id for one in progress if not one.complete]
-            work = self._processes = RangeProcesses(start, waiting, self._jobs, self._limits, self._stop)
+            work = self._processes = RangeProcesses(start, waiting, self._jobs, self._limits, self._stop, starter)
             await work.run()
             self.unsent = "; ".join(work.unsent) or None
             return await self._combined(run_id, self._stop.reason or work.reason)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,8 +12,9 @@ from typing import Final
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
-from auditor.audit.divided.messages import LONGEST, Order, RangeCounts, Report, Start, order_line, report_from
+from auditor.audit.divided.messages import Order, RangeCounts, Report, Start, order_line, report_from
 from auditor.audit.divided.share import rate_share
+from auditor.audit.divided.starting import ProcessStarter
 from auditor.errors import AuditorError, RunError
 from auditor.text import visible
 
@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 
 LOST: Final = 3
 """Number of processes that a range may lose before the run fails."""
-MODULE: Final = "auditor.audit.divided.child"
 
 
 @dataclass(slots=True)
@@ -66,11 +65,21 @@ class RangeProcesses:
 
     A process that is killed is replaced, and its range goes on from its checkpoint. Each process has an equal share of
     the calls per second; when one has no further range, the others share what it had, after it has ended. start: the
-    first message to each process. ranges: IDs of the ranges to audit, in order. stop: ends the work.
+    first message to each process. ranges: IDs of the ranges to audit, in order. stop: ends the work. starter:
+    starts the processes.
     """
 
-    def __init__(self, start: Start, ranges: Iterable[str], jobs: int, limits: Limits, stop: Stop) -> None:
+    def __init__(
+        self,
+        start: Start,
+        ranges: Iterable[str],
+        jobs: int,
+        limits: Limits,
+        stop: Stop,
+        starter: ProcessStarter,
+    ) -> None:
         self._start = start
+        self._starter = starter
         self._waiting = deque(ranges)
         self._limits = limits
         self._stop = stop
@@ -117,9 +126,7 @@ class RangeProcesses:
         self._share_anew()
 
     async def _one_process(self) -> None:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", MODULE), stdin=PIPE, stdout=PIPE, limit=LONGEST, start_new_session=True
-        )
+        process = await self._starter.next()
         worker = _Worker(process)
         self._workers.append(worker)
         try:

@@ -32,12 +32,12 @@ class PlanningShare:
             limits.append(in_pico(settings.max_cost) // PLANNING // prices_with(settings.prices).list)
         return cls(settings, min(limits, default=None))
 
-    async def plan(self, target: Target, ranges: int, progress: Callable[[float], None]) -> RangePlan:
+    async def plan(self, target: Target, ranges: int, progress: Callable[[float], None], page: int) -> RangePlan:
         """Plan the ranges by the listing. If the share is used up before, the whole target is one range. progress:
-        called with the estimated number of keys so far.
+        called with the estimated number of keys so far. page: number of keys on a page.
         """
         try:
-            return await plan_by_listing(target, self.settings, ranges, progress, most=self.most)
+            return await plan_by_listing(target, self.settings, ranges, progress, most=self.most, page=page)
         except CallFailed as failure:
             if failure.code != MAX_CALLS or self.most is None:
                 raise

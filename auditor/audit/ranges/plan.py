@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
@@ -13,12 +14,15 @@ from auditor.config.resources import open_bucket
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
-from auditor.runs.parts import Part, keys_of
+from auditor.runs.parts import Part, keys_at
 from auditor.runs.reading import RunReader, read_seal
+from auditor.runs.seal import SealedPart
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery, Position
 from auditor.s3.listing import listed_page
 
+_NEAR: Final = 16
+"""A cut may be off by one part in so many of a range, where a part of the last run ends: no line is then read."""
 MOST: Final = 10_000
 """Largest number of ranges, which is also that of the parallel children of a Distributed Map of Step Functions."""
 
@@ -68,12 +72,12 @@ def check_number(ranges: int) -> None:
 def plan_from_run(target: Target, run: RunReader, ranges: int) -> RangePlan | None:
     """Plan the ranges of a whole target by the parts of its last complete run. Blocks.
 
-    Return None if the run has no parts.json, no object or no readable part. At most one part is read for each range.
+    Return None if the run has no parts.json, no object or no readable part. At most one part is read for each range,
+    and none where a part ends near to the range's end.
     """
     seal = read_seal(run.store, run.path)
-    found = [(Part.parse(one.path), one.lines) for one in seal.parts] if seal is not None else []
-    parts = sorted((part, lines) for part, lines in found if part is not None and part.kind == "objects")
-    total = sum(lines for _, lines in parts)
+    parts = sorted(_Objects.of(seal.parts)) if seal is not None else []
+    total = sum(one.lines for one in parts)
     if not total:
         return None
     try:
@@ -90,16 +94,17 @@ async def plan_by_listing(
     progress: Callable[[float], None] = lambda keys: None,
     *,
     most: int | None = None,
+    page: int = PAGE,
 ) -> RangePlan:
     """Plan the ranges of a target by listing pages of it. progress: called with the estimated number of keys so far.
-    most: largest number of calls; None: no limit.
+    most: largest number of calls; None: no limit. page: number of keys on a page.
 
     Raises BucketError if the bucket cannot be listed, and CallFailed (MaxCalls) if `most` calls do not suffice.
     """
     settings = replace(settings, max_calls=most)
     async with open_bucket(target.bucket, settings, concurrency=AT_ONCE, connections=AT_ONCE) as bucket:
         listing = TargetKeys(bucket.engine, bucket.caller, target)
-        cuts = await find_cuts(listing, ranges, target.start_after, target.stop_at, progress=progress)
+        cuts = await find_cuts(listing, ranges, target.start_after, target.stop_at, page=page, progress=progress)
         exact = cuts.exact and not target.versions  # a key may have more versions than a page has room for
         return _planned(target, replace(cuts, exact=exact), None, bucket.caller.counts["list"])
 
@@ -131,14 +136,35 @@ def _planned(target: Target, found: KeyCuts, run: str | None, calls: int) -> Ran
     return RangePlan(target, ranges, run, found.exact, calls)
 
 
-def _cuts_in(run: RunReader, parts: list[tuple[Part, int]], total: int, ranges: int) -> Iterator[Cut]:
-    """Yield the key of the line at the end of each range but the last."""
-    wanted = iter([total * number // ranges for number in range(1, ranges)])
-    done, line = 0, next(wanted, None)
-    for part, lines in parts:
-        if line is not None and line <= done + lines:
-            for number, key in enumerate(keys_of(run.store, run.path, part), done + 1):
-                while line is not None and line <= number:
-                    yield key, number
-                    line = next(wanted, None)
-        done += lines
+@dataclass(frozen=True, slots=True, order=True)
+class _Objects:
+    """A file of objects of the last run. last: key of its last line; "" if the seal does not name it."""
+
+    part: Part
+    lines: int
+    last: str
+
+    @classmethod
+    def of(cls, sealed: Iterable[SealedPart]) -> Iterator[_Objects]:
+        for one in sealed:
+            part = Part.parse(one.path)
+            if part is not None and part.kind == "objects":
+                yield cls(part, one.lines, one.last or "")
+
+
+def _cuts_in(run: RunReader, parts: Sequence[_Objects], total: int, ranges: int) -> Iterator[Cut]:
+    """Yield the key of the line at the end of each range but the last, or of a line near to it at the end of a part."""
+    wanted = deque(sorted({max(1, total * number // ranges) for number in range(1, ranges)}))
+    near, done = total // (ranges * _NEAR), 0
+    for one in parts:
+        end, lines = done + one.lines, list[int]()
+        while wanted and wanted[0] <= end + near * bool(one.last):
+            lines.append(wanted.popleft())
+        at_end = bool(lines) and bool(one.last) and lines[-1] >= end - near
+        inside = [line - done for line in (lines[:-1] if at_end else lines)]
+        if inside:
+            keys = keys_at(run.store, run.path, one.part, inside)
+            yield from ((key, done + line) for line, key in zip(inside, keys, strict=True))
+        if at_end:
+            yield one.last, end
+        done = end

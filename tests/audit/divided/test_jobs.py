@@ -181,6 +181,15 @@ def test_impossible_numbers_and_combinations_are_refused(
     assert "--jobs" in capsys.readouterr().err
 
 
+def test_processes_that_were_begun_for_nothing_are_ended(
+    stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["s3://no-such-bucket", "--endpoint-url", stub.url, "--out", str(tmp_path), "--jobs", "2"]
+    assert main(["audit", *words]) == 1
+    assert "no-such-bucket" in capsys.readouterr().err
+    assert children(os.getpid()) == []
+
+
 def test_undivided_run_is_not_resumed_in_ranges(
     stored: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,6 +58,18 @@ def test_the_last_run_gives_equal_ranges(tmp_path: Path, name: str) -> None:
     assert (plan.run, plan.exact, plan.keys, plan.calls) == (RUN, True, len(keys), 0)
 
 
+def test_ranges_end_with_parts_that_end_near_and_these_are_not_read(tmp_path: Path) -> None:
+    keys = keys_of_set("uuids", 4000)
+    run = written(LocalStore(tmp_path), keys, 1010)
+    for file in (tmp_path / run.path).glob("objects/*"):
+        file.write_bytes(b"damaged")
+    plan = plan_from_run(TARGET, run, 4)
+    assert plan is not None
+    assert [one.keys for one in plan.ranges] == [1010, 1010, 1010, 970]
+    assert [len(part) for part in keys_in(plan, keys)] == [1010, 1010, 1010, 970]
+    assert plan_from_run(TARGET, run, 5) is None  # its ends lie within parts
+
+
 def test_a_key_with_many_versions_is_never_cut(tmp_path: Path) -> None:
     keys = ["a", *["b"] * 50, "c"]
     plan = plan_from_run(TARGET, written(LocalStore(tmp_path), keys, 10), 4)
