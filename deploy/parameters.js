@@ -10,7 +10,7 @@ const ARCHITECTURES = ['arm64', 'x86_64', 'host'];
 const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
 const LEVELS = ['exposure', 'metadata', 'fixity'];
 const NAMES = [
-  'buckets', 'roleBuckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'keyPolicies', 'trusted', 'auditedKeys', 'schedule',
+  'buckets', 'roleBuckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'keyPolicies', 'inventory', 'inventoryKey', 'trusted', 'auditedKeys', 'schedule',
   'timezone', 'scheduleState', 'silentHours', 'bucketAlarms', 'verifySilentHours', 'verifySchedule', 'verifyScheduleState', 'verifyMaxAge',
   'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'concurrency', 'maxRate', 'algorithms', 'acceptCost',
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
@@ -49,6 +49,8 @@ const FILES = /^arn:[a-z-]+:elasticfilesystem:([a-z0-9-]+):[0-9]{12}:access-poin
 const MOUNTED = /^\/mnt\/reports(\/[A-Za-z0-9._-]+)*$/;
 const TIME = /^[0-9]{1,9}(\.[0-9]{1,9})?[mhdw]$/;
 const PERCENT = /^[0-9]{1,3}(\.[0-9]{1,9})?$/;
+// What CloudFormation can put into an ARN and a condition as it is: no wildcard, no variable, no space.
+const INVENTORY = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/((?:[A-Za-z0-9!_.'()=-]+\/)*(?:[A-Za-z0-9!_.'()=-]+)?))?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const EVERY = '*';
 const PATTERN = /^[a-z0-9.*-]{1,63}$/;
@@ -95,6 +97,16 @@ function checkFiles({ fileSystem, out, subnets, securityGroups }, region) {
   if (out && (!MOUNTED.test(out) || out.split('/').some((one) => one === '.' || one === '..'))) {
     fail(`the parameter out is '${out}': give a directory on the file system, /mnt/reports or /mnt/reports/NAME`);
   }
+}
+
+/* The bucket of the Inventory's reports, and the beginning of their keys. */
+function inventory({ inventory: place, inventoryKey }) {
+  const found = place ? INVENTORY.exec(place) : ['', '', ''];
+  if (!found) fail(`the parameter inventory is '${place}': give the destination of the reports, s3://BUCKET/PREFIX, with letters, digits and !_.'()=- in the prefix`);
+  if (inventoryKey && !place) fail('the parameter inventoryKey is given without inventory: give the destination of the reports too');
+  if (inventoryKey) keyRegion('inventoryKey', inventoryKey);
+  const prefix = (found[2] || '').replace(/\/$/, '');
+  return { inventoryBucket: found[1], inventoryPrefix: prefix && `${prefix}/` };
 }
 
 function listed(buckets) {
@@ -306,6 +318,7 @@ module.exports = async ({ options, resolveVariable }) => {
     fail(`the parameter kmsKey is '${values.kmsKey}': give a key of the stack's region, ${region}`);
   }
   checkFiles(values, region);
+  Object.assign(checked, inventory(values));
   // Where the function finds the file: the builder puts it at the root of its package, whatever its own name is.
   checked.configFile = values.config ? 'auditor.toml' : '';
   choice('logLevel', values.logLevel, ['DEBUG', 'INFO', 'WARNING', 'ERROR']);

@@ -109,6 +109,9 @@ class Stack:
     def _and(self, argument: list[Any]) -> bool:
         return all(map(self.resolve, argument))
 
+    def _or(self, argument: list[Any]) -> bool:
+        return any(map(self.resolve, argument))
+
     def _join(self, argument: list[Any]) -> str:
         separator, parts = argument
         return str(separator).join(self.resolve(parts))

@@ -178,6 +178,9 @@ def _roles(parser: Group) -> None:
         metavar="ARN",
         help="KMS key of the bucket that --out names; with --role, of all that the stack makes",
     )
+    parser.add_argument(
+        "--inventory-key", metavar="ARN", help="KMS key of the S3 Inventory reports that --inventory names"
+    )
     deployed = parser.add_argument_group(
         "the role of a deployed function",
         "It allows all that an event may ask for: rules and --versions do not matter.",

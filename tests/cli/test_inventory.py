@@ -172,6 +172,20 @@ def test_place_of_the_reports_is_asked_for(run: Run, stub: StubServer, engine: s
     assert "AccessDenied): grant s3:GetInventoryConfiguration, or name the destination" in err
 
 
+def test_policy_lists_reports_below_their_prefix_alone_and_decrypts_with_their_key(run: Run) -> None:
+    key = "arn:aws:kms:us-east-1:123456789012:key/1"
+    given = ("policy", "s3://audited", "--region", "us-east-1", "--inventory-key", key)
+    code, out, err = run(*given, "--source", "mixed", "--inventory", "s3://reports/a*/night/")
+    assert code == 0, err
+    found = {one["Sid"]: one for one in json.loads(out)["Statement"]}
+    assert found["InventoryList"]["Condition"] == {"StringLike": {"s3:prefix": "a${*}/night/*"}}
+    assert found["Inventory"]["Resource"] == ["arn:aws:s3:::reports/a${*}/night/*"]
+    assert (found["InventoryKey"]["Action"], found["InventoryKey"]["Resource"]) == (["kms:Decrypt"], [key])
+    code, _, err = run(*given)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--inventory-key is the key of the reports that --inventory names: give both" in err
+
+
 def test_missing_or_closed_destination_is_one_sentence(run: Run, stub: StubServer) -> None:
     stub.world.add("audited")
     mixed = ("audit", "s3://audited", "--endpoint-url", stub.url, "--source", "mixed", "--inventory", "s3://reports/x")

@@ -102,6 +102,9 @@ REPORTS_KEY: Final = (*REPORTS_KEY_WRITES, *REPORTS_KEY_READS)
 """Actions on the KMS key that encrypts the reports bucket and everything else that a stack makes. S3, SQS, SNS and
 DynamoDB use the key in the name of our role. At level exposure the role may only encrypt."""
 
+INVENTORY_KEY: Final = ("kms:Decrypt",)
+"""Actions on the KMS key of the reports of S3 Inventory. S3 uses the key in the name of our role."""
+
 KEY_POLICIES: Final = ("kms:GetKeyPolicy",)
 """Actions on the KMS keys of the audited objects, needed to read the policies of these keys."""
 

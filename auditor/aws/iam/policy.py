@@ -14,6 +14,7 @@ from auditor.aws.iam.actions import (
     BUCKET_CALLS,
     EVENT_CALLS,
     INVENTORY_CALLS,
+    INVENTORY_KEY,
     KEY_POLICIES,
     LEDGER_READS,
     LEDGER_WRITES,
@@ -45,6 +46,8 @@ class Access:
     """The place of the batch manifests, in the same form as `out`."""
     inventory: str | None = None
     """The place of the reports of S3 Inventory, in the same form as `out`; None if the audit reads none."""
+    inventory_key: str | None = None
+    """ARN of the KMS key of the reports of S3 Inventory; None if they are not under SSE-KMS."""
     asks_inventory: bool = False
     """True if the audit asks for the place of the reports of S3 Inventory."""
     queue: str | None = None
@@ -79,7 +82,8 @@ def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> d
         *store_statements("Output", STORE_OBJECT_CALLS, access.out, arns),
         *key_statements("OutputKey", REPORTS_KEY, [access.reports_key] if access.out.startswith("s3://") else ()),
         *store_statements("Manifests", STORE_OBJECT_CALLS, access.manifests or "", arns),
-        *store_statements("Inventory", STORE_READS, access.inventory or "", arns),
+        *inventory_statements(access.inventory, STORE_READS, arns),
+        *key_statements("InventoryKey", INVENTORY_KEY, [access.inventory_key] if access.inventory else ()),
         *_fixity_statements(access, arns),
         *channel_statements(access.topics, access.event_bus, arns),
     )
@@ -128,6 +132,20 @@ def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> 
         statement(f"{sid}List", ["s3:ListBucket"], [arns.bucket(bucket)]),
         statement(sid, actions, [arns.objects(bucket, f"{prefix}/" if prefix else "")]),
     ]
+
+
+def inventory_statements(place: str | None, actions: Iterable[str], arns: Arns) -> list[dict[str, Any]]:
+    """Return the policy statements that allow to list the reports of S3 Inventory, below their prefix alone, and
+    `actions` on them; without `actions`, to list them. [] for no place. place: `s3://BUCKET[/PREFIX]`.
+    """
+    if place is None:
+        return []
+    listing, reading = store_statements("Inventory", actions, place, arns)
+    (whole,), (objects,) = listing["Resource"], reading["Resource"]
+    below = objects.removeprefix(f"{whole}/")
+    if below != "*":
+        listing["Condition"] = {"StringLike": {"s3:prefix": below}}
+    return [listing, reading] if reading["Action"] else [listing]
 
 
 def channel_statements(topics: Sequence[str], event_bus: str | None, arns: Arns) -> list[dict[str, Any]]:

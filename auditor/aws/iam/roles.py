@@ -12,6 +12,7 @@ from auditor.aws.iam.policy import (
     bucket_arns,
     channel_statements,
     document,
+    inventory_statements,
     key_statements,
     object_arns,
     statement,
@@ -53,6 +54,10 @@ class Deployment:
     """True if audits read the policies of these keys, or of all keys if none are named."""
     reports_key: str | None = None
     """ARN of the KMS key of the reports bucket, the queues, the topic, the ledger and the logs."""
+    inventory: str | None = None
+    """The place of the reports of S3 Inventory: `s3://BUCKET[/PREFIX]`; None if audits read none."""
+    inventory_key: str | None = None
+    """ARN of the KMS key of these reports; None if they are not under SSE-KMS."""
     divides: bool = False
     """True if a state machine audits large targets."""
     in_vpc: bool = False
@@ -93,6 +98,7 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
             "KeyPolicies", actions.KEY_POLICIES, (deployment.audited_keys or ["*"]) if deployment.key_policies else ()
         ),
         *reports,
+        *_inventory(deployment, arns, reads=level != "exposure"),
         *(_dispatch(deployment, arns) if level == "fixity" else ()),
         *_own_invocations("audit", deployment, arns),
         *_machine(deployment, arns),
@@ -170,22 +176,29 @@ def _machine(deployment: Deployment, arns: Arns) -> list[Statement]:
 def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
     """Return the statements that forbid to read and decrypt objects, even if another policy allows it.
 
-    The run folders and their KMS key are excepted: their own policies may let the role read them.
+    The run folders, the reports of S3 Inventory and their KMS keys are excepted: their own policies may let the role
+    read them.
     """
-    run_folders = store_statements("Reports", (), deployment.out, arns)
-    key = deployment.reports_key
+    places = (("Reports", deployment.out), ("Inventory", deployment.inventory or ""))
+    files = [
+        one
+        for sid, place in places
+        for found in store_statements(sid, (), place, arns)[1:]
+        for one in found["Resource"]
+    ]
+    keys = [key for key in (deployment.reports_key, deployment.inventory_key) if key]
     return [
         {
             "Sid": "NoContents",
             "Effect": "Deny",
             "Action": list(actions.READ_CALLS.values()),
-            **({"NotResource": run_folders[-1]["Resource"]} if run_folders else {"Resource": ["*"]}),
+            **({"NotResource": files} if files else {"Resource": ["*"]}),
         },
         {
             "Sid": "NoDecryption",
             "Effect": "Deny",
             "Action": ["kms:Decrypt"],
-            **({"NotResource": [key]} if key else {"Resource": ["*"]}),
+            **({"NotResource": keys} if keys else {"Resource": ["*"]}),
         },
     ]
 
@@ -207,6 +220,18 @@ def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[S
         *store_statements("Reports", calls, deployment.out, arns),
         *_files(deployment, arns),
         *key_statements("StackKey", on_key, [deployment.reports_key]),
+    ]
+
+
+def _inventory(deployment: Deployment, arns: Arns, *, reads: bool) -> list[Statement]:
+    """Return the statements on the reports of S3 Inventory. reads: False if the role may only list them, so that the
+    policies of their bucket and key must let it read them.
+    """
+    if not reads:
+        return inventory_statements(deployment.inventory, (), arns)
+    return [
+        *inventory_statements(deployment.inventory, actions.STORE_READS, arns),
+        *key_statements("InventoryKey", actions.INVENTORY_KEY, [deployment.inventory_key]),
     ]
 
 

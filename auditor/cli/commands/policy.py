@@ -86,6 +86,7 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
         out=settings.out,
         manifests=settings.batch_manifest,
         inventory=settings.inventory if settings.source == MIXED else None,
+        inventory_key=deployment.inventory_key,
         asks_inventory=settings.source == MIXED and settings.inventory is None,
         queue=settings.queue,
         ledger=settings.ledger,
@@ -110,7 +111,9 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
             " arn:..:elasticfilesystem:REGION:ACCOUNT:access-point/fsap-.."
         )
     keys = words(options.audited_keys or "", "--audited-keys")
-    for key in [*keys, *([options.reports_key] if options.reports_key else [])]:
+    if options.inventory_key and settings.inventory is None:
+        raise UsageError("--inventory-key is the key of the reports that --inventory names: give both")
+    for key in [*keys, *(key for key in (options.reports_key, options.inventory_key) if key)]:
         if not _KEY.fullmatch(key):
             raise UsageError(f"{key[:100]!r} is not the ARN of a KMS key: IAM knows keys by their ARN, not by an alias")
     stage = options.stage or STAGE
@@ -127,6 +130,8 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
         audited_keys=keys,
         key_policies=settings.key_policies,
         reports_key=options.reports_key,
+        inventory=settings.inventory,
+        inventory_key=options.inventory_key,
         divides=options.state_machine,
         in_vpc=options.vpc,
         file_system=options.file_system,
@@ -149,3 +154,5 @@ def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iter
         )
     if role == "audit" and settings.level == "exposure":
         yield "this role reads its run folders by the policies of the reports bucket and its key (docs/deploy.md)"
+        if settings.inventory is not None:
+            yield "it reads the reports of S3 Inventory by the policies of their bucket and key (docs/deploy.md)"

@@ -130,7 +130,7 @@ def test_what_stays_a_parameter_of_the_plain_template_is_named() -> None:
     sentence = PAGE.partition("stays a parameter of the stack: ")[2].partition(". All other")[0]
     given = {
         name
-        for file in ("given", "keys", "ledger", "notifications")
+        for file in ("given", "inventory", "keys", "ledger", "notifications")
         for name in read(f"deploy/resources/{file}.yml")["Parameters"]
     }
     assert set(quoted(sentence)) == given | {"metadata", "fixity"}

@@ -34,6 +34,9 @@ WHOLE = (
         "SubnetIds": "subnet-1",
         "SecurityGroupIds": "sg-1",
         "FileSystemArn": FILES,
+        "InventoryBucketName": "inventories",
+        "InventoryPrefix": "night/",
+        "InventoryKeyArn": OTHER,
     },
     (
         "--reports-key",
@@ -44,6 +47,10 @@ WHOLE = (
         "--file-system",
         FILES,
         "--state-machine",
+        "--inventory",
+        "s3://inventories/night",
+        "--inventory-key",
+        OTHER,
         *CHANNELS,
     ),
 )

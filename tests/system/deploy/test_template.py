@@ -278,9 +278,9 @@ def test_with_a_key_of_its_own_exposure_may_be_let_decrypt_reports_alone() -> No
     resources = Stack(of_level("exposure"), parameters=GIVEN).resources()
     (key,) = [one for one in allowed(resources, "AuditRole") if one["Sid"] == "StackKey"]
     assert (key["Action"], key["Resource"]) == ("kms:GenerateDataKey", GIVEN["KmsKeyArn"])
-    assert denied(resources)["NoDecryption"]["NotResource"] == GIVEN["KmsKeyArn"]
+    assert denied(resources)["NoDecryption"]["NotResource"] == [GIVEN["KmsKeyArn"]]
     assert "Resource" not in denied(resources)["NoDecryption"]
-    assert denied(resources)["NoContents"]["NotResource"] == "arn:aws:s3:::reports-of-ours/audits/*"
+    assert denied(resources)["NoContents"]["NotResource"] == ["arn:aws:s3:::reports-of-ours/audits/*"]
     assert "Resource" not in denied(resources)["NoContents"]
 
 

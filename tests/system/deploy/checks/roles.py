@@ -26,6 +26,8 @@ def allowed(function: str, level: str = "fixity", *, divides: bool = True) -> se
         divides=divides,
         in_vpc=True,
         file_system=_FILES,
+        inventory="s3://inventories/night",
+        inventory_key=_KEY,
         event_bus="arn:aws:events:eu-west-1:123456789012:event-bus/ours",
     )
     policy = _ROLES[function]([Target("photos")], deployment, "aws")
