@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -51,10 +52,17 @@ def entries_in(store: Store) -> list[IndexEntry]:
     return [entry for bucket in _buckets(store) for entry in _entries_of(store, bucket)]
 
 
-def write_index(store: Store, entries: Iterable[IndexEntry], remarks: Sequence[str] = ()) -> str:
-    """Write the page into the store, and return its URI. remarks: as in index_page(). Raises OutputError. Blocks."""
-    store.put(NAME, index_text(entries, store.uri(), remarks).encode())
-    return store.uri(NAME)
+def write_index(
+    store: Store, entries: Iterable[IndexEntry], remarks: Sequence[str] = (), *, folder: str | None = None
+) -> str:
+    """Write the page into the store, and return its URI. remarks: as in index_page(). folder: the one in the store in
+    which the page lies; None for beside the run folders. Raises OutputError. Blocks.
+    """
+    path, place = (NAME, store.uri()) if folder is None else (f"{folder}/{NAME}", store.uri(folder))
+    if folder is not None:
+        entries = [replace(one, link=f"../{one.link}") if one.link is not None else one for one in entries]
+    store.put(path, index_text(entries, place, remarks).encode())
+    return store.uri(path)
 
 
 def index_text(entries: Iterable[IndexEntry], place: str, remarks: Sequence[str] = ()) -> str:

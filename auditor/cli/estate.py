@@ -16,7 +16,7 @@ from auditor.aio.stop import Stop
 from auditor.audit.estate.accounts import open_accounts
 from auditor.audit.estate.balance import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
 from auditor.audit.estate.choice import ChosenBucket, choose, places_of
-from auditor.audit.estate.files import earlier_estate, write_estate
+from auditor.audit.estate.files import EstateFiles, folder_of
 from auditor.audit.estate.page import index_entries
 from auditor.audit.index import write_index
 from auditor.cli import signals
@@ -25,11 +25,11 @@ from auditor.cli.each_target import each_target
 from auditor.cli.output import expect, heard, print_json, say
 from auditor.cli.progress import Show
 from auditor.cli.resume_hint import resume_command
-from auditor.config.estate import read_estate
+from auditor.config.estate import EstateFile, read_estate
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, UsageError
-from auditor.model.estate import OWN_ACCOUNT, EarlierEstate, EstateAccount, EstateReport
+from auditor.model.estate import OWN_ACCOUNT, EarlierEstate, EstateReport
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.estate_text import estate_alert, estate_text
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 def audit_estate(options: argparse.Namespace, settings: Settings) -> int:
     """Audit every bucket of the estate, and return the exit code: 4 for any hole."""
     _check(options, settings)
-    accounts = (OWN_ACCOUNT,) if options.estate is None else read_estate(options.estate)
+    file = None if options.estate is None else read_estate(options.estate)
     select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None)
-    start = EstateStart(options, settings, accounts)
+    start = EstateStart(options, settings, file)
     return signals.run(start.audits.teller.around(start.run()))
 
 
@@ -88,10 +88,12 @@ def _check(options: argparse.Namespace, settings: Settings) -> None:
 class EstateStart:
     """One start of an estate: list the buckets of all accounts, audit each, and report every one of them."""
 
-    def __init__(self, options: argparse.Namespace, settings: Settings, accounts: Sequence[EstateAccount]) -> None:
+    def __init__(self, options: argparse.Namespace, settings: Settings, file: EstateFile | None) -> None:
+        """file: None for every bucket of the account of the own credentials."""
         self._options = options
         self._settings = settings
-        self._accounts = accounts
+        self._name = None if file is None else file.name
+        self._accounts = (OWN_ACCOUNT,) if file is None else file.accounts
         self._started = time.monotonic()
         self._id = options.resume or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
         self.audits = _EstateAudits(settings, options, self._id)
@@ -102,36 +104,41 @@ class EstateStart:
         signals.stop_on_signals(stop)
         expect(f"asking {counted(len(self._accounts), 'account')} for the buckets")
         async with open_stores(self._settings, [], hashing=True) as stores:
-            earlier = await asyncio.to_thread(self._before, stores)
+            await asyncio.to_thread(stores.store.check_writable)
             opened = await open_accounts(self._accounts, self._settings, stop)
             heard()
             for one in opened:
                 if one.hole is not None:
                     say(one.hole)
+            numbers = [one.account.id for one in opened]
+            files = EstateFiles(stores.store, folder_of(self._name, numbers[0]), numbers)
+            own, earlier = await asyncio.to_thread(self._before, files)
             day = datetime.now(UTC).date().isoformat()
             estate = Estate(
                 estate=self._id,
                 out=stores.store.uri(),
+                folder=files.folder,
                 opened=opened,
                 choice=choose(opened, day, places_of(stores)),
                 earlier=earlier,
+                own=own,
             )
             self.audits.take(estate.audited)
             begun = report_of(estate, {}, stopped=UNDER_WAY)  # if this process is killed, every bucket is a hole
-            await asyncio.to_thread(write_estate, stores.store, begun)
+            await asyncio.to_thread(files.write, begun)
             stopped = stop.reason if stop else await self._audit()
             report = report_of(estate, self.audits.ends(), stopped=stopped, seconds=time.monotonic() - self._started)
-            return await self._end(stores, report)
+            return await self._end(stores, files, report)
 
-    def _before(self, stores: Resources) -> EarlierEstate | None:
-        """Return the last estate.json, and check that the store can be written. Blocks."""
-        stores.store.check_writable()
-        found = earlier_estate(stores.store)
-        resumed = self._options.resume
-        if resumed is not None and (found is None or found.estate != resumed):
-            other = "there is none" if found is None else f"the last start is {found.estate}"
-            raise UsageError(f"there is no start {resumed} to resume at {stores.store.uri()}: {other}")
-        return found
+    def _before(self, files: EstateFiles) -> tuple[EarlierEstate | None, EarlierEstate | None]:
+        """Return the report of this start, None unless it is resumed, and that of the start before. Blocks."""
+        resumed, last = self._options.resume, files.last()
+        if resumed is None:
+            return None, last
+        if last is None or last.estate != resumed:
+            other = "there is none" if last is None else f"the last start is {last.estate}"
+            raise UsageError(f"there is no start {resumed} to resume at {files.uri}: {other}")
+        return files.around(resumed)
 
     async def _audit(self) -> str | None:
         """Audit the buckets. Return why that ended before its end; None if it did not."""
@@ -149,13 +156,13 @@ class EstateStart:
         )
         return self.audits.stopped
 
-    async def _end(self, stores: Resources, report: EstateReport) -> int:
+    async def _end(self, stores: Resources, files: EstateFiles, report: EstateReport) -> int:
         """Write the report and the index page, print and send the result, and return the exit code."""
         code = report.exit_code
         try:
-            await asyncio.to_thread(write_estate, stores.store, report)
+            await asyncio.to_thread(files.write, report)
             entries, remarks = index_entries(report, self.audits.entries)
-            page = await asyncio.to_thread(write_index, stores.store, entries, remarks)
+            page = await asyncio.to_thread(write_index, stores.store, entries, remarks, folder=files.folder)
         except AuditorError as error:
             say(f"the report of the estate is not written: {error}")
             code, page = code or 1, ""

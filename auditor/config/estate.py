@@ -1,10 +1,11 @@
-"""Read the file of an estate: its accounts, the roles to assume, and the buckets that are left out, by whom and why."""
+"""Read the file of an estate: its name, its accounts, the roles to assume, and what is left out, by whom and why."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,8 @@ from auditor.model.estate import EstateAccount, Exclusion, Restriction
 
 _MOST: Final = 10_000
 """Largest number of accounts, of exclusions, and of patterns."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+"""The form of an estate's name, which names a folder."""
 _TEXTS: Final = ("id", "name", "role", "external_id")
 _WHY: Final = {
     "reason": "say why",
@@ -32,7 +35,17 @@ _PATTERN: Final = re.compile(r"[A-Za-z0-9._*?-]{1,255}")
 _REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-[0-9]+")
 
 
-def read_estate(path: str, today: date | None = None) -> tuple[EstateAccount, ...]:
+@dataclass(frozen=True, slots=True)
+class EstateFile:
+    """The content of a file. name: of the estate, and of its folder beside the run folders. accounts: each with the
+    exclusions that hold in it.
+    """
+
+    name: str
+    accounts: tuple[EstateAccount, ...]
+
+
+def read_estate(path: str, today: date | None = None) -> EstateFile:
     """Read the file of an estate. today: None for the present day in UTC. Raises ConfigError: one clear sentence."""
     try:
         with Path(path).open("rb") as file:
@@ -48,12 +61,10 @@ def read_estate(path: str, today: date | None = None) -> tuple[EstateAccount, ..
     return estate_of(document, path, today)
 
 
-def estate_of(document: Mapping[str, Any], name: str, today: date | None = None) -> tuple[EstateAccount, ...]:
-    """Return the accounts of a parsed file, each with the exclusions that hold in it. name: name of the file, for
-    messages. Raises ConfigError.
-    """
-    if unknown := sorted(document.keys() - {"accounts", "exclude"}):
-        raise ConfigError(f"{name}: the key {unknown[0]!r} is unknown: use accounts, exclude")
+def estate_of(document: Mapping[str, Any], name: str, today: date | None = None) -> EstateFile:
+    """Return the content of a parsed file. name: path of the file, for messages. Raises ConfigError."""
+    if unknown := sorted(document.keys() - {"accounts", "exclude", "name"}):
+        raise ConfigError(f"{name}: the key {unknown[0]!r} is unknown: use name, accounts, exclude")
     latest = (today or datetime.now(UTC).date()) + timedelta(LONGEST_DAYS)
     entries = _tables(document.get("accounts", []), f"{name}: accounts", "[[accounts]]")
     if not entries:
@@ -66,7 +77,23 @@ def estate_of(document: Mapping[str, Any], name: str, today: date | None = None)
         if account.id in found:
             raise ConfigError(f"{here}: account {account.id} is named twice: remove one of them")
         found[account.id] = replace(account, exclusions=(*account.exclusions, *everywhere))
-    return tuple(found.values())
+    return EstateFile(_name(document, name), tuple(found.values()))
+
+
+def _name(document: Mapping[str, Any], path: str) -> str:
+    """Return the name of the estate: the one in the file, or else that of the file."""
+    if "name" in document:
+        given = document["name"]
+        if not isinstance(given, str) or not _NAME.fullmatch(given):
+            raise ConfigError(
+                f"{path}: name is {str(given)[:100]!r}: write at most 100 letters, digits, dots, `_` and `-`"
+            )
+        return given
+    stem = Path(path).stem
+    if _NAME.fullmatch(stem):
+        return stem
+    digest = hashlib.sha256(stem.encode(errors="surrogateescape")).hexdigest()  # two such names stay two
+    return f"{re.sub('[^A-Za-z0-9_-]+', '-', stem)[:80]}-{digest[:8]}"
 
 
 def _tables(value: Any, here: str, form: str) -> list[dict[str, Any]]:

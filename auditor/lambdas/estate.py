@@ -18,7 +18,7 @@ from auditor.aio.groups import task_group
 from auditor.audit.estate.accounts import open_accounts
 from auditor.audit.estate.balance import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
 from auditor.audit.estate.choice import ChosenBucket, choose, places_of
-from auditor.audit.estate.files import earlier_estate, write_estate
+from auditor.audit.estate.files import EstateFiles, folder_of
 from auditor.audit.estate.page import index_entries
 from auditor.audit.index import entry_of, write_index
 from auditor.config.resources import Resources
@@ -113,16 +113,24 @@ class _Hop:
 
     async def work(self) -> EstateReport:
         store, stop = self._stores.store, self._stop
-        earlier = await asyncio.to_thread(earlier_estate, store)
         opened = await open_accounts((OWN_ACCOUNT,), self._settings, stop)
-        day = datetime.now(UTC).date().isoformat()
-        choice = choose(opened, day, places_of(self._stores))
-        estate = Estate(estate=self._id, out=store.uri(), opened=opened, choice=choice, earlier=earlier)
-        if earlier is not None and earlier.estate == self._id:
-            self._before = {one.bucket: one for one in earlier.buckets}
+        numbers = [one.account.id for one in opened]
+        files = EstateFiles(store, folder_of(None, numbers[0]), numbers)
+        own, earlier = await asyncio.to_thread(files.around, self._id)
+        estate = Estate(
+            estate=self._id,
+            out=store.uri(),
+            folder=files.folder,
+            opened=opened,
+            choice=choose(opened, datetime.now(UTC).date().isoformat(), places_of(self._stores)),
+            earlier=earlier,
+            own=own,
+        )
+        if own is not None:
+            self._before = {one.bucket: one for one in own.buckets}
             self._ends = await asyncio.to_thread(_ended, store, self._before.values(), self._settings)
         else:
-            await asyncio.to_thread(write_estate, store, report_of(estate, {}, stopped=UNDER_WAY))
+            await asyncio.to_thread(files.write, report_of(estate, {}, stopped=UNDER_WAY))
         waiting = iter([one for one in estate.audited if one.name not in self._ends])
         async with task_group() as group:
             for _ in range(AT_ONCE):
@@ -130,12 +138,12 @@ class _Hop:
         left = [one for one in estate.audited if (end := self._ends.get(one.name)) is None or end.unfinished]
         stopped = stop.reason if left else None
         if left and stop and self._context.successor is not None:
-            stopped = await self._handed_on(estate)
+            stopped = await self._handed_on(estate, files)
             if stopped is None:
                 return report_of(estate, self._ends, stopped=UNDER_WAY)
         seconds = (datetime.now(UTC) - self._began).total_seconds()
         report = report_of(estate, self._ends, stopped=stopped, seconds=seconds)
-        await self._end(report)
+        await self._end(report, files)
         return report
 
     async def _each(self, waiting: Iterator[ChosenBucket]) -> None:
@@ -186,7 +194,7 @@ class _Hop:
         unfinished = unfinished or (summary is not None and not summary.complete)
         self._ends[name] = BucketEnd(run=run, summary=summary, code=code, failed=failed, unfinished=unfinished)
 
-    async def _handed_on(self, estate: Estate) -> str | None:
+    async def _handed_on(self, estate: Estate, files: EstateFiles) -> str | None:
         """Save the state, and start the next hop. Return why that failed; None if it did not."""
         hop, successor = self._invocation.hop, self._context.successor
         event = {**self._invocation.given, "all_buckets": True, "run": self._id, "hop": hop + 1}
@@ -194,9 +202,7 @@ class _Hop:
             if hop >= MOST_HOPS:
                 raise RunError(f"the start was handed on {hop} times and is still not complete: it stops here")
             async with self._stop.handing_on() as limit:
-                await asyncio.to_thread(
-                    write_estate, self._stores.store, report_of(estate, self._ends, stopped=UNDER_WAY)
-                )
+                await asyncio.to_thread(files.write, report_of(estate, self._ends, stopped=UNDER_WAY))
                 if successor is not None:
                     await successor.invoke(event)
             if limit.expired():
@@ -211,10 +217,10 @@ class _Hop:
         measure(self._environ, self._context, {"RunsHandedOn": 1})
         return None
 
-    async def _end(self, report: EstateReport) -> None:
+    async def _end(self, report: EstateReport, files: EstateFiles) -> None:
         """Write the report and the index page, count the metrics, and send the one alert."""
         async with self._stop.telling() as limit:
-            await asyncio.to_thread(write_estate, self._stores.store, report)
+            await asyncio.to_thread(files.write, report)
             page = await asyncio.to_thread(self._write_page, report)
             log.info("%s", report.line)
             measure(self._environ, self._context, _metrics(report))
@@ -232,7 +238,7 @@ class _Hop:
             if end.summary is not None
         }
         entries, remarks = index_entries(report, runs)
-        return write_index(self._stores.store, entries, remarks)
+        return write_index(self._stores.store, entries, remarks, folder=report.folder)
 
 
 def _ended(store: Store, before: Collection[BucketResult], settings: Settings) -> dict[str, BucketEnd]:

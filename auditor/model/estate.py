@@ -13,9 +13,6 @@ from auditor.model.json_text import plain, typed
 from auditor.model.record import record
 from auditor.model.summary import Coverage
 
-NAME: Final = "estate.json"
-"""The file beside the index page."""
-
 
 @record(kw_only=True)
 class Exclusion:
@@ -168,7 +165,12 @@ class EstateReport:
     estate: str
     """ID of the start, in the form of a run ID. The runs of its buckets have the same time in theirs."""
     out: str
-    """URI of the place that has the run folders, the index page and this file."""
+    """URI of the place that has the run folders."""
+    folder: str
+    """The folder of this estate in `out`, with its index page and this file: `estate=NAME`, after the estate's file, or
+    `account=NUMBER` for every bucket of one account."""
+    since: str | None
+    """ID of the start before, with which the notes compare; None if there is none."""
     complete: bool
     """True if there is no hole: each account is listed, and each bucket audited or excluded."""
     stopped: str | None
@@ -206,6 +208,13 @@ class EarlierEstate:
     accounts: tuple[AccountResult, ...]
     buckets: tuple[BucketResult, ...]
     not_looked_at: tuple[str, ...] = ()
+    folder: str = ""
+    since: str | None = None
+
+    @property
+    def numbers(self) -> frozenset[str | None]:
+        """The numbers of its accounts."""
+        return frozenset(one.account for one in self.accounts)
 
     @classmethod
     def from_dict(cls, value: object) -> EarlierEstate:

@@ -5,6 +5,7 @@ other credentials than those of its account.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -68,8 +69,12 @@ def exclusion(pattern: str, until: str = "2099-01-01", table: str = "exclude") -
     return f'[[{table}]]\npattern = "{pattern}"\nreason = "scratch"\nowner = "team a"\nuntil = "{until}"\n'
 
 
-def report() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path("auditor-runs/estate.json").read_text())
+def report(folder: str = "estate=estate") -> dict[str, Any]:
+    """Return the last report of an estate, which is that of its start too."""
+    place = Path("auditor-runs") / folder
+    found: dict[str, Any] = json.loads((place / "estate.json").read_text())
+    assert json.loads((place / f"start={found['estate']}" / "estate.json").read_text()) == found
+    assert found["folder"] == folder
     assert not faults("estate", found)
     counts = found["counts"]
     assert counts["buckets"] == counts["audited"] + counts["excluded"] + counts["holes"] == len(found["buckets"])
@@ -210,7 +215,7 @@ def test_exclusions_restrictions_and_what_has_expired(run: Run) -> None:
         "the pattern typo* of team a matches no bucket: remove or correct it",
         "the restriction to aa?, aa4-* of team b matches no bucket: remove or correct it",
     ]
-    page = Path("auditor-runs/index.html").read_text()
+    page = Path("auditor-runs/estate=estate/index.html").read_text()
     assert "= 4 audited + 3 excluded + 0 holes" in page
     assert "3 excluded" in page
     assert "by the pattern *-logs: scratch" in page
@@ -242,7 +247,7 @@ def test_account_whose_listing_is_denied_or_breaks_off(run: Run, server: Account
     refusal = "S3 refuses ListBuckets (AccessDenied): allow s3:ListAllMyBuckets"
     assert holes[1] == f"account {B}: its buckets are not all known: {refusal}"
     assert "its buckets are not all known, after 2 buckets: " in holes[2]
-    page = Path("auditor-runs/index.html").read_text()
+    page = Path("auditor-runs/estate=estate/index.html").read_text()
     assert f"account {B}" in page
     assert "Not complete." in page
 
@@ -268,7 +273,7 @@ def test_all_buckets_of_the_own_account(run: Run, server: AccountsServer) -> Non
     assert code == 0
     lines = [json.loads(line) for line in out.splitlines()]
     assert sorted(line["target"]["bucket"] for line in lines[:-1]) == ["own-1", "own-2"]
-    assert lines[-1] == report()
+    assert lines[-1] == report(f"account={OWN}")
     assert lines[-1]["accounts"][0]["account"] == OWN
     assert lines[-1]["not_looked_at"][0].startswith("directory buckets")
     for words in ("table buckets", "vector buckets", "Outposts"):
@@ -360,12 +365,15 @@ def test_wrong_usage_is_one_sentence(
 
 def test_damaged_estate_json_is_not_written_over(run: Run, server: AccountsServer) -> None:
     """It names buckets that must not be forgotten."""
-    Path("auditor-runs").mkdir()
-    Path("auditor-runs/estate.json").write_text("{")
-    code, _, err = run("audit", "--all-buckets", "--only", "O02")
-    assert code == 1
-    assert "estate.json is damaged" in err
-    assert Path("auditor-runs/estate.json").read_text() == "{"
+    for folder in (f"auditor-runs/account={OWN}", "auditor-runs"):
+        damaged = Path(folder) / "estate.json"
+        damaged.parent.mkdir(parents=True, exist_ok=True)
+        damaged.write_text("{")
+        code, _, err = run("audit", "--all-buckets", "--only", "O02")
+        assert code == 1
+        assert f"{damaged} is damaged" in err
+        assert damaged.read_text() == "{"
+        damaged.unlink()
 
 
 def test_run_folders_in_a_bucket_of_the_account(run: Run, server: AccountsServer) -> None:
@@ -380,8 +388,8 @@ def test_index_page_made_again_names_what_has_no_run(run: Run, server: AccountsS
     server.denied.add(role_of(B))
     server.refused.add("aa2")
     run("audit", "--estate", estate(A, B, exclude=exclusion("*-logs")), "--only", "O02")
-    written = Path("auditor-runs/index.html").read_text()
-    Path("auditor-runs/index.html").unlink()
+    written = Path("auditor-runs/estate=estate/index.html").read_text()
+    assert not Path("auditor-runs/index.html").exists()
     assert run("report", "auditor-runs")[0] == 0
     again = Path("auditor-runs/index.html").read_text()
     for page in (written, again):
@@ -390,11 +398,78 @@ def test_index_page_made_again_names_what_has_no_run(run: Run, server: AccountsS
         assert "by the pattern *-logs" in page
         assert ">s3://aa2</code>" in page
         assert "Not looked at: directory buckets" in page
-    early = Path("auditor-runs/estate.json").read_text().replace(report()["estate"], "20260101T000000Z-000000")
-    Path("auditor-runs/estate.json").write_text(early)
+    last = Path("auditor-runs/estate=estate/estate.json")
+    last.write_text(last.read_text().replace(report()["estate"], "20260101T000000Z-000000"))
     server.refused.clear()
     server.owners["aa2"] = OWN
     run("audit", "s3://aa2", "--only", "O02")  # a later run closes the hole
     assert run("report", "auditor-runs")[0] == 0
     page = Path("auditor-runs/index.html").read_text()
     assert 'href="bucket=aa2/' in page
+    assert 'href="../bucket=aa1/' in written
+    assert 'href="bucket=aa1/' in again
+
+
+def test_two_estates_and_all_buckets_share_a_place(run: Run, server: AccountsServer) -> None:
+    """Each has a folder of its own, and one page over all of them has each bucket once, with the worst outcome."""
+    server.give(OWN, "own-1")
+    Path("teams").mkdir()
+    first = estate(A, exclude=exclusion("aa5"))
+    assert run("audit", "--estate", first, "--only", "O02")[0] == 3
+    before = {path: path.read_text() for path in Path("auditor-runs").glob("estate=estate/**/*") if path.is_file()}
+    Path("teams/two.toml").write_text(
+        f'[[accounts]]\nrole = "{role_of(A)}"\ninclude = ["aa5"]\nreason = "ours"\nowner = "team b"\n'
+        f'until = "2099-01-01"\n[[accounts]]\nrole = "{role_of(B)}"\n'
+    )
+    server.refused.add("bb1")
+    assert run("audit", "--estate", "teams/two.toml", "--only", "O02")[0] == 4
+    assert run("audit", "--all-buckets", "--only", "O02")[0] == 0
+    assert {path: path.read_text() for path in before} == before
+    assert outcomes(report("estate=two"))["aa5"] == "audited"
+    assert outcomes(report(f"account={OWN}")) == {"own-1": "audited"}
+    assert not report("estate=two")["notes"], "nothing is new since a start of another estate"
+    assert run("report", "auditor-runs")[0] == 0
+    page = Path("auditor-runs/index.html").read_text()
+    for name in (*server.owners,):
+        assert page.count(f'<code dir="ltr">s3://{name}</code>') == (2 if name == "bb1" else 1), name
+    assert "left out by name" not in page
+    assert "estate=two: 7 buckets in 2 accounts = 2 audited + 4 excluded + 1 hole" in page
+    assert f"account={OWN}: 1 bucket in 1 account = 1 audited" in page
+
+
+def test_estate_of_an_earlier_release_is_read_and_stays(run: Run, server: AccountsServer) -> None:
+    file = estate(A, B)
+    assert run("audit", "--estate", file, "--only", "O02")[0] == 3
+    old, folder = Path("auditor-runs/estate.json"), Path("auditor-runs/estate=estate")
+    made = {name: value for name, value in report().items() if name not in ("folder", "since")}
+    old.write_text(json.dumps(made | {"estate": "20260101T000000Z-000000"}))
+    shutil.rmtree(folder)
+    kept = old.read_text()
+    server.denied.add(role_of(B))
+    assert run("audit", "--estate", file, "--only", "O02")[0] == 4
+    found = report()
+    assert sentence(found, "bb1") == "its account is a hole; it is known from the start 20260101T000000Z-000000"
+    assert found["since"] == "20260101T000000Z-000000"
+    run("audit", "--estate", file, "--only", "O02", "--resume", found["estate"])
+    assert report()["since"] == "20260101T000000Z-000000"
+    assert sentence(report(), "bb1").startswith("its account is a hole")
+    server.give(C, "cc1")
+    Path("other.toml").write_text(f'[[accounts]]\nrole = "{role_of(C)}"\n')
+    assert run("audit", "--estate", "other.toml", "--only", "O02")[0] == 0
+    assert report("estate=other")["since"] is None, "the old report is on other accounts"
+    assert old.read_text() == kept
+
+
+def test_two_files_of_one_name_are_told_apart(run: Run, server: AccountsServer) -> None:
+    assert run("audit", "--estate", estate(A), "--only", "O02")[0] == 3
+    kept = report()
+    Path("teams").mkdir()
+    text = f'[[accounts]]\nrole = "{role_of(B)}"\n'
+    Path("teams/estate.toml").write_text(text)
+    code, out, err = run("audit", "--estate", "teams/estate.toml", "--only", "O02")
+    assert (code, out) == (2, "")
+    assert f'estate=estate is of other accounts ({A}): write name = ".."' in err
+    assert report() == kept
+    Path("teams/estate.toml").write_text(f'name = "team-b"\n{text}')
+    assert run("audit", "--estate", "teams/estate.toml", "--only", "O02")[0] == 0
+    assert report("estate=team-b")["counts"]["audited"] == 2

@@ -108,7 +108,7 @@ def test_estate_names_each_bucket_that_was_not_reached_and_goes_on(tmp_path: Pat
         assert first["stopped"] == "stopped by SIGINT"
         said = [one["sentence"] for one in first["buckets"] if one["outcome"] == "hole"]
         assert [words for words in said if "stopped by SIGINT" not in words] == []
-        assert json.loads((ended / "estate.json").read_text()) == first
+        assert json.loads((ended / f"account={OWN}" / "estate.json").read_text()) == first
         assert f"--all-buckets --only O02 --endpoint-url {server.url}" in err
         assert f"--resume {first['estate']}" in err
         server.faults = []
@@ -137,7 +137,7 @@ def test_account_that_does_not_answer_is_a_hole(tmp_path: Path) -> None:
         code, out, _ = interrupted(child, asked.is_set)
     assert code == 4
     assert "0 buckets in 1 account = 0 audited + 0 excluded + 0 holes; 1 of the accounts is a hole" in out
-    found = json.loads((tmp_path / "auditor-runs" / "estate.json").read_text())
+    found = json.loads((tmp_path / "auditor-runs" / "estate=estate" / "estate.json").read_text())
     assert found["accounts"][0]["hole"] == "account 111122223333 was not asked: stopped by SIGINT"
 
 
@@ -145,10 +145,11 @@ def test_estate_that_is_killed_leaves_every_bucket_as_a_hole(tmp_path: Path) -> 
     with AccountsServer() as server:
         server.give(OWN, *(f"bucket-{number:02}" for number in range(12)))
         server.faults = [lambda operation, key, nth: Fault(Kind.DELAY, seconds=0.15)]
-        report = tmp_path / "auditor-runs" / "estate.json"
+        runs = tmp_path / "auditor-runs"
+        report = runs / f"account={OWN}" / "estate.json"
         with start(tmp_path, "audit", "--all-buckets", "--endpoint-url", server.url) as child:
             until = time.monotonic() + 60
-            while not list(report.parent.glob("bucket=*/run=*/summary.json")) and time.monotonic() < until:
+            while not list(runs.glob("bucket=*/run=*/summary.json")) and time.monotonic() < until:
                 time.sleep(0.02)
             child.kill()
         found = json.loads(report.read_text())

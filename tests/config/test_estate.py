@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from pathlib import Path
 
@@ -19,7 +20,7 @@ WHY = 'reason = "scratch"\nowner = "team a"\nuntil = 2027-01-31'
 def read(tmp_path: Path, text: str):  # type: ignore[no-untyped-def]
     path = tmp_path / "estate.toml"
     path.write_text(text)
-    return read_estate(str(path), TODAY)
+    return read_estate(str(path), TODAY).accounts
 
 
 def test_accounts_with_what_they_leave_out(tmp_path: Path) -> None:
@@ -98,6 +99,9 @@ def test_accounts_with_what_they_leave_out(tmp_path: Path) -> None:
             f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = 2026-02-30",
             "is not TOML",
         ),
+        (f"name = 'a/b'\n[[accounts]]\n{ROLE}", "name is 'a/b': write at most 100 letters"),
+        (f"name = '.'\n[[accounts]]\n{ROLE}", "name is '.'"),
+        (f"name = 1\n[[accounts]]\n{ROLE}", "name is '1'"),
         ("[[accounts", "is not TOML"),
     ],
 )
@@ -108,6 +112,25 @@ def test_mistake_is_one_sentence(tmp_path: Path, text: str, word: str) -> None:
     assert word in sentence
     assert "\n" not in sentence
     assert "estate.toml" in sentence
+
+
+@pytest.mark.parametrize(
+    ("file", "form"),
+    [
+        ("estate.toml", "estate"),
+        ("team-a.v2.toml", "team-a.v2"),
+        ("our estate.toml", "our-estate-[0-9a-f]{8}"),
+        ("æß.toml", "--[0-9a-f]{8}"),
+        (f"{'a' * 120}.toml", f"{'a' * 80}-[0-9a-f]{{8}}"),
+        ("..toml", "-[0-9a-z-]+"),
+    ],
+)
+def test_name_of_the_file_names_the_estate(tmp_path: Path, file: str, form: str) -> None:
+    path = tmp_path / file
+    path.write_text(f"[[accounts]]\n{ROLE}")
+    assert re.fullmatch(form, read_estate(str(path), TODAY).name)
+    path.write_text(f"name = 'mine'\n[[accounts]]\n{ROLE}")
+    assert read_estate(str(path), TODAY).name == "mine"
 
 
 def test_missing_file_and_directory(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def number_of_runs(out: Path) -> int:
 
 
 def written(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "estate.json").read_text())
+    found: dict[str, Any] = json.loads((out / f"account={OWN}" / "estate.json").read_text())
     counts = found["counts"]
     assert not faults("audit-result", {"runs": [], "estate": found})
     assert counts["buckets"] == counts["audited"] + counts["excluded"] + counts["holes"] == len(found["buckets"])
@@ -72,7 +72,7 @@ async def test_every_bucket_in_one_invocation(server: AccountsServer, tmp_path: 
     assert account.metric("RunsIncomplete") == 1
     assert account.metric("RunsFailed") == 1
     assert len(account.lines) == 1
-    assert report["line"] in (tmp_path / "index.html").read_text()
+    assert report["line"] in (tmp_path / f"account={OWN}" / "index.html").read_text()
 
 
 @pytest.mark.parametrize("event", [{}, SCHEDULE])

@@ -59,15 +59,19 @@ class BucketEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estate:
-    """One start of an estate: the accounts, the choice among their buckets, and the last estate.json, if there is one.
-    estate: ID of the start. out: URI of the store.
+    """One start of an estate: its accounts, and the choice among their buckets.
+
+    estate: ID of the start. out: URI of the store. folder: of the estate in the store. earlier: the report of the start
+    before; None if there is none. own: the report of this start as an earlier process left it; None if it is new.
     """
 
     estate: str
     out: str
+    folder: str
     opened: Sequence[OpenedAccount]
     choice: BucketChoice
     earlier: EarlierEstate | None = None
+    own: EarlierEstate | None = None
 
     @property
     def audited(self) -> tuple[ChosenBucket, ...]:
@@ -91,10 +95,12 @@ def report_of(
     counts = _counts(results)
     codes = {one.exit_code for one in results}
     hole = bool(counts.holes or holes_of_accounts or HOLE in codes)
-    sums = sum_of(_entries(estate, ends))
+    sums = sum_of(_entries(results, ends))
     return EstateReport(
         estate=estate.estate,
         out=estate.out,
+        folder=estate.folder,
+        since=estate.earlier.estate if estate.earlier is not None else None,
         complete=not counts.holes and not holes_of_accounts,
         stopped=stopped,
         exit_code=HOLE if hole else FINDINGS if FINDINGS in codes else 0,
@@ -133,20 +139,27 @@ def _result(one: ChosenBucket, end: BucketEnd | None, stopped: str | None) -> Bu
 
 
 def _remembered(estate: Estate) -> Iterable[BucketResult]:
-    """Yield the buckets of accounts that are holes, which the last estate.json names and no listing does today."""
-    if estate.earlier is None:
-        return
+    """Yield the buckets of accounts that are holes, which an earlier report names and no listing does today.
+
+    What this start has done before its account became a hole stays done.
+    """
     lost = {one.account.id for one in estate.opened if one.hole is not None and one.account.id}
     listed = {one.name for one in estate.choice.buckets}
-    for one in estate.earlier.buckets:
-        if one.account in lost and one.bucket not in listed:
+    for known in (estate.own, estate.earlier):
+        for one in known.buckets if known is not None else ():
+            if known is None or one.account not in lost or one.bucket in listed:
+                continue
+            listed.add(one.bucket)
+            if known is estate.own and one.outcome is not BucketOutcome.HOLE:
+                yield one
+                continue
             yield BucketResult(
                 bucket=one.bucket,
                 account=one.account,
                 region=one.region,
                 outcome=BucketOutcome.HOLE,
                 exit_code=HOLE,
-                sentence=f"its account is a hole; it is known from the start {estate.earlier.estate}",
+                sentence=f"its account is a hole; it is known from the start {known.estate}",
                 unfinished=True,
             )
 
@@ -203,8 +216,9 @@ def _expired(use: ExclusionUse) -> str:
     return f"{use.decision} of {use.owner} ended on {use.until}: {what}"
 
 
-def _entries(estate: Estate, ends: Mapping[str, BucketEnd]) -> Iterable[IndexEntry]:
-    """Yield what the sums are made of."""
-    for one in estate.audited:
-        end = ends.get(one.name)
-        yield IndexEntry(target=Target(one.name), summary=end.summary if end else None)
+def _entries(results: Sequence[BucketResult], ends: Mapping[str, BucketEnd]) -> Iterable[IndexEntry]:
+    """Yield the entries that are summed: those of the buckets that are not excluded."""
+    for one in results:
+        if one.outcome is not BucketOutcome.EXCLUDED:
+            end = ends.get(one.bucket)
+            yield IndexEntry(target=Target(one.bucket), summary=end.summary if end else None)

@@ -66,7 +66,7 @@ def _objects(options: argparse.Namespace, settings: Settings) -> tuple[Sequence[
         return everything, ()
     if options.role:
         raise UsageError("--role and --estate exclude each other: a function audits the buckets of its own account")
-    accounts = read_estate(options.estate)
+    accounts = read_estate(options.estate).accounts
     own = any(account.role is None for account in accounts)
     return everything if own else [], sorted(account.role for account in accounts if account.role)
 

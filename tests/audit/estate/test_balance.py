@@ -80,6 +80,7 @@ def test_every_listed_bucket_has_one_outcome(data: st.DataObject) -> None:
     )
     estate = Estate(
         estate="20261125T000000Z-000000",
+        folder="estate=e",
         out="out",
         opened=opened,
         choice=choose(opened, DAY, {"bucket-7": "it has the run folders"}),
@@ -122,7 +123,9 @@ def test_expired_decision_excludes_nothing(opened: OpenedAccount) -> None:
 
 def test_unreached_bucket_of_an_interrupted_start_is_a_named_hole() -> None:
     opened = [OpenedAccount(account=EstateAccount(id="1" * 12), buckets=tuple(map(ListedBucket, ("first", "second"))))]
-    estate = Estate(estate="20261125T000000Z-000000", out="out", opened=opened, choice=choose(opened, DAY, {}))
+    estate = Estate(
+        estate="20261125T000000Z-000000", folder="estate=e", out="out", opened=opened, choice=choose(opened, DAY, {})
+    )
     report = report_of(estate, {"first": an_end(0, "first")}, stopped="stopped by SIGINT")
     assert [one.outcome for one in report.buckets] == [BucketOutcome.AUDITED, BucketOutcome.HOLE]
     assert report.buckets[1].sentence == "it was not reached before the end: stopped by SIGINT"
