@@ -23,6 +23,7 @@ _CONFIGURATION: Final = {
     "allow_community_extensions": "false",
 }
 _MILLISECONDS: Final = frozenset({"BIGINT", "INTEGER"})
+_ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 _DATES: Final = frozenset({"LastModifiedDate", "ObjectLockRetainUntilDate"})
 
 
@@ -56,8 +57,14 @@ def _cell(column: str, name: str, kind: str) -> str:
     """Return the SQL of a cell as text; "" for no value."""
     quoted = '"' + name.replace('"', '""') + '"'
     if column in _DATES:
-        moment = f"make_timestamp({quoted} * 1000)" if kind in _MILLISECONDS else f"CAST({quoted} AS TIMESTAMP)"
+        moment = f"CAST({quoted} AS TIMESTAMP)"
+        if kind in _MILLISECONDS:
+            moment = f"make_timestamp({quoted} * 1000)"
+        elif kind == _ZONED:  # a cast would give the time of this machine's zone
+            moment = f"make_timestamp(epoch_us({quoted}))"
         return f"coalesce(strftime({moment}, '%Y-%m-%dT%H:%M:%SZ'), '')"
+    if kind == "BLOB":
+        return f"coalesce(decode({quoted}), '')"
     return f"coalesce(CAST({quoted} AS VARCHAR), '')"
 
 
