@@ -10,14 +10,16 @@ from typing import Any, Final
 from auditor.audit.resume import checkpoint
 from auditor.aws.connection import Connection
 from auditor.config.settings import Settings
-from auditor.errors import BucketError, LimitTooLow, OutputError, RunChanged
+from auditor.errors import BucketError, LimitTooLow, OutputError, RunChanged, RunDamaged
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped
 from auditor.model.policy import parse
 from auditor.model.target import Target
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint
-from auditor.runs.paths import target_name
+from auditor.runs.parts import found_parts
+from auditor.runs.paths import UNDIVIDED, run_path, target_name
+from auditor.runs.plan_file import NAME as PLAN_FILE
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader, last_run
 from auditor.runs.stores.base import Store
@@ -73,6 +75,9 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
     if load_plan(store, target.bucket, run_id) is not None:
         raise RunChanged(f"run {run_id} is divided into ranges of keys: resume it with --jobs")
     state, target = checkpoint(store, run_id, target, selection)
+    folder = run_path(target.bucket, run_id)
+    if any(part.range_id != UNDIVIDED for part in found_parts(store, folder)):
+        raise RunDamaged(f"{store.uri(folder)} has parts of ranges of keys, but no {PLAN_FILE}: start a new run")
     run = RunReader(store, target.bucket, run_id)
     return RunSoFar(state, target, latest, run.bucket if state else None, run.bucket_data)
 

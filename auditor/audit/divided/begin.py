@@ -20,7 +20,7 @@ from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
-from auditor.errors import RunChanged, RunComplete, RunMissing, UsageError
+from auditor.errors import RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
 from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.plan import make_plan
@@ -72,8 +72,8 @@ async def begin(
     new one. resume: False if the run of this ID is new. progress: called with the estimated number of keys so far.
     page: number of keys on a page of the listing that plans the ranges.
 
-    Raises RunMissing, RunComplete or RunChanged for a run that cannot be resumed, BucketError if the bucket cannot be
-    asked or listed, and RunStopped if a server does not answer after a stop.
+    Raises RunMissing, RunComplete, RunChanged or RunDamaged for a run that cannot be resumed, BucketError if the bucket
+    cannot be asked or listed, and RunStopped if a server does not answer after a stop.
     """
     check_number(ranges)
     beginner = _Begin(target, settings, places, stop, run_id, progress, page)
@@ -154,6 +154,8 @@ class _Begin:
             raise RunChanged(f"run {self._run_id} is not divided into ranges: resume it without --jobs")
         check_target(plan, target)
         if run.checkpoint is not None:
+            if run.bucket is None:
+                raise RunDamaged(f"{run.uri}/{BUCKET_FILE} is gone, by which all ranges are judged: start a new run")
             check_same(read_begun(store, target, self._run_id), self._selection)
         return plan
 

@@ -13,7 +13,7 @@ import pytest
 
 import auditor
 from auditor.aio.stop import Stop
-from auditor.errors import OutputError, RunChanged, RunComplete, RunMissing, UsageError
+from auditor.errors import OutputError, RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
 from auditor.model.keep import ACL, HEAD, Keep
 from auditor.model.target import Target
 from auditor.runs.plan_file import load_plan
@@ -156,6 +156,26 @@ async def test_plan_that_leaves_keys_out_is_refused(stub: StubServer, tmp_path: 
         await run.audit("00001")
     with pytest.raises(OutputError, match=r"plan\.json is damaged"):
         await run.combine()
+
+
+async def test_divided_run_without_its_plan_is_not_resumed_as_a_whole(stub: StubServer, tmp_path: Path) -> None:
+    stub.world.buckets[BUCKET] = sample_bucket(100)
+    run = Divided(stub, tmp_path)
+    await run.begin(3)
+    await run.ranges(["00001", "00002"])
+    await run.combine()
+    _file(tmp_path, "plan.json").unlink()
+    with pytest.raises(RunDamaged, match=r"has parts of ranges of keys, but no plan\.json: start a new run"):
+        await audit(stub, tmp_path, resume=run.run_id)
+
+
+async def test_divided_run_without_the_facts_of_its_bucket_is_not_resumed(stub: StubServer, tmp_path: Path) -> None:
+    stub.world.buckets[BUCKET] = sample_bucket(100)
+    run = Divided(stub, tmp_path)
+    await run.begin(3)
+    _file(tmp_path, "bucket.json").unlink()
+    with pytest.raises(RunDamaged, match=r"bucket\.json is gone, by which all ranges are judged: start a new run"):
+        await run.begin(3, run.run_id)
 
 
 async def test_range_of_another_run_target_or_settings_is_refused(stub: StubServer, tmp_path: Path) -> None:
