@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.begin import ask_bucket, permits_of
+from auditor.audit.begin import ask_bucket, check_budget, permits_of
 from auditor.audit.divided.begun import check_same, check_target, read_begun
 from auditor.audit.divided.share import PlanningShare
 from auditor.audit.folder_thread import FolderThread, silent
@@ -72,8 +72,9 @@ async def begin(
     new one. resume: False if the run of this ID is new. progress: called with the estimated number of keys so far.
     page: number of keys on a page of the listing that plans the ranges.
 
-    Raises RunMissing, RunComplete, RunChanged or RunDamaged for a run that cannot be resumed, BucketError if the bucket
-    cannot be asked or listed, and RunStopped if a server does not answer after a stop.
+    Raises RunMissing, RunComplete, RunChanged or RunDamaged for a run that cannot be resumed, LimitTooLow if a limit
+    leaves too little for one object, BucketError if the bucket cannot be asked or listed, and RunStopped if a server
+    does not answer after a stop.
     """
     check_number(ranges)
     beginner = _Begin(target, settings, places, stop, run_id, progress, page)
@@ -184,7 +185,9 @@ class _Begin:
         async with EnginePool(self._places.engines) as engines:
             connection = connection_to(bucket, settings, concurrency)
             _, facts = await ask_bucket(settings, connection, caller, engines.lend)
-        read = ReadFacts(0, facts, make_plan(self._rules, facts).ask)
+        ask = make_plan(self._rules, facts).ask
+        check_budget(caller, self._settings, 1 + ask.calls)
+        read = ReadFacts(0, facts, ask)
         ledger, against = self._places.ledger is not None, self._latest.run_id if self._latest else None
         file = begun_file(self._run_id, self._target, self._rules, settings, read, ledger=ledger, against=against)
         return file, caller.budget_left, caller.cost.left if caller.cost is not None else None

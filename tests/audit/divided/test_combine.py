@@ -13,7 +13,7 @@ import pytest
 
 import auditor
 from auditor.aio.stop import Stop
-from auditor.errors import OutputError, RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
+from auditor.errors import LimitTooLow, OutputError, RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
 from auditor.model.keep import ACL, HEAD, Keep
 from auditor.model.target import Target
 from auditor.runs.plan_file import load_plan
@@ -176,6 +176,18 @@ async def test_divided_run_without_the_facts_of_its_bucket_is_not_resumed(stub: 
     _file(tmp_path, "bucket.json").unlink()
     with pytest.raises(RunDamaged, match=r"bucket\.json is gone, by which all ranges are judged: start a new run"):
         await run.begin(3, run.run_id)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [({"max_calls": 4}, "--max-calls 4 is too few"), ({"max_cost": 1e-6}, "--max-cost 1e-06 is too")],
+)
+async def test_limit_too_low_for_one_object_is_refused(
+    stub: StubServer, tmp_path: Path, limits: dict[str, Any], words: str
+) -> None:
+    stub.world.buckets[BUCKET] = sample_bucket(100)
+    with pytest.raises(LimitTooLow, match=f"^{words}"):
+        await Divided(stub, tmp_path, **limits).begin(3)
 
 
 async def test_range_of_another_run_target_or_settings_is_refused(stub: StubServer, tmp_path: Path) -> None:
