@@ -27,6 +27,7 @@ from auditor.audit.divided.messages import (
     Start,
     order_from,
     report_line,
+    whole_lines,
 )
 from auditor.audit.divided.range import RangeAudit
 from auditor.config.resources import Resources, open_resources
@@ -151,7 +152,7 @@ class Child:
 
     async def _listen(self) -> None:
         """Take the orders."""
-        while line := await self._orders.readline():
+        async for line in whole_lines(self._orders):
             order = order_from(line)
             if order.stop is not None:
                 self._stop_now(order.stop)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import pickle
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
@@ -104,6 +106,12 @@ class Report:
     failure: Failure | None = None
     unsent: str | None = None
     log: tuple[int, str, str] | None = None
+
+
+async def whole_lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield the lines of a stream. A process that is killed may leave its last one without an end: that is none."""
+    while (line := await stream.readline()).endswith(b"\n"):
+        yield line
 
 
 def order_line(order: Order) -> bytes:

@@ -12,7 +12,7 @@ from typing import Final
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
-from auditor.audit.divided.messages import Order, RangeCounts, Report, Start, order_line, report_from
+from auditor.audit.divided.messages import Order, RangeCounts, Report, Start, order_line, report_from, whole_lines
 from auditor.audit.divided.share import rate_share
 from auditor.audit.divided.starting import ProcessStarter
 from auditor.errors import AuditorError, RunError
@@ -132,7 +132,7 @@ class RangeProcesses:
         try:
             self._send(worker, self._start.to_line())
             assert process.stdout is not None
-            while line := await process.stdout.readline():
+            async for line in whole_lines(process.stdout):
                 self._take(worker, report_from(line))
             await process.wait()
         finally:
