@@ -53,6 +53,7 @@ from auditor.rules import RULES
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, judges_values, make_plan
 from auditor.rules.selection import select
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import PART_LINES, RunFolder
@@ -141,6 +142,7 @@ class Audit:
         self._earlier: RunReader | None = None
         self._began_at: str | None = None
         self._range_id = UNDIVIDED
+        self._describes = BUCKET_FILE
         self._records_bucket = True
         """True if the process writes the findings on the bucket itself, before the first object."""
         self._now = began_at(self.run_id)
@@ -220,7 +222,7 @@ class Audit:
                 self._mixed = await stack.enter_async_context(
                     open_mixed(self._settings, target, facts, self._outer_stop, self._clock, self._ask_setting)
                 )
-            if self._settings.key_policies and plan.ask.head is None:
+            if plan.ask.head is None and self._reads_keys(facts):
                 from auditor.s3.key_policies import open_key_policies
 
                 known = before.bucket.facts.key_policies if before.bucket else facts.key_policies
@@ -254,7 +256,8 @@ class Audit:
             state=state,
             part_lines=self._part_lines,
             fresh=not self._resumed,
-            describe=partial(self._describe, before, facts, plan) if self._range_id == UNDIVIDED else None,
+            describe=self._describer(before, facts, plan),
+            describes=self._describes,
             described=before.bucket_data,
             growing=self._keys is not None,
             previous=before.latest.run_id if before.latest else None,
@@ -323,6 +326,14 @@ class Audit:
                     await self._thread.run(lambda: folder.save(whole_key=False))
                 raise
             return await self._finish(facts, plan, folder, recorder, ended)
+
+    def _reads_keys(self, facts: BucketFacts) -> bool:
+        """True to read the policy of each KMS key that encrypts an object."""
+        return self._settings.key_policies
+
+    def _describer(self, before: RunSoFar, facts: BucketFacts, plan: Plan) -> Callable[[int], bytes] | None:
+        """Return what makes the bytes of the file that describes the bucket, given the number of the first part."""
+        return partial(self._describe, before, facts, plan)
 
     def _describe(self, before: RunSoFar, facts: BucketFacts, plan: Plan, first_part: int) -> bytes:
         """Return the bytes of bucket.json for a process that read these facts and writes the part first_part first."""

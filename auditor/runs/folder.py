@@ -46,10 +46,11 @@ class RunFolder:
     selection: the settings that must stay the same when the run is continued. tally: the counts of the run, which the
     caller increases; if the run is continued, the caller has restored them. state: the checkpoint of the run that is
     continued; None for a new run. part_seconds: longest time that a part is open. fresh: True if the run's ID is new,
-    so that the folder cannot have any parts yet. describe: returns the bytes of bucket.json, given the number of the
-    first part that this process writes; None to write no such file. described: the bytes that the file has by now.
-    growing: True if bucket.json grows with the lines, and is written again before each part. previous: ID of the run
-    that the seal names as the previous one. rollups: counts that each checkpoint saves with the tally; None for none.
+    so that the folder cannot have any parts yet. describe: returns the bytes of the file that describes the bucket,
+    given the number of the first part that this process writes; None to write no such file. describes: the name of the
+    file. described: the bytes that it has by now. growing: True if it grows with the lines, and is written again before
+    each part. previous: ID of the run that the seal names as the previous one. rollups: counts that each checkpoint
+    saves with the tally; None for none.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class RunFolder:
         part_seconds: float = 60.0,
         fresh: bool = False,
         describe: Callable[[int], bytes] | None = None,
+        describes: str = BUCKET_FILE,
         described: bytes | None = None,
         growing: bool = False,
         previous: str | None = None,
@@ -83,6 +85,7 @@ class RunFolder:
         self._range_id = range_id
         self._target = target
         self._describe = describe
+        self._describes = describes
         self._described = described
         self._growing = growing
         self._previous = previous
@@ -123,7 +126,7 @@ class RunFolder:
         if not self._fresh:
             tidy(self._store, self.path, self._range_id, first.next_part)
             self._earlier = self._sealed_before()
-        names = (checkpoint_name(self._range_id), seal_name(self._range_id))
+        names = (checkpoint_name(self._range_id), seal_name(self._range_id), self._describes)
         mine = [f".*-part-{self._range_id}-*.tmp", *(f".{name}.*.tmp" for name in names)]
         if self._range_id == UNDIVIDED:
             mine += [f".{name}.*.tmp" for name in (BUCKET_FILE, ROLLUPS, "summary.json", "report.html")]
@@ -134,7 +137,9 @@ class RunFolder:
                     file.unlink(missing_ok=True)
 
     def _claim(self) -> Checkpoint:
-        """Claim the run, and write bucket.json if its content changes. Return the checkpoint to begin with."""
+        """Claim the run, and write the file that describes the bucket if its content changes. Return the checkpoint to
+        begin with.
+        """
         start = self._checkpoint(self._pending.part, self._pending.mark)
         if self._describe is None or self._loaded is not None:
             first = self._writer.claim(self._loaded, start)
@@ -146,7 +151,7 @@ class RunFolder:
         side_by_side(
             [
                 lambda: claimed.append(self._writer.claim(None, start)),
-                lambda: early.append(self._writer.put_early(BUCKET_FILE, bucket)),
+                lambda: early.append(self._writer.put_early(self._describes, bucket)),
             ]
         )
         self._put_bucket(bucket, there=early == [True])
@@ -189,7 +194,7 @@ class RunFolder:
 
     @property
     def described(self) -> bytes | None:
-        """The bytes that bucket.json has by now; None if the run has no such file."""
+        """The bytes of the file that describes the bucket by now; None if the run has no such file."""
         return self._described
 
     def flush(self) -> None:
@@ -342,10 +347,12 @@ class RunFolder:
         self.saved_key = checkpoint.start_after
 
     def _put_bucket(self, data: bytes, *, there: bool = False) -> None:
-        """Write bucket.json, unless it has this content. there: True if it has been written just now."""
-        self._digests[BUCKET_FILE] = sha256_of(data)
+        """Write the file that describes the bucket, unless it has this content. there: True if it has been written just
+        now.
+        """
+        self._digests[self._describes] = sha256_of(data)
         if not there and data != self._described:
-            self._store.put(f"{self.path}/{BUCKET_FILE}", data)
+            self._store.put(f"{self.path}/{self._describes}", data)
         self._described = data
 
     def _sealed_before(self) -> list[SealedPart]:

@@ -14,7 +14,7 @@ from auditor.model.json_text import JsonError, Size, member_names, parse_object,
 NAME: Final = "parts.json"
 FILES: Final = ("bucket.json", "state.json", "report.html", "rollups.json", "summary.json")
 """The files of a run folder, besides the parts, whose digests the seal has."""
-OF_RANGES: Final = re.compile(r"plan\.json|(state|parts)-[0-9]{5,}\.json")
+OF_RANGES: Final = re.compile(r"plan\.json|(state|parts|keys)-[0-9]{5,}\.json")
 """The names of further such files, of a run that is divided into ranges of keys."""
 _DECODER: Final = json.JSONDecoder()
 _KEY_FIRST: Final = b'{"key":"'

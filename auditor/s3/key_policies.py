@@ -18,6 +18,8 @@ from auditor.s3.calls import Caller
 ACTION: Final = "GetKeyPolicy"
 MOST: Final = 1000
 """The largest number of keys whose policies a run reads. Those of further keys are unread."""
+TOO_MANY: Final = "TooMany"
+"""The code of an unread policy of a further key."""
 
 
 class KeyPolicies:
@@ -52,7 +54,7 @@ class KeyPolicies:
 
     async def _policy(self, key: str) -> str | Unread:
         if len(self.policies) >= MOST:
-            return Unread(ACTION, "TooMany")
+            return Unread(ACTION, TOO_MANY)
         try:
             text = await self._caller.call("bucket", ACTION, lambda: self._ask(key), server="kms")
             parse_policy(text)

@@ -27,6 +27,8 @@ from auditor.runs.bucket_file import FORM as BUCKET_FORM
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checking import RunCheck
 from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.key_file import FORM as KEYS_FORM
+from auditor.runs.key_file import KeyFile
 from auditor.runs.plan_file import FORM as PLAN_FORM
 from auditor.runs.plan_file import PlanFile
 from auditor.runs.seal import FORM as SEAL_FORM
@@ -251,6 +253,12 @@ SCHEMAS: Final = (
         "run-plan",
         "`plan.json` of a run that is divided into ranges of keys",
         lambda maker: maker.members(PlanFile, extra={"v": {"const": PLAN_FORM}}),
+    ),
+    SchemaFile(
+        "range-keys",
+        "`keys-RANGE.json`: the policies of KMS keys that a range of such a run has read",
+        lambda maker: maker.members(KeyFile, extra={"v": {"const": KEYS_FORM}}, facts=True),
+        True,
     ),
     SchemaFile("object-line", "a line of `objects/`", _object_line),
     SchemaFile("finding-line", "a line of `findings/`", lambda maker: maker.members(FindingLine)),

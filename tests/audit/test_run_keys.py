@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auditor import judge_run
+from auditor import check_run, judge_run
 from auditor.audit.library import explain_async
+from auditor.errors import RunChanged, RunDamaged
 from auditor.model.object import Skipped, Unread
 from auditor.runs.bucket_file import BucketFile
+from auditor.runs.key_file import KeyFile
 from tests.support.audit_runs import Result, audit
+from tests.support.divided_runs import Divided
+from tests.support.schemas import check_folder
 from tests.support.servers.clients import client
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket
@@ -99,6 +104,69 @@ async def test_a_run_that_goes_on_keeps_the_policies_that_it_has(
     assert isinstance(found.facts.key_policies, dict)
     assert found.facts.key_policies.keys() == {*keys.values()}
     assert known.items() <= found.facts.key_policies.items()
+
+
+async def test_ranges_read_the_policies_of_their_keys_and_the_run_has_all(
+    stub: StubServer, keys: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("closed", "opened", "unread"):  # in further ranges too
+        stub.world.buckets["audited"].put(f"z/{name}", sse="aws:kms", kms_key=keys[name])
+    plain = await audit(stub, tmp_path / "plain", key_policies=True)
+    run = Divided(stub, tmp_path / "divided", key_policies=True)
+    result = await run.whole(3, part_lines=1)
+    assert seen(result) == seen(plain)
+    assert [line["reasons"] for line in result.objects] == [line["reasons"] for line in plain.objects]
+    assert result.summary["not_looked_at"] == plain.summary["not_looked_at"]
+    assert described(result).facts.key_policies == described(plain).facts.key_policies
+    files = sorted(result.folder.glob("keys-*.json"))
+    assert len(files) == 3
+    met = sum(len(KeyFile.from_json(file.read_bytes()).policies) for file in files)
+    assert asked_of_kms(caplog) == len(keys) + met > 2 * len(keys)
+    assert check_folder(result.folder)["keys-*.json"] == len(files)
+    assert check_run(result.folder).exit_code == 0
+    again = await asyncio.to_thread(judge_run, result.folder, out=str(tmp_path / "again"))
+    assert {line.key: (line.verdict, list(line.audience)) for line in again.objects()} == seen(plain)
+
+
+def asked_of_kms(caplog: pytest.LogCaptureFixture) -> int:
+    """The number of requests that moto has logged in this test."""
+    return sum(record.name == "werkzeug" for record in caplog.records)
+
+
+async def test_a_range_that_goes_on_asks_for_no_policy_again(
+    stub: StubServer, keys: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = Divided(stub, tmp_path, key_policies=True, max_calls=40)
+    await run.begin(1)
+    run.settings = replace(run.settings, max_calls=7)
+    assert not (await run.audit("00001", part_lines=1)).complete
+    (file,) = run.folder.glob("keys-*.json")
+    first = KeyFile.from_json(file.read_bytes()).policies
+    assert 0 < len(first) < len(keys)
+    run.settings = replace(run.settings, max_calls=None)
+    assert (await run.audit("00001", part_lines=1)).complete
+    assert first.items() <= KeyFile.from_json(file.read_bytes()).policies.items()
+    assert KeyFile.from_json(file.read_bytes()).policies.keys() == {*keys.values()}
+    assert (await run.combine()).complete
+    assert asked_of_kms(caplog) == len(keys)
+
+
+async def test_divided_run_is_resumed_as_it_was_begun(stub: StubServer, keys: dict[str, str], tmp_path: Path) -> None:
+    run = Divided(stub, tmp_path)
+    await run.begin(2)
+    run.settings = replace(run.settings, key_policies=True)
+    with pytest.raises(RunChanged, match="was begun without --key-policies: leave it away"):
+        await run.audit("00001")
+    with pytest.raises(RunChanged, match="was begun without --key-policies"):
+        await run.begin(2, run.run_id)
+    begun = Divided(stub, tmp_path, key_policies=True)
+    await begun.begin(1)
+    begun.settings = replace(begun.settings, key_policies=False)
+    assert (await begun.audit("00001")).complete
+    (file,) = begun.folder.glob("keys-*.json")
+    file.write_bytes(b"{}")
+    with pytest.raises(RunDamaged, match=f"{file.name} is damaged"):
+        await begun.combine()
 
 
 async def test_one_object_is_explained_by_the_policy_of_its_key(stub: StubServer, keys: dict[str, str]) -> None:

@@ -17,6 +17,7 @@ from auditor.ledger.base import Ledger
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.runs.folder import PART_LINES
+from auditor.runs.paths import run_path
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from tests.support.audit_runs import Result, check, read_back
@@ -37,11 +38,18 @@ class Divided:
         ledger: Ledger | None = None,
         **settings: Any,
     ) -> None:
+        self.stub = stub
+        self.out = out
         told = {"endpoint_url": stub.url, "out": str(out), "max_rate": None, "concurrency": 16, **settings}
         self.settings = Settings(**told)
         self.target = target or Target(BUCKET, versions=self.settings.versions)
         self.places = Resources(store=store or LocalStore(out), ledger=ledger)
         self.run_id: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        assert self.run_id is not None
+        return self.out / run_path(self.target.bucket, self.run_id)
 
     async def begin(self, ranges: int, run_id: str | None = None) -> BegunRun:
         begun = await begin(self.target, self.settings, self.places, Stop(), ranges=ranges, least=1, run_id=run_id)

@@ -24,7 +24,12 @@ FILES: Final[Mapping[str, str]] = {
     "state.json": "state",
 }
 """The files of an audit's run folder, and their schemas."""
-RANGES: Final[Mapping[str, str]] = {"plan.json": "run-plan", "state-*.json": "state", "parts-*.json": "parts"}
+RANGES: Final[Mapping[str, str]] = {
+    "plan.json": "run-plan",
+    "state-*.json": "state",
+    "parts-*.json": "parts",
+    "keys-*.json": "range-keys",
+}
 """The further files of a run that is divided into ranges, and their schemas."""
 LINES: Final[Mapping[str, str]] = {
     "objects": "object-line",

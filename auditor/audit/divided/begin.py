@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import ask_bucket, check_budget, permits_of
 from auditor.audit.divided.begun import check_same, check_target, read_begun
+from auditor.audit.divided.keys import check_keys
 from auditor.audit.divided.share import PlanningShare
 from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.judged_by import begun_file
@@ -102,8 +103,6 @@ class _Begin:
     ) -> None:
         self._progress = progress
         self._page = page
-        if settings.key_policies:
-            raise UsageError("--key-policies does not go with ranges of keys: leave --key-policies or --jobs away")
         if settings.source == MIXED:
             raise UsageError("--source mixed does not go with ranges of keys: leave --source or --jobs away")
         self._target = target
@@ -154,6 +153,8 @@ class _Begin:
         if plan is None:
             raise RunChanged(f"run {self._run_id} is not divided into ranges: resume it without --jobs")
         check_target(plan, target)
+        if run.bucket is not None:
+            check_keys(run.bucket, self._settings)
         if run.checkpoint is not None:
             if run.bucket is None:
                 raise RunDamaged(f"{run.uri}/{BUCKET_FILE} is gone, by which all ranges are judged: start a new run")
@@ -187,6 +188,8 @@ class _Begin:
             _, facts = await ask_bucket(settings, connection, caller, engines.lend)
         ask = make_plan(self._rules, facts).ask
         check_budget(caller, self._settings, 1 + ask.calls)
+        if settings.key_policies and ask.head is None:
+            facts = replace(facts, key_policies={})  # the ranges read them
         read = ReadFacts(0, facts, ask)
         ledger, against = self._places.ledger is not None, self._latest.run_id if self._latest else None
         file = begun_file(self._run_id, self._target, self._rules, settings, read, ledger=ledger, against=against)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from auditor.audit.divided.begun import BegunFiles, check_same, read_begun
+from auditor.audit.divided.keys import with_all_policies
 from auditor.audit.divided.state import RangeState, range_states
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.report import few_highlights_of, highlights_of, page_of
@@ -138,13 +139,16 @@ class _Combining:
         check_same(begun, self._selection)
         if self._run.complete:
             raise RunComplete(f"run {self._run.run_id} is complete: there is nothing to sum up")
+        before, (begun, keys) = begun, with_all_policies(self._store, begun)
         sums = self._added(begun)
         with self._folder(begun, sums) as folder:
             folder.prepare()
-            folder.adopt(sums.parts, sums.files)
+            if begun.data != before.data:
+                self._store.put(f"{begun.path}/{BUCKET_FILE}", begun.data)
+            folder.adopt(sums.parts, sums.files | keys)
             if sums.reached is not None:
                 folder.passed(sums.reached)
-            summary = self._summary(begun, sums, folder.uri, seconds, reason)
+            summary = self._summary(begun, sums, folder.uri, seconds, reason, self._changes(before, sums))
             try:
                 manifests = self._write_routed(begun, sums)
             except RunStopped:
@@ -218,7 +222,9 @@ class _Combining:
             rollups=sums.rollups,
         )
 
-    def _summary(self, begun: BegunFiles, sums: _Sums, out: str, seconds: float, reason: str | None) -> Summary:
+    def _summary(
+        self, begun: BegunFiles, sums: _Sums, out: str, seconds: float, reason: str | None, changes: Changes
+    ) -> Summary:
         settings, tally, complete = self._settings, sums.tally, not sums.holes
         undecided = tally.rules_undecided(tuple(sums.undecided.values()))
         exceptions = RunExceptions(settings, self._target.bucket, began_at(self._run.run_id), tally)
@@ -241,10 +247,13 @@ class _Combining:
             accepted_rules=accepted,
             exceptions=used,
             trust_unused=Trust.of(settings.trusted).unused(tally.trusted),
-            changes=self._changes(begun, sums, complete),
+            changes=changes,
         )
 
-    def _changes(self, begun: BegunFiles, sums: _Sums, complete: bool) -> Changes:
+    def _changes(self, begun: BegunFiles, sums: _Sums) -> Changes:
+        """Return the changes since the last run. begun: as it was before the ranges read policies of keys, which is how
+        each range looked for causes.
+        """
         earlier = self._earlier(begun)
         if earlier is None:
             return Changes(why_not=NO_RUN)
@@ -254,7 +263,7 @@ class _Combining:
         if sums.tally.uncompared or summary is None:
             return Changes(why_not=UNREADABLE.format(run=earlier.run_id))
         causes = () if file is None else causes_between(file, begun.file)
-        if complete:
+        if not sums.holes:
             return changes_of(sums.tally.changes, earlier.run_id, None, causes)
         return changes_of(uncompared(sums.tally, summary), earlier.run_id, CUT, causes)
 

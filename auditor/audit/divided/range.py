@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar
 from auditor.audit.divided.begun import check_same, read_begun
+from auditor.audit.divided.keys import check_keys, reads_keys, with_policies
 from auditor.audit.ending import RunEnding
 from auditor.audit.resume import begun_rollups
 from auditor.audit.run import Audit
@@ -15,11 +17,14 @@ from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunComplete
 from auditor.model.bucket import BucketFacts
+from auditor.model.object import Skipped
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.rules.plan import Plan
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import damaged, load_checkpoint
 from auditor.runs.folder import PART_LINES
+from auditor.runs.key_file import KeyFile, keys_name, load_keys
 from auditor.runs.paths import checkpoint_name
 from auditor.runs.plan_file import numbered
 from auditor.runs.reading import RunReader
@@ -56,6 +61,7 @@ class RangeAudit(Audit):
         )
         self._whole = target
         self._range_id = range_id
+        self._describes = keys_name(range_id)
         self._records_bucket = range_id == numbered(1)
         self._file: BucketFile | None = None
 
@@ -78,9 +84,13 @@ class RangeAudit(Audit):
                 begun_rollups(state)
             except ValueError as error:
                 raise damaged(place, error) from error
-        self._file = begun.file
+        check_keys(begun.file, self._settings)
+        self._file, data = begun.file, None
+        if reads_keys(begun.file) and (keys := load_keys(store, begun.path, self.run_id, name)) is not None:
+            found, data = keys
+            self._file = with_policies(begun.file, found.policies)
         latest = None if begun.file.against is None else RunReader(store, target.bucket, begun.file.against)
-        return RunSoFar(state, target, latest, begun.file, begun.data)
+        return RunSoFar(state, target, latest, self._file, data)
 
     async def _ask(self) -> tuple[Connection, BucketFacts]:
         """Return the connection and the facts that the run's begin read: no call is sent."""
@@ -88,6 +98,14 @@ class RangeAudit(Audit):
         facts = self._file.facts
         region = facts.region if isinstance(facts.region, str) else None
         return replace(self._connection, region=region or self._connection.region), facts
+
+    def _reads_keys(self, facts: BucketFacts) -> bool:
+        return not isinstance(facts.key_policies, Skipped)
+
+    def _describer(self, before: RunSoFar, facts: BucketFacts, plan: Plan) -> Callable[[int], bytes] | None:
+        """Return what makes the bytes of keys-RANGE.json; None if the run reads no policies of keys."""
+        keys = self._keys
+        return None if keys is None else lambda _: KeyFile(self.run_id, dict(keys.policies)).to_json()
 
     def counted(self) -> tuple[int, int, int, int]:
         """Return the present numbers of listed objects, findings, undecided objects and throttled calls."""

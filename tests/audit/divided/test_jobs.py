@@ -167,7 +167,6 @@ def test_impossible_numbers_and_combinations_are_refused(
     target = [f"s3://{BUCKET}", "--endpoint-url", stored.url, "--out", str(tmp_path)]
     for flags, words in (
         (["--jobs", "0"], "--jobs 0 is not possible: give a number of processes from 1 to 64"),
-        (["--jobs", "2", "--key-policies"], "--key-policies does not go with ranges of keys"),
         (
             ["--jobs", "2", "--source", "mixed", "--inventory", "s3://inventory/a"],
             "--source mixed does not go with ranges of keys",

@@ -1,0 +1,61 @@
+"""The file keys-RANGE.json of a divided run: the policies of KMS keys that one range has read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from auditor.errors import RunDamaged
+from auditor.model.fact_json import fact_from_json, fact_to_json
+from auditor.model.json_text import JsonError, parse_object
+from auditor.model.object import Unread
+from auditor.runs.stores.base import Store
+
+FORM: Final = 1
+"""Version of the file's form."""
+
+
+def keys_name(range_id: str) -> str:
+    """Return the name of the file of a range."""
+    return f"keys-{range_id}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFile:
+    """The content of keys-RANGE.json. policies: by the KMS key's ARN or ID as HEAD names it, the document as JSON text,
+    or Unread.
+    """
+
+    run: str
+    policies: Mapping[str, str | Unread]
+
+    def to_json(self) -> bytes:
+        return json.dumps({"v": FORM, **fact_to_json(self)}, indent=1).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Make a KeyFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
+        value: dict[str, Any] = parse_object(data)
+        if value.pop("v", None) != FORM:
+            raise JsonError(f"is not {FORM}, the only version known", "v")
+        return fact_from_json(cls, value)
+
+
+def load_keys(store: Store, folder: str, run_id: str, range_id: str) -> tuple[KeyFile, bytes] | None:
+    """Return the policies that a range has read, and the bytes of its file; None if it has no such file. Blocks.
+
+    folder: path of the run folder. Raises RunDamaged if the file is damaged, or another run's.
+    """
+    path = f"{folder}/{keys_name(range_id)}"
+    data = store.get(path)
+    if data is None:
+        return None
+    try:
+        found = KeyFile.from_json(data)
+        if found.run != run_id:
+            raise JsonError("is another run's", "run")
+    except JsonError as error:
+        raise RunDamaged(f"{store.uri(path)} is damaged ({error}): start a new run") from error
+    return found, data
