@@ -14,12 +14,15 @@ from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
 from auditor.model.head_groups import ARCHIVE
-from auditor.model.object import ObjectRef, Unread
+from auditor.model.object import Acl, ObjectRef, Unread
 from auditor.model.prior import NO_PRIOR, Prior
 from auditor.model.run_lines import ObjectLine
+from auditor.model.summary import Summary
 from auditor.rules.plan import Plan, head_groups
+from auditor.runs.bucket_file import BucketFile
+from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
-from auditor.runs.renewals import ObjectId, RenewedObject, read_renewals
+from auditor.runs.renewals import CLOSE, ObjectId, RenewedObject, read_renewals
 
 log = logging.getLogger(__name__)
 _READABLE: Final = "retention_readable"
@@ -28,11 +31,15 @@ _READABLE: Final = "retention_readable"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The objects of an earlier run, what was read of some of them since, and who says which of these facts hold."""
+    """The objects of an earlier run, what was read of some of them since, and who says which of these facts hold.
+
+    ended: the time up to which the run may have read facts, in seconds since 1970.
+    """
 
     objects: EarlierObjects
     renewals: Mapping[ObjectId, RenewedObject]
     keeper: FactKeeper
+    ended: float
 
     def prior(self, ref: ObjectRef, line: ObjectLine | None, now: float) -> Prior | None:
         """Return the facts that hold for a listed object; None if there are none.
@@ -45,11 +52,18 @@ class Opened:
         renewed = self.renewals.get((ref.key, ref.version_id))
         if renewed is None:
             return kept
-        later = self.keeper.prior(ref, renewed.line, now) if renewed.sure else None
+        sure = renewed.sure and not self._contradicts(renewed, line)
+        later = self.keeper.prior(ref, renewed.line, now) if sure else None
         later, kept = later or NO_PRIOR, kept or NO_PRIOR
         if later.acl is None and kept.head is None:
             return None
         return replace(kept, acl=later.acl, acl_at=later.acl_at, acl_from=later.acl_from)
+
+    def _contradicts(self, renewed: RenewedObject, line: ObjectLine | None) -> bool:
+        """True if the run read another ACL than the renewal, and may have read it later."""
+        if line is None or not isinstance(line.acl, Acl) or (line.read_at is not None and line.read_at.acl is not None):
+            return False  # the run read none itself
+        return line.acl != renewed.line.acl and iso_date(renewed.at).timestamp() <= self.ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +101,15 @@ class Opening:
         if renewals is None:
             log.warning("nothing is kept of run %s: too many objects were read since", self.run.run_id)
             return None
-        return Opened(EarlierObjects(self.run, start_after), renewals, keeper)
+        return Opened(EarlierObjects(self.run, start_after), renewals, keeper, self._ended(file, summary))
+
+    def _ended(self, file: BucketFile, summary: Summary) -> float:
+        """Return the time up to which the earlier run may have read facts, in seconds since 1970. The
+        summary has the seconds of the last process alone, so of a run of several the time is not known: infinity.
+        """
+        if len(file.read) > 1 or load_plan(self.run.store, self.run.bucket_name, self.run.run_id) is not None:
+            return float("inf")
+        return iso_date(file.now).timestamp() + summary.seconds + CLOSE
 
     def _sees_more(self, before: Mapping[str, Any]) -> bool:
         """True if this run's caller sees retentions that the earlier one was not said to see: S3 leaves them out of the

@@ -205,6 +205,26 @@ async def test_two_readings_at_about_the_same_time_that_differ_are_asked_again(
     assert night.line("k001")["verdict"] == "exposed"
 
 
+async def test_acl_that_differs_from_the_one_of_a_run_at_about_the_same_time_is_asked_again(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path, **RULES, **keep("acl=90d,head=90d"))
+    events = Events(stub, tmp_path, nights)
+    item = filled.objects.versions("k001")[0]
+    private = item.grants
+    expose(filled, "k001")
+    first = await nights.night(days=0)
+    assert first.line("k001")["verdict"] == "exposed"
+    item.grants = private
+    events.queue.put(acl_updated("k001"))
+    await events.work()
+    expose(filled, "k001")  # without an event: it may also have been just so when the night read it
+    nights.now += DAY
+    night = await nights.night()
+    assert "k001" in keys_asked(stub, "GetObjectAcl")
+    assert night.line("k001")["verdict"] == "exposed"
+
+
 async def test_acl_that_was_read_behind_a_block_is_asked_again(
     stub: StubServer, filled: StubBucket, tmp_path: Path
 ) -> None:
