@@ -1,7 +1,7 @@
 """moto's server with state machines that run: it interprets them, and invokes functions at a local Invoke API.
 
-moto 5.2 needs help with both: the machines that CloudFormation makes are in another backend than those that run, and
-its own Lambda takes a Docker engine.
+moto 5.2 needs help with three things: the machines that CloudFormation makes are in another backend than those that
+run, its own Lambda takes a Docker engine, and it redrives no execution.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from deploy.local_redrive import allow_redrives
 from deploy.one_at_a_time import AtomicMotoServer
 
 _LAMBDA: Final = "moto.stepfunctions.parser.asl.component.state.exec.state_task.lambda_eval_utils"
@@ -49,6 +50,7 @@ def run_machines(port: int, invoke_url: Callable[[], str]) -> None:
         return session.client("lambda", endpoint_url=invoke_url(), config=config)
 
     evaluation.boto_client_for = client_for
+    allow_redrives()
 
 
 def main() -> None:

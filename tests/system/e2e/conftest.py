@@ -41,7 +41,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     return Machine(interpreter, folder)
 
 
-def _server_command() -> str | None:
+def server_command() -> str | None:
     """moto with all that deploying takes has an environment of its own, requirements-deploy.txt's."""
     given = os.environ.get("MOTO_SERVER") or str(ROOT / ".venv-deploy" / "bin" / "moto_server")
     return shutil.which(given)
@@ -50,7 +50,7 @@ def _server_command() -> str | None:
 @pytest.fixture(scope="session")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Deployed once for all tests, and a sample bucket. Skips where osls or moto's server is not installed."""
-    command = _server_command()
+    command = server_command()
     if command is None:
         pytest.skip("moto's server is not installed: set MOTO_SERVER to the moto_server of requirements-deploy.txt")
     if not SERVERLESS.exists() or shutil.which("node") is None:

@@ -190,10 +190,20 @@ class Deployment:
 
     def execute(self, event: Mapping[str, Any], seconds: float = 300.0) -> dict[str, Any]:
         """An execution of the state machine, when it has ended. Raises TimeoutError."""
-        client, until = self.client("stepfunctions"), time.monotonic() + seconds
-        arn = client.start_execution(stateMachineArn=self.machine(), name=uuid4().hex, input=json.dumps(event))
+        client = self.client("stepfunctions")
+        begun = client.start_execution(stateMachineArn=self.machine(), name=uuid4().hex, input=json.dumps(event))
+        return self._ended(client, begun["executionArn"], seconds)
+
+    def redrive(self, execution: str, seconds: float = 300.0) -> dict[str, Any]:
+        """The same execution, given by its ARN, when it has ended again. Raises TimeoutError."""
+        client = self.client("stepfunctions")
+        client.redrive_execution(executionArn=execution)
+        return self._ended(client, execution, seconds)
+
+    def _ended(self, client: Any, execution: str, seconds: float) -> dict[str, Any]:
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
-            found: dict[str, Any] = client.describe_execution(executionArn=arn["executionArn"])
+            found: dict[str, Any] = client.describe_execution(executionArn=execution)
             if found["status"] != "RUNNING":
                 return found
             time.sleep(0.2)

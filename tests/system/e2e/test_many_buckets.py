@@ -14,7 +14,7 @@ import pytest
 from deploy.template import PLACEHOLDER, plain, with_buckets
 from tests.system.deploy.checks.packaged import template
 from tests.system.deploy.checks.sources import LEVELS
-from tests.system.e2e.conftest import _server_command
+from tests.system.e2e.conftest import server_command
 from tests.system.e2e.deployment import SERVICE, Deployment, serving
 
 NAMES = [f"company-data-{number:04}-of-the-archive" for number in range(500)]
@@ -24,7 +24,7 @@ FUNCTIONS = {"exposure": {"audit"}, "metadata": {"audit"}, "fixity": {"audit", "
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A server and sources of its own, for a session has one stack of this name."""
-    command = _server_command()
+    command = server_command()
     if command is None:
         pytest.skip("moto's server is not installed: set MOTO_SERVER to the moto_server of requirements-deploy.txt")
     folder = tmp_path_factory.mktemp("many")
