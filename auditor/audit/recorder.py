@@ -105,6 +105,7 @@ class Recorder:
         following = iter(found)
         for item in batch:
             self.tally.delete_marker(item.step.delete_markers)
+            self.tally.unreported += item.step.unreported
             if item.evidence is None:
                 self._folder.passed(item.step.key)
             elif self._write(item.evidence, next(following)):

@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -69,7 +69,7 @@ from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 
 if TYPE_CHECKING:
-    from auditor.audit.mixed.source import MixedFacts
+    from auditor.audit.mixed.source import PageFacts
     from auditor.s3.key_policies import KeyPolicies
 
 log = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class Audit:
         self._keys: KeyPolicies | None = None
         self._asked: BucketFacts | None = None
         self._lacks_acls = False
-        self._mixed: MixedFacts | None = None
+        self._mixed: PageFacts | None = None
         self._folder: RunFolder | None = None
         self._against: str | None = None
         self._earlier: RunReader | None = None
@@ -215,13 +215,9 @@ class Audit:
     async def _audit(self, facts: BucketFacts, plan: Plan, before: RunSoFar) -> Summary:
         async with AsyncExitStack() as stack:
             if self._settings.source == MIXED:
-                from auditor.audit.mixed.opening import open_mixed
-
                 start = before.state.start_after if before.state else None
                 target = self._target if start is None else replace(self._target, start_after=start)
-                self._mixed = await stack.enter_async_context(
-                    open_mixed(self._settings, target, facts, self._outer_stop, self._clock, self._ask_setting)
-                )
+                self._mixed = await stack.enter_async_context(self._open_mixed(target, facts))
             if plan.ask.head is None and self._reads_keys(facts):
                 from auditor.s3.key_policies import open_key_policies
 
@@ -231,6 +227,12 @@ class Audit:
                 self._keys = await stack.enter_async_context(opening)
                 facts = replace(facts, key_policies=self._keys.policies)
             return await self._audit_objects(facts, plan, before)
+
+    def _open_mixed(self, target: Target, facts: BucketFacts) -> AbstractAsyncContextManager[PageFacts]:
+        """Open the facts of S3 Inventory. target: with the keys that are still to be audited."""
+        from auditor.audit.mixed.opening import open_mixed  # few audits read an Inventory
+
+        return open_mixed(self._settings, target, facts, self._outer_stop, self._clock, self._ask_setting)
 
     async def _audit_objects(self, facts: BucketFacts, plan: Plan, before: RunSoFar) -> Summary:
         settings, target, state = self._settings, self._target, before.state
@@ -489,4 +491,4 @@ class Audit:
 
     def _more_unseen(self) -> Iterable[str]:
         """Return phrases on further things that the run did not look at, for the summary."""
-        return () if self._mixed is None else self._mixed.unseen_words()
+        return () if self._mixed is None else self._mixed.unseen_words(self._tally.unreported)

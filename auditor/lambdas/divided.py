@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,9 +17,11 @@ from typing import Any, Final
 
 from auditor.audit.divided.begin import begin
 from auditor.audit.divided.range import RangeAudit
+from auditor.audit.divided.run_report import files_spread
 from auditor.audit.divided.share import rate_share
 from auditor.audit.divided.state import range_progress
 from auditor.config.resources import Resources, open_stores, with_ledger
+from auditor.config.values import MIXED
 from auditor.errors import (
     AuditorError,
     OutputError,
@@ -86,7 +88,8 @@ class DividedFunction:
         """Do what the event's action says, and return the step's answer. Raises AuditorError, which is logged, counted
         and sent as an alert before.
 
-        plan: `{"event", "claim", "at_once", "ranges": [ID, ..]}`, with the ranges that are not complete. range:
+        plan: `{"event", "claim", "at_once", "ranges": [ID, ..], "again"}`, with the ranges that are not complete; if
+        `again` is true, the state machine sends the event in the answer to the plan, which goes on. range:
         `{"run", "range", "complete", "fruitless"}`; the state machine sends the event again until the range is
         complete. summarize: `{"complete", "again", "runs": [SUMMARY]}`, without a summary while `again` is true; the
         state machine sends the event again until it is false.
@@ -166,8 +169,15 @@ class _MapStepWork:
         except BucketBusy as busy:
             raise RunError(f"the audit of {self._target.uri} was not begun: {busy}") from busy
         self._run = claim.run
+        before = await asyncio.to_thread(self._files_spread)
         try:
             found = await self._begun(claim.begun, scale.ranges)
+        except RunStopped:  # the report of S3 Inventory is long
+            if await asyncio.to_thread(self._files_spread) > before:
+                await self._keep_claim()
+                return self._planned(scale, [], again=True)
+            await asyncio.to_thread(partial(self._claims.give_back, self._run))
+            raise
         except AuditorError as error:
             dropped = isinstance(error, RunDamaged | RunMissing | RunChanged)
             await asyncio.to_thread(partial(self._claims.give_back, self._run, dropped=dropped))
@@ -176,6 +186,10 @@ class _MapStepWork:
         ranges = await asyncio.to_thread(lambda: list(range_progress(self._stores.store, found)))
         left = [one.id for one in ranges if not one.complete]
         log.info("%d of %d ranges are to be audited", len(left), len(ranges))
+        return self._planned(scale, left, again=False)
+
+    def _planned(self, scale: Scale, ranges: Sequence[str], *, again: bool) -> dict[str, Any]:
+        """Return the answer of the plan. again: True if the next invocation goes on with it."""
         event = dict(self._invocation.given) | {
             "bucket": self._target.bucket,
             "prefix": self._target.prefix,
@@ -183,7 +197,14 @@ class _MapStepWork:
             "run": self._run,
             "hop": self._invocation.hop,
         }
-        return {"event": event, "claim": self._claims.request, "at_once": scale.at_once, "ranges": left}
+        claim = self._claims.request
+        return {"event": event, "claim": claim, "at_once": scale.at_once, "ranges": ranges, "again": again}
+
+    def _files_spread(self) -> int:
+        """Return how many data files of the report of S3 Inventory are spread over the ranges. Blocks."""
+        if self._invocation.settings.source != MIXED:
+            return 0
+        return files_spread(self._stores.store, self._target.bucket, self._run)
 
     async def _begun(self, resume: bool, ranges: int) -> PlanFile:
         """Begin the run, or go on with it, and return its plan. A new run begins if this one cannot go on."""

@@ -55,6 +55,7 @@ class Tally(Counters):
             "trusted",
             "unanswered",
             "uncompared",
+            "unreported",
         }
     )
 
@@ -90,6 +91,8 @@ class Tally(Counters):
     unanswered: dict[str, int] = field(default_factory=dict)
     uncompared: int = 0
     """1 if the last run could not be read, so that the changes are not all counted."""
+    unreported: int = 0
+    """Number of listed objects whose stored ACL the S3 Inventory report of the run does not tell."""
     unread: dict[str, int] = field(default_factory=dict)
     verdicts: dict[str, int] = field(default_factory=lambda: {verdict.value: 0 for verdict in Verdict})
 

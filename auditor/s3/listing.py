@@ -31,7 +31,8 @@ class Listed:
 
     delete_markers: number of delete markers after the step before, up to and including this step. known: the facts of
     the object if they are known by now, so that no call is needed. prior: those facts of an earlier source that may be
-    used, so that only the others are asked; None if there are none.
+    used, so that only the others are asked; None if there are none. unreported: True if the audit uses an S3 Inventory
+    report, and the report does not tell the stored ACL of the object as it is listed.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Listed:
     delete_markers: int = 0
     known: Evidence | None = None
     prior: Prior | None = None
+    unreported: bool = False
 
 
 async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerator[list[Listed], None]:

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.audit.divided.range import RangeAudit
 from auditor.audit.divided.state import range_progress
-from auditor.errors import RunError, RunTaken, UsageError
+from auditor.errors import RunError, RunStopped, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.divided import MOST_FRUITLESS, active_ranges
 from auditor.lambdas.scale import LONGEST_ALONE, seconds_alone
@@ -19,7 +19,9 @@ from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
+from tests.support.inventory_reports import into_bucket, rows_of, write_report
 from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import latency
 
 OBJECTS = 90
 RANGES = 4
@@ -212,6 +214,48 @@ async def test_a_start_that_took_the_bucket_stops_the_ranges_of_an_earlier_one(s
         await service.handle(step(plan, "range", range="00001", at_once=2), account.around())
     assert account.messages == []
     assert (await ranged(service, newer, "00001", account))[-1]["complete"]
+
+
+async def test_a_long_report_is_read_over_several_plans(
+    service: AuditFunction, filled: StubServer, tmp_path: Path
+) -> None:
+    report = write_report(
+        into_bucket(filled.world.add("reports")), rows_of(filled.world.buckets["audited"]), bucket="audited", files=4
+    )
+    mixed = {"source": "mixed"}
+    environ = environ_of(filled, tmp_path / "mixed", AUDITOR_INVENTORY="s3://reports/inventory")
+    service, account = AuditFunction(environ), Account()
+    filled.faults = [account.deadline.at(report.files[1])]
+    event: dict[str, Any] = {"bucket": "audited", **mixed}
+    first = await service.handle({"action": "plan", "event": event}, account.around())
+    assert (first["again"], first["ranges"]) == (True, [])
+    second = await service.handle({"action": "plan", "event": first["event"]}, account.around())
+    assert (second["again"], len(second["ranges"])) == (False, RANGES)
+    assert second["event"]["run"] == first["event"]["run"]
+    assert account.messages == []
+    filled.forget()
+    for range_id in second["ranges"]:
+        await ranged(service, second, range_id, account)
+    assert not filled.count("GetObjectAcl")
+    answer = await service.handle(step(second, "summarize"), account.around())
+    (summary,) = answer["runs"]
+    assert (summary["complete"], summary["coverage"]["listed"]) == (True, OBJECTS + len(ODD))
+
+
+async def test_a_report_that_cannot_be_read_on_fails_the_plan(filled: StubServer, tmp_path: Path) -> None:
+    report = write_report(
+        into_bucket(filled.world.add("reports")), rows_of(filled.world.buckets["audited"]), bucket="audited", files=1
+    )
+    service, account = (
+        AuditFunction(environ_of(filled, tmp_path, AUDITOR_INVENTORY="s3://reports/inventory")),
+        Account(),
+    )
+    stopped = account.deadline.at(report.manifest)
+    filled.faults = [stopped, latency(0.05)]
+    with pytest.raises(RunStopped, match="while it read the inventory report"):
+        await service.handle({"action": "plan", "event": {"bucket": "audited", "source": "mixed"}}, account.around())
+    running = json.loads((tmp_path / "bucket=audited" / "running.json").read_text())
+    assert running["holder"] is None
 
 
 async def test_another_start_waits_while_the_ranges_are_audited(service: AuditFunction) -> None:

@@ -51,15 +51,29 @@ class Divided:
         assert self.run_id is not None
         return self.out / run_path(self.target.bucket, self.run_id)
 
-    async def begin(self, ranges: int, run_id: str | None = None) -> BegunRun:
-        begun = await begin(self.target, self.settings, self.places, Stop(), ranges=ranges, least=1, run_id=run_id)
+    async def begin(self, ranges: int, run_id: str | None = None, stop: Stop | None = None) -> BegunRun:
+        begun = await begin(
+            self.target,
+            self.settings,
+            self.places,
+            Stop() if stop is None else stop,
+            ranges=ranges,
+            least=1,
+            run_id=run_id,
+        )
         self.run_id = begun.plan.run
         return begun
 
     async def audit(self, range_id: str, *, part_lines: int = PART_LINES, stop: Stop | None = None) -> Summary:
         assert self.run_id is not None
         work = RangeAudit(
-            self.run_id, range_id, self.target, self.settings, self.places, stop or Stop(), part_lines=part_lines
+            self.run_id,
+            range_id,
+            self.target,
+            self.settings,
+            self.places,
+            Stop() if stop is None else stop,
+            part_lines=part_lines,
         )
         return await work.run()
 

@@ -6,10 +6,11 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.begin import ask_bucket, check_budget, permits_of
+from auditor.audit.begin import ask_bucket, ask_setting, check_budget, permits_of
 from auditor.audit.divided.begun import check_same, check_target, read_begun
 from auditor.audit.divided.keys import check_keys
 from auditor.audit.divided.share import PlanningShare
@@ -18,10 +19,12 @@ from auditor.audit.judged_by import begun_file
 from auditor.audit.ranges.cuts import PAGE
 from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_from_run
 from auditor.audit.resume import selection_of
+from auditor.aws.connection import Connection
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
-from auditor.errors import RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
+from auditor.errors import RunChanged, RunComplete, RunDamaged, RunMissing
+from auditor.model.bucket import BucketFacts
 from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.plan import make_plan
@@ -36,6 +39,7 @@ from auditor.runs.plan_file import NAME as PLAN_FILE
 from auditor.runs.reading import RunReader, last_run
 from auditor.runs.stores.base import ConditionalStore
 from auditor.runs.tally import Tally
+from auditor.s3.calls import Caller
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.rate import RateLimit
 
@@ -102,9 +106,8 @@ class _Begin:
         page: int,
     ) -> None:
         self._progress = progress
+        self._stop = stop
         self._page = page
-        if settings.source == MIXED:
-            raise UsageError("--source mixed does not go with ranges of keys: leave --source or --jobs away")
         self._target = target
         self._settings = settings
         self._places = places
@@ -130,7 +133,11 @@ class _Begin:
         if file is None:
             file, calls_left, dollars_left = await self._asked(settings)
             await self.thread.run(self._store.put, f"{self._run.path}/{BUCKET_FILE}", file.to_json())
-        await self.thread.run(self._write_state, file)
+        if not await self.thread.run(self._has_state):
+            if settings.source == MIXED:
+                settings = replace(settings, max_calls=calls_left, max_cost=dollars_left)
+                calls_left, dollars_left = await self._spread(settings, plan, file.facts)
+            await self.thread.run(self._write_state, file)
         return BegunRun(plan, file, calls_left, dollars_left)
 
     def _load(self, resume: bool) -> PlanFile | None:
@@ -148,6 +155,7 @@ class _Begin:
                 " wrote anything: check --out, or start anew without --resume"
             )
         if run.complete:
+            self._forget_report()
             raise RunComplete(f"run {self._run_id} is complete: there is nothing to resume")
         plan = load_plan(store, target.bucket, self._run_id)
         if plan is None:
@@ -160,6 +168,12 @@ class _Begin:
                 raise RunDamaged(f"{run.uri}/{BUCKET_FILE} is gone, by which all ranges are judged: start a new run")
             check_same(read_begun(store, target, self._run_id), self._selection)
         return plan
+
+    def _forget_report(self) -> None:
+        """Delete what a process left that was killed between the end of the run and the deletion. Blocks."""
+        from auditor.audit.divided.run_report import RunReport
+
+        RunReport(self._store, self._run.path, self._run_id).forget()
 
     async def _plan(self, ranges: int, least: int) -> PlanFile:
         found = None
@@ -180,11 +194,8 @@ class _Begin:
 
     async def _asked(self, settings: Settings) -> tuple[BucketFile, int | None, float | None]:
         """Ask about the bucket. Return bucket.json, and the calls and dollars that are left."""
-        concurrency, permits = permits_of(settings)
-        rate, bucket = RateLimit(settings.max_rate), self._target.bucket
-        caller = caller_of(bucket, settings, rate, permits, ceiling=self._places.ceiling, limits_cost=True)
+        caller, connection = self._caller(settings)
         async with EnginePool(self._places.engines) as engines:
-            connection = connection_to(bucket, settings, concurrency)
             _, facts = await ask_bucket(settings, connection, caller, engines.lend)
         ask = make_plan(self._rules, facts).ask
         check_budget(caller, self._settings, 1 + ask.calls)
@@ -193,12 +204,34 @@ class _Begin:
         read = ReadFacts(0, facts, ask)
         ledger, against = self._places.ledger is not None, self._latest.run_id if self._latest else None
         file = begun_file(self._run_id, self._target, self._rules, settings, read, ledger=ledger, against=against)
-        return file, caller.budget_left, caller.cost.left if caller.cost is not None else None
+        return file, *_left(caller)
+
+    async def _spread(self, settings: Settings, plan: PlanFile, facts: BucketFacts) -> tuple[int | None, float | None]:
+        """Spread the report of S3 Inventory over the ranges. Return the calls and dollars that are left."""
+        from auditor.audit.divided.spreading import spread_report  # few audits read an Inventory
+        from auditor.audit.mixed.opening import inventory_place
+
+        caller, connection = self._caller(settings)
+        region = facts.region if isinstance(facts.region, str) else None
+        connection = replace(connection, region=region or connection.region)
+        async with EnginePool(self._places.engines) as engines:
+            asking = partial(ask_setting, settings, connection, caller, engines.lend)
+            place = await inventory_place(settings, self._target, asking)
+        await self.thread.run(spread_report, place, settings, self._store, plan, lambda: bool(self._stop))
+        return _left(caller)
+
+    def _caller(self, settings: Settings) -> tuple[Caller, Connection]:
+        """Return what makes calls under the limits of the settings, and how to reach the bucket."""
+        concurrency, permits = permits_of(settings)
+        rate, bucket = RateLimit(settings.max_rate), self._target.bucket
+        caller = caller_of(bucket, settings, rate, permits, ceiling=self._places.ceiling, limits_cost=True)
+        return caller, connection_to(bucket, settings, concurrency)
+
+    def _has_state(self) -> bool:
+        return RunReader(self._store, self._target.bucket, self._run_id).checkpoint is not None
 
     def _write_state(self, file: BucketFile) -> None:
-        """Write state.json, which has the run's questions, unless it is there. Blocks."""
-        if RunReader(self._store, self._target.bucket, self._run_id).checkpoint is not None:
-            return
+        """Write state.json, which has the run's questions: the begin is then whole. Blocks."""
         state = Checkpoint(
             run=self._run_id,
             target=self._target,
@@ -215,6 +248,11 @@ class _Begin:
             writer.put_checkpoint(state, last=True)
         finally:
             writer.release()
+
+
+def _left(caller: Caller) -> tuple[int | None, float | None]:
+    """Return the calls and dollars that are left; None: no limit."""
+    return caller.budget_left, caller.cost.left if caller.cost is not None else None
 
 
 def _file_of(run_id: str, plan: RangePlan, least: int) -> PlanFile:

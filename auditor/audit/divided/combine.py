@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from auditor.audit.divided.begun import BegunFiles, check_same, read_begun
+from auditor.audit.divided.holes import hole_of, named_holes
 from auditor.audit.divided.keys import with_all_policies
+from auditor.audit.divided.run_report import RunReport
 from auditor.audit.divided.state import RangeState, range_states
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.report import few_highlights_of, highlights_of, page_of
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
+from auditor.config.values import MIXED
 from auditor.errors import OutputError, RunComplete, RunStopped
 from auditor.model.changes import Changes
 from auditor.model.dates import iso_date
@@ -45,14 +48,11 @@ from auditor.runs.seal import SealedPart, sha256_of
 from auditor.runs.tally import Tally
 from auditor.runs.tally_merge import add_tally
 from auditor.s3.object_reader import NO_OBJECT_ACLS
-from auditor.text import counted, visible
+from auditor.text import counted
 from auditor.verdict.trust import Trust
 
 if TYPE_CHECKING:
     from auditor.audit.divided.routed import RoutedManifests
-
-_NAMED = 20
-"""Number of unfinished ranges that the summary names one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Combined:
 @dataclass(slots=True)
 class _Sums:
     """The counts of the ranges, added up. files: the SHA-256 of their files. holes: a phrase for each range that is not
-    complete.
+    complete. unseen: phrases on what the S3 Inventory report of the run leaves out.
     """
 
     tally: Tally
@@ -82,6 +82,7 @@ class _Sums:
     holes: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
     lacks_acls: bool = False
+    unseen: Sequence[str] = ()
 
 
 def combine(
@@ -137,7 +138,9 @@ class _Combining:
     def work(self, seconds: float, reason: str | None) -> Combined:
         begun = read_begun(self._store, self._target, self._run.run_id)
         check_same(begun, self._selection)
+        report = RunReport(self._store, begun.path, self._run.run_id)
         if self._run.complete:
+            report.forget()  # a process was killed between the end of the run and the deletion
             raise RunComplete(f"run {self._run.run_id} is complete: there is nothing to sum up")
         before, (begun, keys) = begun, with_all_policies(self._store, begun)
         sums = self._added(begun)
@@ -148,6 +151,7 @@ class _Combining:
             folder.adopt(sums.parts, sums.files | keys)
             if sums.reached is not None:
                 folder.passed(sums.reached)
+            sums.unseen = report.unseen_words(sums.tally.unreported, mixed=self._settings.source == MIXED)
             summary = self._summary(begun, sums, folder.uri, seconds, reason, self._changes(before, sums))
             try:
                 manifests = self._write_routed(begun, sums)
@@ -160,6 +164,8 @@ class _Combining:
             folder.finish(summary, page, None if rollups is None else rollups.to_json(), update_latest=True)
             if manifests is not None:
                 manifests.forget()
+        if summary.complete:
+            report.forget()
         return Combined(summary, shown, rollups, tuple(sums.unfinished))
 
     def _highlights(self, tally: Tally, rollups: RollUps | None) -> Highlights:
@@ -186,7 +192,7 @@ class _Combining:
         if not sums.holes:
             sums.reached = one.reached if one.checkpoint is not None else sums.reached
         if one.fault is not None:
-            sums.holes.append(_hole(one))
+            sums.holes.append(hole_of(one))
             sums.unfinished.append(one.range.id)
         sums.parts += one.parts
         sums.files |= one.files
@@ -241,7 +247,11 @@ class _Combining:
             tally=tally,
             rules_undecided=undecided,
             algorithms=self._algorithms,
-            not_looked_at=[*not_looked_at(begun.file.facts, self._target, acl, ask.head), *_named(sums.holes)],
+            not_looked_at=[
+                *not_looked_at(begun.file.facts, self._target, acl, ask.head),
+                *sums.unseen,
+                *named_holes(sums.holes),
+            ],
             seconds=seconds,
             resume=None if complete else Resume(self._run.run_id, sums.reached, reason or left),
             accepted_rules=accepted,
@@ -283,18 +293,3 @@ class _Combining:
         made = RoutedManifests(self._run, self._store, self._target, sums.parts, self._time_left, rows=rows)
         made.write(self._places, self._settings, region, account)
         return made
-
-
-def _hole(one: RangeState) -> str:
-    low, high = one.range.start_after, one.range.stop_at
-    keys = " ".join(
-        [*([] if low is None else [f"after {visible(low)}"]), *([] if high is None else [f"up to {visible(high)}"])]
-    )
-    return f"the rest of range {one.range.id}, keys {keys or 'of the whole target'}: {one.fault}"
-
-
-def _named(holes: Iterable[str]) -> Iterator[str]:
-    found = list(holes)
-    yield from found[:_NAMED]
-    if len(found) > _NAMED:
-        yield f"the rest of {counted(len(found) - _NAMED, 'further range')}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar
@@ -29,6 +31,9 @@ from auditor.runs.paths import checkpoint_name
 from auditor.runs.plan_file import numbered
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
+
+if TYPE_CHECKING:
+    from auditor.audit.mixed.source import PageFacts
 
 
 class RangeAudit(Audit):
@@ -106,6 +111,14 @@ class RangeAudit(Audit):
         """Return what makes the bytes of keys-RANGE.json; None if the run reads no policies of keys."""
         keys = self._keys
         return None if keys is None else lambda _: KeyFile(self.run_id, dict(keys.policies)).to_json()
+
+    def _open_mixed(self, target: Target, facts: BucketFacts) -> AbstractAsyncContextManager[PageFacts]:
+        """Open those rows of the report that the run's begin has spread to this range."""
+        from auditor.audit.mixed.range_rows import open_range
+        from auditor.audit.mixed.source import ReportLimits
+
+        store, limits = self._places.store, ReportLimits.of(self._settings.keep)
+        return open_range(store, self.run_id, self._range_id, target, facts, limits, self._outer_stop, self._clock)
 
     def counted(self) -> tuple[int, int, int, int]:
         """Return the present numbers of listed objects, findings, undecided objects and throttled calls."""

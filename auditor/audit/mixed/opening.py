@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.mixed.reports import LoadedInventory, load_newest
+from auditor.audit.mixed.reports import LoadedInventory, ReportTimes, load_newest
 from auditor.audit.mixed.source import MixedFacts, ReportLimits
 from auditor.config.settings import Settings
 from auditor.errors import CallFailed, UsageError
@@ -18,6 +18,7 @@ from auditor.model.bucket import BucketFacts
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
+from auditor.runs.stores.base import Store
 from auditor.s3.engines import ASKING
 from auditor.s3.inventory.configured import ACTION, RIGHT, AskPage, configurations, configured_place
 from auditor.s3.inventory.place import InventoryPlace, parse_place
@@ -45,24 +46,31 @@ async def open_mixed(
     makes a call on a setting of the bucket. Raises InventoryError if no report can be used, OutputError if their place
     cannot be read, UsageError if it is not known, and RunStopped after a stop.
     """
-    place = await _place(settings, target, ask)
-    limits = ReportLimits.of(settings.keep)
-    oldest = None if limits.longest is None else _time(clock() - limits.longest)
-    newest = _time(clock() + SKEW)
-    loaded = await asyncio.to_thread(_load, place, settings, target, oldest, newest, lambda: bool(stop))
-    log.info("facts come from %s, of %s", visible(loaded.uri), loaded.report.created)
+    place = await inventory_place(settings, target, ask)
+    limits, times = ReportLimits.of(settings.keep), report_times(settings, clock())
+    loaded = await asyncio.to_thread(_load, place, settings, target, times, lambda: bool(stop))
+    log.info("facts come from %s, of %s", visible(loaded.origin.uri), loaded.origin.created)
     try:
         yield MixedFacts(loaded, facts, limits, clock)
     finally:
         await asyncio.to_thread(loaded.close)
 
 
+def report_times(settings: Settings, now: float) -> ReportTimes:
+    """Return the times that a report may be of. now: the present time, in seconds since 1970."""
+    longest = ReportLimits.of(settings.keep).longest
+    return ReportTimes(None if longest is None else _time(now - longest), _time(now + SKEW))
+
+
 def _time(seconds: float) -> str:
     return seconds_in_utc(datetime.fromtimestamp(seconds, UTC))
 
 
-async def _place(settings: Settings, target: Target, ask: AskPage) -> InventoryPlace:
-    """Return the place of the reports that the settings name, or else the bucket's own configurations."""
+async def inventory_place(settings: Settings, target: Target, ask: AskPage) -> InventoryPlace:
+    """Return the place of the reports that the settings name, or else one of the bucket's own configurations.
+
+    Raises UsageError if neither names one.
+    """
     if settings.inventory is not None:
         return parse_place(settings.inventory)
     try:
@@ -76,15 +84,9 @@ async def _place(settings: Settings, target: Target, ask: AskPage) -> InventoryP
     return configured_place(found, target)
 
 
-def _load(
-    place: InventoryPlace,
-    settings: Settings,
-    target: Target,
-    oldest: str | None,
-    newest: str,
-    stopped: Callable[[], bool],
-) -> LoadedInventory:
-    store = open_store(
+def open_reports(place: InventoryPlace, settings: Settings) -> Store:
+    """Open the bucket of the reports."""
+    return open_store(
         f"s3://{place.bucket}",
         endpoint_url=settings.endpoint_url,
         profile=settings.profile,
@@ -92,5 +94,10 @@ def _load(
         sdk=settings.engine not in ASKING,
         absent="check the destination that --inventory names",
     )
-    with store:
-        return load_newest(store, place, target, oldest=oldest, newest=newest, stopped=stopped)
+
+
+def _load(
+    place: InventoryPlace, settings: Settings, target: Target, times: ReportTimes, stopped: Callable[[], bool]
+) -> LoadedInventory:
+    with open_reports(place, settings) as store:
+        return load_newest(store, place, target, times=times, stopped=stopped)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from auditor.audit.mixed.reports import LoadedInventory
+from auditor.audit.mixed.report_origin import unseen_words
+from auditor.audit.mixed.sorted_rows import SortedRows
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Semantics
 from auditor.model.dates import iso_date
 from auditor.model.head_groups import CONTENT
@@ -21,10 +22,8 @@ from auditor.model.partial_head import PartialHead
 from auditor.model.prior import NO_PRIOR, Prior
 from auditor.rules.judge import Judge
 from auditor.s3.inventory.facts import InventoryFacts
-from auditor.s3.inventory.lookup import Match
 from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
-from auditor.text import counted, visible
 
 _NOT_READ: Final = Unread("GetObjectAcl", "NotRead")
 """Stands for an ACL that is still to be read, while it is decided if the HEAD has to be read too."""
@@ -52,6 +51,42 @@ class ReportLimits:
         return None if self.acl is None or self.head is None else max(self.acl, self.head)
 
 
+class PageFacts(Protocol):
+    """Adds facts of an earlier source to the pages of a listing, as MixedFacts does."""
+
+    def pages(
+        self,
+        pages: AsyncGenerator[list[Listed], None],
+        reader: ObjectReader,
+        judge: Judge,
+        io: Callable[..., Awaitable[Any]],
+        *,
+        heads: bool,
+    ) -> AsyncGenerator[list[Listed], None]: ...
+
+    def unseen_words(self, unreported: int) -> list[str]: ...
+
+
+class NoFacts:
+    """Stands for the facts of a report whose rows are lost: each object is read by calls."""
+
+    async def pages(
+        self,
+        pages: AsyncGenerator[list[Listed], None],
+        reader: ObjectReader,
+        judge: Judge,
+        io: Callable[..., Awaitable[Any]],
+        *,
+        heads: bool,
+    ) -> AsyncGenerator[list[Listed], None]:
+        async with aclosing(pages):
+            async for page in pages:
+                yield [step if step.ref is None else replace(step, unreported=True) for step in page]
+
+    def unseen_words(self, unreported: int) -> list[str]:
+        return []
+
+
 class MixedFacts:
     """The facts of a report, which pages() adds to the steps of a listing.
 
@@ -61,7 +96,7 @@ class MixedFacts:
 
     def __init__(
         self,
-        inventory: LoadedInventory,
+        inventory: SortedRows,
         facts: BucketFacts,
         limits: ReportLimits,
         clock: Callable[[], float],
@@ -87,7 +122,7 @@ class MixedFacts:
         """
         lookup = self._inventory.lookup
         known = _KnownFacts(
-            self._inventory.report.created, reader, judge if heads else None, EffectiveAcls(self._facts)
+            self._inventory.origin.created, reader, judge if heads else None, EffectiveAcls(self._facts)
         )
         async with aclosing(pages):
             async for page in pages:
@@ -96,19 +131,9 @@ class MixedFacts:
                 known.age(self._clock(), self._limits)
                 yield [step if step.ref is None else known.step(step, step.ref, next(found)) for step in page]
 
-    def unseen_words(self) -> list[str]:
+    def unseen_words(self, unreported: int) -> list[str]:
         """Return phrases on what an audit that used the report did not look at, for the summary."""
-        inventory, created = self._inventory, self._inventory.report.created
-        matches = self._inventory.lookup.matches
-        words = [f"changes since {created} of what the S3 Inventory report {visible(inventory.uri)} says of an object"]
-        if unseen := sum(matches.values()) - matches[Match.FOUND]:
-            words.append(
-                f"hidden grants of {counted(unseen, 'object')} that the report does not have as they are listed"
-            )
-        if inventory.refused:
-            newer = counted(len(inventory.refused), "newer S3 Inventory report")
-            words.append(f"{newer}, refused: {visible(inventory.refused[0])}")
-        return words
+        return unseen_words(self._inventory.origin, unreported)
 
 
 class _KnownFacts:
@@ -133,7 +158,9 @@ class _KnownFacts:
     def step(self, step: Listed, ref: ObjectRef, found: InventoryFacts | None) -> Listed:
         """Return the step with the facts that the report has of its object, and those that it had before."""
         if found is None or ref.last_modified >= self._created:
-            return step
+            return replace(step, unreported=True)
+        if found.acl is None:
+            step = replace(step, unreported=True)
         before = _prior_of(step)
         prior = self._with_acl(before, ref, found) if self._acl_holds else before
         hidden = self._effective.hidden(found.acl)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.errors import InventoryError
+from auditor.s3.inventory.piece_reader import PieceReader
 
 LONGEST_LINE: Final = 1024 * 1024
 """Characters of the longest line that is read. A key has 1,024 bytes, three characters each, and an ACL 100 grants
@@ -19,7 +20,7 @@ LONGEST_LINE: Final = 1024 * 1024
 def csv_rows(pieces: Iterator[bytes], name: str) -> Iterator[list[str]]:
     """Yield the rows in the bytes of a gzip file. name: its URI. Raises InventoryError if it is damaged."""
     try:
-        with gzip.GzipFile(fileobj=io.BufferedReader(_Pieces(pieces))) as plain:
+        with gzip.GzipFile(fileobj=io.BufferedReader(PieceReader(pieces))) as plain:
             yield from csv.reader(_lines(io.TextIOWrapper(plain, encoding="utf-8", newline=""), name), strict=True)
     except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise InventoryError(f"{name} is no CSV in gzip ({error}), so the report is damaged") from error
@@ -30,25 +31,3 @@ def _lines(text: io.TextIOWrapper, name: str) -> Iterator[str]:
         if len(line) == LONGEST_LINE and line[-1] != "\n":
             raise InventoryError(f"{name} has a line that is longer than any row, so the report is damaged")
         yield line
-
-
-class _Pieces(io.RawIOBase):
-    """A file to read that has the bytes of an iterator."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._rest = memoryview(piece)
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count

@@ -44,11 +44,11 @@ class InventoryRow:
 
 
 class Shapes:
-    """The different shapes of the rows of a report, each with a number from 0 on."""
+    """The different shapes of the rows of a report, each with a number from 0 on. known: those of earlier rows."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[Shape, int] = {}
-        self._size = 0
+    def __init__(self, known: Iterable[Shape] = ()) -> None:
+        self._numbers: dict[Shape, int] = {shape: number for number, shape in enumerate(known)}
+        self._size = sum(len(cell) for shape in self._numbers for cell in shape)
         self.left_out = 0
         """Number of rows whose shape came after the last one that was kept."""
 
@@ -75,7 +75,7 @@ class RowReader:
     that were read. name: the URI of the report, for messages.
     """
 
-    def __init__(self, report: InventoryReport, target: Target, shapes: Shapes, name: str) -> None:
+    def __init__(self, report: InventoryReport, target: Target, shapes: Shapes, name: str, number: int = 0) -> None:
         self._bucket = report.bucket
         self._target = target
         self._shapes = shapes
@@ -85,7 +85,7 @@ class RowReader:
         self._places = {column: place for place, column in enumerate(report.columns)}
         self._of_shape = [self._places.get(column, -1) for column in FACT_COLUMNS]
         self._identity = [self._places[column] for column in IDENTITY]
-        self.number = 0
+        self.number = number
 
     def lines(self, rows: Iterable[Sequence[str]]) -> Iterator[bytes]:
         """Yield the lines of these rows, without a newline. Raises InventoryError for a row that is not of the report's

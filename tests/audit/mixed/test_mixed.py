@@ -272,7 +272,7 @@ class TestHiddenGrants:
         mixed = await audit(stub, tmp_path, only=("O13",), **MIXED)
         assert sorted(line["key"] for line in mixed.findings) == ["foreign", "shared"]
         assert (
-            "hidden grants of 1 object that the report does not have as they are listed"
+            "hidden grants of 1 object whose ACL the report does not have as they are listed"
             in mixed.summary["not_looked_at"]
         )
 

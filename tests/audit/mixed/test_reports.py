@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.audit.mixed.reports import LoadedInventory, load_newest, manifests_at
+from auditor.audit.mixed.reports import LoadedInventory, ReportTimes, load_newest, manifests_at
 from auditor.errors import InventoryError, RunStopped, UsageError
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
@@ -83,8 +83,8 @@ def test_newest_report_is_taken_of_any_configuration(tmp_path: Path) -> None:
     newest = write(tmp_path, name="a-daily-one")
     write(tmp_path, created=OLDER, name="auditor")
     with load(tmp_path) as loaded:
-        assert loaded.uri.endswith(newest.manifest)
-        assert loaded.refused == ()
+        assert loaded.origin.uri.endswith(newest.manifest)
+        assert loaded.origin.refused == ()
 
 
 def cut(folder: Path, key: str, keep: int) -> None:
@@ -144,9 +144,9 @@ def test_damaged_report_is_refused_and_the_older_one_is_used(tmp_path: Path, nam
     change(tmp_path, write(tmp_path, form=form))
     loaded = load(tmp_path)
     assert loaded.report.created == "2026-03-03T01:02:00Z"
-    assert len(loaded.refused) == 1
+    assert len(loaded.origin.refused) == 1
     with pytest.raises(InventoryError, match=sentence):
-        raise InventoryError(loaded.refused[0])
+        raise InventoryError(loaded.origin.refused[0])
     assert found_in(loaded) == len(KEYS)
 
 
@@ -189,20 +189,20 @@ def test_report_on_versions_serves_an_audit_of_current_objects(tmp_path: Path) -
 
 def test_report_that_is_too_old_is_refused(tmp_path: Path) -> None:
     write(tmp_path)
-    with load(tmp_path, oldest="2026-03-04T01:02:00Z"):
+    with load(tmp_path, times=ReportTimes(oldest="2026-03-04T01:02:00Z")):
         pass
     with pytest.raises(
         InventoryError, match="is of 2026-03-04T01:02:00Z, and no fact may be older than of 2026-03-04T01:03"
     ):
-        load(tmp_path, oldest="2026-03-04T01:03:00Z")
+        load(tmp_path, times=ReportTimes(oldest="2026-03-04T01:03:00Z"))
 
 
 def test_report_of_the_future_is_refused(tmp_path: Path) -> None:
     write(tmp_path)
-    with load(tmp_path, newest="2026-03-04T01:02:00Z"):
+    with load(tmp_path, times=ReportTimes(newest="2026-03-04T01:02:00Z")):
         pass
     with pytest.raises(InventoryError, match="is of 2026-03-04T01:02:00Z, which is still to come"):
-        load(tmp_path, newest="2026-03-04T01:01:59Z")
+        load(tmp_path, times=ReportTimes(newest="2026-03-04T01:01:59Z"))
 
 
 def test_time_of_the_facts_is_the_earlier_of_the_two(tmp_path: Path) -> None:

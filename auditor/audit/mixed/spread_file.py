@@ -1,0 +1,126 @@
+"""The file that says how far the rows of an S3 Inventory report are spread over the ranges of a run."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Self
+
+from auditor.audit.mixed.report_origin import ReportOrigin
+from auditor.errors import RunTaken
+from auditor.model.json_text import JsonError, Size, items, member_names, parse_object, plain, typed
+from auditor.runs.stores.base import ConditionalStore, Store
+from auditor.s3.inventory.facts import FACT_COLUMNS, Shape
+
+log = logging.getLogger(__name__)
+
+FOLDER: Final = "inventory"
+"""The folder below that of a run for the rows of its ranges. It is there while the run lasts."""
+NAME: Final = f"{FOLDER}/spread.json"
+FORM: Final = 1
+"""Version of the form of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadPiece:
+    """A file with rows of one range, in gzip, a row a line, sorted. sha256: of its bytes."""
+
+    name: str
+    sha256: str
+    lines: Size
+
+
+def _shapes(value: Any) -> tuple[Shape, ...]:
+    return items(value, _shape)
+
+
+def _shape(value: Any) -> Shape:
+    if not isinstance(value, list) or len(value) != len(FACT_COLUMNS) or not all(isinstance(one, str) for one in value):
+        raise JsonError("is not the cells of a row")
+    return tuple(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadFile:
+    """How far a report is spread: all rows of its first data files, and nothing of the others, are in the pieces."""
+
+    run: str
+    manifest: str
+    """The path of the report's manifest in its bucket."""
+    md5: str
+    """Of the manifest: it names the MD5 of each data file, so that a report with the same one is the same."""
+    origin: ReportOrigin
+    done: Size
+    """Number of data files whose rows are in the pieces."""
+    files: Size
+    """Number of data files of the report."""
+    rows: Size
+    """Number of rows of the data files that are done."""
+    shapes: Annotated[tuple[Shape, ...], _shapes]
+    """The shapes of these rows, each at the index of its number."""
+    pieces: Mapping[str, tuple[SpreadPiece, ...]]
+    """By the ID of a range: its pieces."""
+
+    @property
+    def complete(self) -> bool:
+        return self.done == self.files
+
+    def to_json(self) -> bytes:
+        return json.dumps({"v": FORM, **plain(self)}).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Make a SpreadFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
+        value = parse_object(data)
+        if value.pop("v", None) != FORM:
+            raise JsonError(f"is not {FORM}, the only version known", "v")
+        if value.keys() - member_names(cls):
+            raise JsonError("has a member that is not known")
+        return typed(cls, value)
+
+
+class SpreadFolder:
+    """The folder with the spread rows of a run. Its methods block. path: of the run folder in its store."""
+
+    def __init__(self, store: Store, path: str, run: str) -> None:
+        self._store = store
+        self._path = path
+        self._run = run
+        self._tag: str | None = None
+
+    def load(self) -> SpreadFile | None:
+        """Return the file; None if there is none. One that is damaged counts as none: its pieces count for nothing."""
+        path = f"{self._path}/{NAME}"
+        if isinstance(self._store, ConditionalStore):
+            data, self._tag = self._store.get_tagged(path)
+        else:
+            data = self._store.get(path)
+        try:
+            found = None if data is None else SpreadFile.from_json(data)
+            if found is not None and found.run != self._run:
+                raise JsonError("is another run's")
+        except JsonError as error:
+            log.warning("%s is damaged: %s", self._store.uri(path), error)
+            return None
+        return found
+
+    def save(self, spread: SpreadFile) -> None:
+        """Write the file after load(). Raises RunTaken if another process has written it since."""
+        path = f"{self._path}/{NAME}"
+        if not isinstance(self._store, ConditionalStore):
+            self._store.put(path, spread.to_json())
+            return
+        self._tag = self._store.put_if(path, spread.to_json(), self._tag)
+        if self._tag is None:
+            raise RunTaken(f"{self._store.uri(path)} is being written by another process: wait for it, or end it")
+
+    def place(self, name: str) -> str:
+        """Return the path of a piece."""
+        return f"{self._path}/{FOLDER}/{name}"
+
+    def clear(self) -> None:
+        """Delete all files of the folder, also those that no file names."""
+        for path in self._store.list(f"{self._path}/{FOLDER}/"):
+            self._store.delete(path)

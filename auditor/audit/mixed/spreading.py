@@ -1,0 +1,205 @@
+"""Spread the rows of an S3 Inventory report over the ranges of a run: the report is read once, each range its own rows.
+
+The data files are read one after the other. Their rows are held in memory by range, up to a limit, and are then written
+as one piece for each range. A piece counts once spread.json names it, and that is written after whole data files only,
+so that a killed process loses nothing but time, and no piece of a file that was not read and checked to its end counts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+import secrets
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Final
+
+from auditor.audit.mixed.data_files import rows_of
+from auditor.audit.mixed.report_origin import ReportOrigin
+from auditor.audit.mixed.reports import FoundReport, ReportTimes, read_report, with_newest
+from auditor.audit.mixed.spread_file import SpreadFile, SpreadFolder, SpreadPiece
+from auditor.errors import InventoryError, RunStopped
+from auditor.runs.paths import run_path
+from auditor.runs.plan_file import PlanFile
+from auditor.runs.stores.base import LockingStore, Store
+from auditor.s3.inventory.place import InventoryPlace
+from auditor.s3.inventory.rows import RowReader, Shapes, encode_key
+from auditor.text import counted, visible
+
+log = logging.getLogger(__name__)
+
+MEMORY: Final = 48 * 1024 * 1024
+"""Bytes of memory of the rows that are held."""
+SAVE_SECONDS: Final = 30.0
+"""Seconds after which the rows of the data files so far are saved: a killed process loses no more than these."""
+LOCK: Final = "inventory"
+"""The name of the lock that the spreading process holds in a directory."""
+_OVERHEAD: Final = 41
+"""Bytes of memory of a line beside its own: those of the object, and of its place in a list (CPython)."""
+_LEVEL: Final = 1
+"""Compression of the pieces: they are read once or a few times."""
+_ABOVE: Final = b"\xff"
+"""A byte above all that follow the key in a line."""
+
+
+def spread_newest(
+    reports: Store,
+    place: InventoryPlace,
+    store: Store,
+    plan: PlanFile,
+    times: ReportTimes,
+    stopped: Callable[[], bool] = lambda: False,
+    *,
+    memory: int = MEMORY,
+    save_seconds: float = SAVE_SECONDS,
+) -> SpreadFile:
+    """Spread the newest report that can be used for the plan's target, or go on with it. Blocks, and takes a while.
+
+    reports: has the whole bucket of `place`. store: has the run folder. A report that was begun is gone on with as long
+    as it is there unchanged. Raises InventoryError if there is no report that can be used, RunStopped once `stopped`
+    returns True, and RunTaken if another process spreads it.
+    """
+    path = run_path(plan.target.bucket, plan.run)
+    with ExitStack() as stack:
+        if isinstance(store, LockingStore):
+            stack.callback(store.hold(path, LOCK))
+        folder = SpreadFolder(store, path, plan.run)
+        begun = folder.load()
+        if begun is not None and begun.complete:
+            return begun
+
+        def spread(found: FoundReport, begun: SpreadFile) -> SpreadFile:
+            work = _Spreading(reports, store, folder, plan, found, begun, memory, save_seconds)
+            return work.run(stopped)
+
+        if begun is not None:
+            try:
+                found = read_report(reports, begun.manifest, plan.target, times)
+                if found.md5 == begun.md5:
+                    return spread(found, begun)
+            except InventoryError as error:
+                log.warning("the inventory report that was begun is given up: %s", visible(str(error)))
+        return with_newest(
+            reports, place, plan.target, times, lambda found, refused: spread(found, _nothing(plan, found, refused))
+        )
+
+
+def _nothing(plan: PlanFile, found: FoundReport, refused: tuple[str, ...]) -> SpreadFile:
+    return SpreadFile(
+        run=plan.run,
+        manifest=found.path,
+        md5=found.md5,
+        origin=ReportOrigin(found.uri, found.report.created, refused),
+        done=0,
+        files=len(found.report.files),
+        rows=0,
+        shapes=(),
+        pieces={},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """The state at the begin of a data file. number: of writes. lengths: numbers of the held rows, by range."""
+
+    number: int
+    rows: int
+    lengths: list[int]
+
+
+class _Spreading:
+    """Spreads one report. begun: how far it is."""
+
+    def __init__(
+        self,
+        reports: Store,
+        store: Store,
+        folder: SpreadFolder,
+        plan: PlanFile,
+        found: FoundReport,
+        begun: SpreadFile,
+        memory: int,
+        save_seconds: float,
+    ) -> None:
+        self._reports = reports
+        self._store = store
+        self._folder = folder
+        self._found = found
+        self._spread = begun
+        self._memory = memory
+        self._save_seconds = save_seconds
+        self._shapes = Shapes(begun.shapes)
+        self._rows = RowReader(found.report, plan.target, self._shapes, found.uri, begun.rows)
+        self._ids = [one.id for one in plan.ranges]
+        self._ends = [encode_key(one.stop_at or "") + _ABOVE for one in plan.ranges[:-1]]
+        self._lines: list[list[bytes]] = [[] for _ in plan.ranges]
+        self._bytes = 0
+        self._pieces = {name: list(pieces) for name, pieces in begun.pieces.items()}
+        self._number = 0
+        self._process = secrets.token_hex(4)  # no piece of one process takes the place of another one's
+
+    def run(self, stopped: Callable[[], bool]) -> SpreadFile:
+        report, saved = self._found.report, time.monotonic()
+        for number, file in enumerate(report.files[self._spread.done :], self._spread.done + 1):
+            whole = _Whole(self._number, self._rows.number, [len(lines) for lines in self._lines])
+            try:
+                self._add(self._rows.lines(rows_of(self._reports, file, report, stopped)))
+            except RunStopped:
+                self._save_whole(number - 1, whole)
+                raise
+            if time.monotonic() - saved >= self._save_seconds:
+                self._save(number)
+                saved = time.monotonic()
+        self._save(len(report.files))
+        log.info("the inventory report of %s has %s", report.created, counted(self._rows.number, "row"))
+        return self._spread
+
+    def _add(self, lines: Iterable[bytes]) -> None:
+        ends, held = self._ends, self._lines
+        for line in lines:
+            held[bisect_left(ends, line)].append(line)
+            self._bytes += len(line) + _OVERHEAD
+            if self._bytes >= self._memory:
+                self._write()
+
+    def _write(self) -> None:
+        """Write the rows that are held, a piece for each range."""
+        for place, (range_id, lines) in enumerate(zip(self._ids, self._lines, strict=True)):
+            if not lines:
+                continue
+            lines.sort()
+            data = gzip.compress(b"\n".join(lines) + b"\n", _LEVEL, mtime=0)
+            name = f"{range_id}-{self._process}-{self._number:05}.gz"
+            self._store.put(self._folder.place(name), data)
+            piece = SpreadPiece(name, hashlib.sha256(data).hexdigest(), len(lines))
+            self._pieces.setdefault(range_id, []).append(piece)
+            self._lines[place] = []
+        self._number += 1
+        self._bytes = 0
+
+    def _save_whole(self, done: int, whole: _Whole) -> None:
+        """Save the rows of the whole data files, without those of the one that is in work, unless the memory has
+        overflowed since its begin: the next process then reads again what was read since the last save.
+        """
+        if whole.number != self._number:
+            return
+        for lines, length in zip(self._lines, whole.lengths, strict=True):
+            del lines[length:]
+        self._rows.number = whole.rows
+        self._save(done)
+
+    def _save(self, done: int) -> None:
+        """Make all rows of the first data files count. done: the number of these files."""
+        self._write()
+        self._spread = replace(
+            self._spread,
+            done=done,
+            rows=self._rows.number,
+            shapes=tuple(self._shapes.all()),
+            pieces={name: tuple(pieces) for name, pieces in self._pieces.items()},
+        )
+        self._folder.save(self._spread)

@@ -1,0 +1,250 @@
+"""A mixed run over ranges of keys says what one process says: each range has its own rows of the report."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from auditor.aio.stop import Stop
+from auditor.errors import InventoryError, RunStopped
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.target import Target
+from auditor.runs.stores.local import LocalStore
+from auditor.s3.inventory.configuration import InventoryRequest, configuration
+from tests.audit.divided.test_jobs import children, ended, run_id
+from tests.audit.mixed.test_mixed import BY_REPORT, MIXED, PLACE, assert_agree, report_of, same_findings
+from tests.audit.mixed.test_mixed import samples as samples
+from tests.audit.mixed.test_mixed import versions as versions
+from tests.audit.test_run_ends import wait_for
+from tests.support.audit_runs import Line, Result, audit, check, finish, read_back, start, without
+from tests.support.divided_runs import Divided
+from tests.support.inventory_reports import CREATED, FORMS
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import latency
+from tests.support.servers.world import StubBucket
+
+RANGES: Final = 5
+
+
+def sources(lines: list[Line]) -> list[tuple[str, Any, Any]]:
+    """By object: where its ACL and HEAD come from."""
+    ages: list[Mapping[str, Any]] = [line.get("read_at") or {} for line in lines]
+    return [(line["key"], age.get("acl_from"), age.get("head_from")) for line, age in zip(lines, ages, strict=True)]
+
+
+def same(one: Result, divided: Result) -> None:
+    """Assert that two runs say the same of each object, by as many calls, and leave out the same."""
+    plain, ranged = (without(without(run.objects, "since"), "read_at") for run in (one, divided))
+    for line, other in zip(plain, ranged, strict=True):
+        assert line == other
+    assert sources(one.objects) == sources(divided.objects)
+    assert same_findings(one, divided)
+    assert one.coverage == divided.coverage
+    for name in ("acl", "head"):
+        assert one.summary["calls"][name] == divided.summary["calls"][name]
+    assert one.summary["not_looked_at"] == divided.summary["not_looked_at"]
+    assert one.summary["kept"] == divided.summary["kept"]
+
+
+def spread_files(run: Divided, out: Path) -> list[Path]:
+    """The files of the spread rows in the run folder."""
+    return sorted(path for path in out.glob(f"bucket=*/run={run.run_id}/inventory/*") if path.is_file())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rules", [(), BY_REPORT], ids=["all", "report"])
+async def test_current_objects(
+    stub: StubServer, samples: StubBucket, tmp_path: Path, form: str, rules: tuple[str, ...]
+) -> None:
+    report_of(stub, samples, form=form, files=3)
+    run = Divided(stub, tmp_path / "divided", only=rules, **MIXED)
+    divided = await run.whole(RANGES)
+    same(await audit(stub, tmp_path / "one", only=rules, **MIXED), divided)
+    assert ("acl", "inventory") in {("acl", source) for _, source, _ in sources(divided.objects)}
+    assert spread_files(run, tmp_path / "divided") == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_versions(stub: StubServer, versions: StubBucket, tmp_path: Path, form: str) -> None:
+    report_of(stub, versions, versions=True, form=form)
+    one = await audit(stub, tmp_path / "one", versions=True, **MIXED)
+    same(one, await Divided(stub, tmp_path / "divided", versions=True, **MIXED).whole(RANGES))
+
+
+async def test_hidden_grants_and_objects_that_the_report_does_not_have(
+    stub: StubServer, samples: StubBucket, tmp_path: Path
+) -> None:
+    samples.ownership = BUCKET_OWNER_ENFORCED
+    report_of(stub, samples)
+    for number in range(7):
+        samples.put(f"plain/{number} is new", b"new")
+    one = await audit(stub, tmp_path / "one", **MIXED)
+    same(one, await Divided(stub, tmp_path / "divided", **MIXED).whole(RANGES))
+    assert any("hidden grants of " in words for words in one.summary["not_looked_at"])
+    assert one.summary["verdicts"]["dormant"] > 0
+
+
+async def test_refused_report_is_named(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+    report_of(stub, samples)
+    later = a_day_later(stub, samples)
+    stub.world.buckets["reports"].put(later, b"no gzip")
+    one = await audit(stub, tmp_path / "one", **MIXED)
+    same(one, await Divided(stub, tmp_path / "divided", **MIXED).whole(RANGES))
+    assert any("1 newer S3 Inventory report, refused" in words for words in one.summary["not_looked_at"])
+
+
+def a_day_later(stub: StubServer, bucket: StubBucket) -> str:
+    """Write a report of a day later. Return the key of its last data file."""
+    return report_of(stub, bucket, created=CREATED + timedelta(days=1), files=3).files[-1]
+
+
+async def begun(stub: StubServer, out: Path, **settings: Any) -> tuple[Divided, list[str]]:
+    """A mixed run that has begun, and the IDs of its ranges."""
+    run = Divided(stub, out, **{"only": BY_REPORT, **MIXED, **settings})
+    return run, [one.id for one in (await run.begin(RANGES)).plan.ranges]
+
+
+@pytest.mark.parametrize("lost", ["piece", "bytes", "file"])
+async def test_range_whose_rows_are_lost_reads_each_object_by_calls(
+    stub: StubServer, samples: StubBucket, tmp_path: Path, lost: str
+) -> None:
+    report_of(stub, samples)
+    live = await audit(stub, tmp_path / "live", only=BY_REPORT)
+    run, ids = await begun(stub, tmp_path / "divided")
+    pieces = [path for path in spread_files(run, tmp_path / "divided") if path.name.startswith("00002")]
+    if lost == "file":
+        (pieces[0].parent / "spread.json").unlink()
+    elif lost == "piece":
+        pieces[0].unlink()
+    else:
+        pieces[0].write_bytes(pieces[0].read_bytes()[:-1])
+    await run.ranges(ids)
+    divided = check(read_back((await run.combine()).to_dict()))
+    assert_agree(live.objects, divided.objects)
+    assert same_findings(live, divided)
+    taken = Counter(source for _, source, _ in sources(divided.objects))
+    words = divided.summary["not_looked_at"]
+    if lost == "file":
+        assert taken["inventory"] == 0
+        assert "what the S3 Inventory report of the run was: inventory/spread.json is gone" in words
+    else:
+        assert 0 < taken["inventory"] < len(live.objects)
+        assert any(f"hidden grants of {taken[None]:,} objects whose ACL" in one for one in words)
+
+
+async def test_range_that_was_stopped_goes_on_with_its_rows(
+    stub: StubServer, samples: StubBucket, tmp_path: Path
+) -> None:
+    report_of(stub, samples)
+    one = await audit(stub, tmp_path / "one", **MIXED)
+    run, ids = await begun(stub, tmp_path / "divided", only=(), concurrency=1)
+    stub.faults = [latency(0.05)]
+    stop = Stop()
+    asyncio.get_running_loop().call_later(0.4, stop.set, "the test stops it")
+    assert not (await run.audit(ids[2], part_lines=3, stop=stop)).complete
+    stub.faults = []
+    assert not (await run.combine()).complete
+    assert spread_files(run, tmp_path / "divided")  # a run that is not complete goes on with them
+    await run.ranges(ids)
+    divided = check(read_back((await run.combine()).to_dict()))
+    assert_agree(one.objects, divided.objects)
+    assert one.summary["not_looked_at"] == divided.summary["not_looked_at"]
+    assert spread_files(run, tmp_path / "divided") == []
+
+
+async def test_range_with_a_stop_while_its_rows_are_loaded_makes_no_call(
+    stub: StubServer, samples: StubBucket, tmp_path: Path
+) -> None:
+    report_of(stub, samples)
+    run, ids = await begun(stub, tmp_path)
+    stub.forget()
+    stop = Stop()
+    stop.set("the test stops it")
+    assert not (await run.audit(ids[1], stop=stop)).complete
+    assert not stub.count("GetObjectAcl")
+
+
+async def test_without_a_report_the_run_does_not_begin(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+    stub.world.add("reports")
+    run = Divided(stub, tmp_path, **MIXED)
+    with pytest.raises(InventoryError, match="has no inventory report of the bucket audited"):
+        await run.begin(RANGES)
+
+
+async def test_place_of_the_report_is_asked_for_under_the_limit_of_calls(
+    stub: StubServer, samples: StubBucket, tmp_path: Path
+) -> None:
+    report_of(stub, samples)
+    asked = InventoryRequest(target=Target(BUCKET), bucket="reports", prefix="inventory")
+    samples.inventories = [configuration(asked)]
+    named = await Divided(stub, tmp_path / "named", max_calls=500, **MIXED).begin(RANGES)
+    run = Divided(stub, tmp_path / "asked", max_calls=500, source="mixed")
+    found = await run.begin(RANGES)
+    assert stub.count("ListBucketInventoryConfigurations") == 1
+    assert named.calls_left is not None
+    assert found.calls_left == named.calls_left - 1
+
+
+class StoppingStore(LocalStore):
+    """Sets the stop when bucket.json is written: the report is read next."""
+
+    def __init__(self, root: Path, stop: Stop) -> None:
+        super().__init__(root)
+        self._stop = stop
+        self._loop = asyncio.get_running_loop()
+
+    def put(self, path: str, data: bytes) -> None:
+        super().put(path, data)
+        if path.endswith("bucket.json"):
+            asyncio.run_coroutine_threadsafe(self._set(), self._loop).result()
+
+    async def _set(self) -> None:
+        self._stop.set("the test stops it")
+
+
+async def test_run_that_was_stopped_while_the_report_was_read_goes_on(
+    stub: StubServer, samples: StubBucket, tmp_path: Path
+) -> None:
+    report_of(stub, samples)
+    stop = Stop()
+    run = Divided(stub, tmp_path, store=StoppingStore(tmp_path, stop), **MIXED)
+    with pytest.raises(RunStopped, match="go on with it by --resume"):
+        await run.begin(RANGES, stop=stop)
+    assert list(tmp_path.glob("bucket=*/run=*/state.json")) == []  # noqa: ASYNC240 - of a test
+    again = Divided(stub, tmp_path, **MIXED)
+    plan = (await again.begin(RANGES, run_id(tmp_path))).plan
+    await again.ranges(one.id for one in plan.ranges)
+    assert (await again.combine()).complete
+
+
+@pytest.mark.slow
+def test_run_killed_at_any_moment_goes_on(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+    """The process that begins the run, and those of its ranges, are killed by SIGKILL."""
+    report_of(stub, samples, files=4)
+    flags = ("--source", "mixed", "--inventory", PLACE, "--jobs", "2", "--max-rate", "unlimited")
+    _, (one,), _ = finish(start(stub, tmp_path / "one", *flags[:4], small_parts=True), 120)
+    stub.faults = [latency(0.03)]
+    for number, calls in enumerate((4, 30, 34, 37, 40, 44, 60, 100)):
+        out = tmp_path / f"{number}"
+        stub.forget()
+        child = start(stub, out, *flags, "--concurrency", "4", small_parts=True)
+        wait_for(lambda calls=calls: len(stub.calls) >= calls, child)  # type: ignore[misc]
+        began = children(child.pid)
+        os.kill(child.pid, signal.SIGKILL)
+        child.communicate(timeout=30)
+        assert ended(began)
+        resumed = ("--resume", run_id(out)) if list(out.glob("bucket=*/run=*/plan.json")) else ()
+        code, (result,), words = finish(start(stub, out, *flags, *resumed, small_parts=True), 120)
+        assert (code, result.summary["complete"]) == (4, True), words
+        assert_agree(one.objects, result.objects)
+        assert one.summary["not_looked_at"] == result.summary["not_looked_at"]
+        assert list(out.glob("bucket=*/run=*/inventory/*")) == []
