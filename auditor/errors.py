@@ -13,6 +13,7 @@ AuditorError              base of all; its text is one sentence for the user
 |   +-- BucketError       no such bucket, wrong region, another owner than expected, listing denied
 |   +-- OutputError       the run folder cannot be written
 |   |   +-- RunTaken      another process writes this run, or has finished it
+|   |   |   +-- RunGivenUp  a newer run of the target has taken its place
 |   |   +-- RunDamaged    the checkpoint or a part of the run is damaged or gone
 |   +-- QueueError        the queue cannot be used
 |   +-- InventoryError    an S3 Inventory report is incomplete, damaged or of no use: an older one may do
@@ -87,6 +88,10 @@ class OutputError(RunError):
 
 class RunTaken(OutputError):  # noqa: N818 - as above
     """Another process writes this run, or has finished it: this process must write nothing to it."""
+
+
+class RunGivenUp(RunTaken):
+    """A newer run of the target has begun since: the run is not gone on with."""
 
 
 class RunDamaged(OutputError):  # noqa: N818 - as above

@@ -168,9 +168,9 @@ class _Turn:
         """Claim the target's bucket, as soon as no other run has it. Return None if the stop comes first."""
         told = False
         found: list[Claim] = []
-        seconds = self._context.seconds_left
-        take = partial(self._claims.take, self._wanted, follows=self._invocation.run is not None, seconds=seconds)
+        follows = self._invocation.run is not None
         while True:
+            take = partial(self._claims.take, self._wanted, follows=follows, seconds=self._context.remaining())
             try:
                 async with self._stop.flight():
                     found.append(await asyncio.to_thread(take))
@@ -250,7 +250,7 @@ class _Turn:
     async def _anew(self, run: str) -> Worked:
         if run != self._run:
             self._run = later_run_id(run, self._run)
-            take = partial(self._claims.take, self._run, follows=True, seconds=self._context.seconds_left, anew=True)
+            take = partial(self._claims.take, self._run, follows=True, seconds=self._context.remaining(), anew=True)
             await asyncio.to_thread(take)
         return await self._alone_or_divided(resume=False)
 

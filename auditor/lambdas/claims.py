@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from auditor.errors import RunComplete, RunTaken
+from auditor.errors import RunComplete, RunGivenUp, RunTaken
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
 from auditor.runs.paths import bucket_path, later_run_id, parse_run_id, same_start, target_name
@@ -171,7 +171,7 @@ class Claims:
     def _chosen(self, newest: Mapping[str, Any], wanted: str, follows: bool, now: float) -> Claim:
         run, ended = str(newest.get("run", "")), bool(newest.get("ended"))
         if follows and self._hop and run > wanted:
-            raise RunTaken(f"run {wanted} was given up for the newer run {run}: this one leaves the run to that")
+            raise RunGivenUp(f"run {wanted} was given up for the newer run {run}: this one leaves the run to that")
         if self._hop and run and run < wanted:  # a start that waited for its turn: no hop has begun its run
             follows = False
         if ended and (run == wanted or (same_start(run, wanted) and not follows)):

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from auditor.aws.event_bus import EventBus
@@ -30,10 +31,10 @@ def print_line(line: str) -> None:
 class FunctionContext:
     """The context of one invocation of a Lambda function.
 
-    seconds_left: time until the deadline. successor: starts the next invocation, for work that is left at the deadline;
-    None if such work is not done. topic, chat, bus: the channels, see Channels; None to send nothing there. emit:
-    writes a line of metrics. request: ID of the invocation, for the logs. stopping: makes the stop that comes shortly
-    before the deadline, from the seconds left.
+    seconds_left: time until the deadline, at the beginning. successor: starts the next invocation, for work that is
+    left at the deadline; None if such work is not done. topic, chat, bus: the channels, see Channels; None to send
+    nothing there. emit: writes a line of metrics. request: ID of the invocation, for the logs. stopping: makes the stop
+    that comes shortly before the deadline, from the seconds left. began: time.monotonic() at the beginning.
     """
 
     seconds_left: float
@@ -44,6 +45,7 @@ class FunctionContext:
     emit: Callable[[str], object] = print_line
     request: str | None = None
     stopping: Callable[[float | None], AbstractContextManager[FunctionStop]] = stop_before_deadline
+    began: float = field(default_factory=time.monotonic)
 
     @classmethod
     def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> FunctionContext:
@@ -62,6 +64,12 @@ class FunctionContext:
             bus=channels.bus,
             request=getattr(context, "aws_request_id", None),
         )
+
+    def remaining(self) -> float:
+        """Return the time in seconds until the deadline, now. A claim must not outlive the invocation by more, or the
+        retry of an event finds it.
+        """
+        return max(0.0, self.seconds_left - (time.monotonic() - self.began))
 
     @property
     def channels(self) -> Channels:

@@ -1,21 +1,21 @@
 """Audit every bucket of the account as a Lambda function: one start over as many invocations, its hops, as it takes.
 
-Each hop lists the buckets anew. What the hops before it did is in estate.json and in the run folders.
+Each hop lists the buckets anew. What the hops before it did is in the estate.json of the start and in the run folders.
+Of several deliveries of one event, one does the work.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from auditor.aio.groups import task_group
-from auditor.audit.estate.accounts import open_accounts
+from auditor.audit.estate.accounts import OpenedAccount, open_accounts
 from auditor.audit.estate.balance import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
 from auditor.audit.estate.choice import ChosenBucket, choose, places_of
 from auditor.audit.estate.files import EstateFiles, folder_of
@@ -23,29 +23,28 @@ from auditor.audit.estate.page import index_entries
 from auditor.audit.index import entry_of, write_index
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
-from auditor.errors import AuditorError, RunComplete, RunError, RunStopped
+from auditor.errors import AuditorError, OutputError, RunComplete, RunError, RunGivenUp, RunStopped, RunTaken
 from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.estate_sums import ended_before, estate_metrics
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import MOST_HOPS, FunctionStop
+from auditor.lambdas.start_claims import StartClaims, pause
 from auditor.lambdas.targets import Worked, measure, tell_failure
 from auditor.logs import bound
-from auditor.model.estate import OWN_ACCOUNT, BucketOutcome, BucketResult, EstateReport
-from auditor.model.summary import Summary
+from auditor.model.estate import OWN_ACCOUNT, BucketResult, EstateReport
+from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.reports.alert import alert_of
 from auditor.reports.estate_text import estate_alert
 from auditor.reports.summary import exit_code
 from auditor.runs.paths import parse_run_id
 from auditor.runs.reading import RunReader
-from auditor.runs.stores.base import Store
 from auditor.s3.rate import RateLimit
 
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 4
 """Largest number of buckets that one invocation audits side by side."""
-_READERS: Final = 8
-"""Threads that read the summaries of earlier hops."""
 
 Opening = Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[Resources]]
 AuditTarget = Callable[[Target, Invocation, Resources, FunctionStop, FunctionContext], Awaitable[Worked]]
@@ -56,7 +55,8 @@ async def audit_account(
 ) -> dict[str, Any]:
     """Audit the buckets of the account, and return `{"runs": [], "estate": REPORT}`: the report of all hops so far.
 
-    A bucket that fails is a hole of the report, and fails no other. Near the deadline, the next hop is started.
+    A bucket that fails is a hole of the report, and fails no other. Near the deadline, the next hop is started. If
+    another delivery of the event has done the work, or does it, the answer has a sentence on this in its list `left`.
 
     opening: opens the stores. audit: audits one bucket, until its end or the stop. Raises AuditorError if the start
     cannot be made; this is logged, counted and told.
@@ -73,7 +73,7 @@ async def audit_account(
                 if limit.expired():
                     raise RunStopped("no audit was begun: the reports bucket did not answer; send the event again")
                 hop = _Hop(opening, audit, invocation, stores, stop, context, environ)
-                return {"runs": [], "estate": (await hop.work()).to_dict()}
+                return {"runs": [], **await hop.answer()}
         except AuditorError as error:
             log.error("the invocation failed: %s", error)
             measure(environ, context, {"RunsFailed": 1})
@@ -102,7 +102,7 @@ class _Hop:
         self._stop = stop
         self._context = context
         self._environ = environ
-        self._id = invocation.run_id(Target("*"))
+        self._id = invocation.run_id(Target("*"))  # until the claim says which start this event has begun
         self._began = parse_run_id(self._id)
         # One alert and one line of metrics are for all buckets. Each run has its event.
         self._quiet = replace(context, topic=None, chat=None, emit=lambda line: None)
@@ -111,15 +111,48 @@ class _Hop:
         self._ends: dict[str, BucketEnd] = {}
         self._passed: list[Worked] = []
 
-    async def work(self) -> EstateReport:
-        store, stop = self._stores.store, self._stop
-        opened = await open_accounts((OWN_ACCOUNT,), self._settings, stop)
+    async def answer(self) -> dict[str, Any]:
+        """Claim the start, work on it, and end the claim. Return the answer without its runs."""
+        opened = await open_accounts((OWN_ACCOUNT,), self._settings, self._stop)
         numbers = [one.account.id for one in opened]
-        files = EstateFiles(store, folder_of(None, numbers[0]), numbers)
+        files = EstateFiles(self._stores.store, folder_of(None, numbers[0]), numbers)
+        claims = StartClaims(self._stores.store, files.folder, self._invocation.hop, self._context.request)
+        try:
+            claim = await claims.taken(self._id, self._invocation.run is not None, self._context, self._stop)
+        except RunTaken as other:
+            log.warning("%s", other)
+            return {"left": [str(other)]}
+        self._id, self._began = claim.start, parse_run_id(claim.start)
+        if claim.ended:
+            return await self._told_before(files)
+        try:
+            report = await self._work(opened, files, claims)
+        except BaseException:
+            await self._give_back(claims)  # a retry goes on at once
+            raise
+        return {"estate": report.to_dict()}
+
+    async def _told_before(self, files: EstateFiles) -> dict[str, Any]:
+        """Return the answer for an event whose start is reported already."""
+        sentence = f"the start {self._id} has ended: there is nothing to do for this event"
+        log.info("%s", sentence)
+        report = await asyncio.to_thread(files.value, self._id)
+        return {**({} if report is None else {"estate": report}), "left": [sentence]}
+
+    async def _give_back(self, claims: StartClaims, **end: bool) -> None:
+        """End the claim. If the store does not answer, it ends by itself after the deadline."""
+        try:
+            async with self._stop.telling():
+                await asyncio.to_thread(claims.give_back, self._id, **end)
+        except OutputError as error:
+            log.warning("the claim on the start %s stays until the deadline: %s", self._id, error)
+
+    async def _work(self, opened: Sequence[OpenedAccount], files: EstateFiles, claims: StartClaims) -> EstateReport:
+        """Audit what is left, and report it or hand it on. Return the report."""
         own, earlier = await asyncio.to_thread(files.around, self._id)
         estate = Estate(
             estate=self._id,
-            out=store.uri(),
+            out=self._stores.store.uri(),
             folder=files.folder,
             opened=opened,
             choice=choose(opened, datetime.now(UTC).date().isoformat(), places_of(self._stores)),
@@ -128,7 +161,9 @@ class _Hop:
         )
         if own is not None:
             self._before = {one.bucket: one for one in own.buckets}
-            self._ends = await asyncio.to_thread(_ended, store, self._before.values(), self._settings)
+            self._ends = await asyncio.to_thread(
+                ended_before, self._stores.store, self._before.values(), self._settings
+            )
         else:
             await asyncio.to_thread(files.write, report_of(estate, {}, stopped=UNDER_WAY))
         waiting = iter([one for one in estate.audited if one.name not in self._ends])
@@ -136,14 +171,15 @@ class _Hop:
             for _ in range(AT_ONCE):
                 group.create_task(self._each(waiting))
         left = [one for one in estate.audited if (end := self._ends.get(one.name)) is None or end.unfinished]
-        stopped = stop.reason if left else None
-        if left and stop and self._context.successor is not None:
-            stopped = await self._handed_on(estate, files)
+        stopped = self._stop.reason if left else None
+        if left and self._stop and self._context.successor is not None:
+            stopped = await self._handed_on(estate, files, claims)
             if stopped is None:
                 return report_of(estate, self._ends, stopped=UNDER_WAY)
         seconds = (datetime.now(UTC) - self._began).total_seconds()
         report = report_of(estate, self._ends, stopped=stopped, seconds=seconds)
-        await self._end(report, files)
+        if await self._end(report, files):
+            await self._give_back(claims, ended=True)
         return report
 
     async def _each(self, waiting: Iterator[ChosenBucket]) -> None:
@@ -167,8 +203,7 @@ class _Hop:
         worked = None
         try:
             async with self._stop.all() as limit, self._opening(mine.settings, (target,)) as own:
-                resources = replace(own, ceiling=self._ceiling)
-                worked = await self._audit(target, mine, resources, self._stop, self._quiet)
+                worked = await self._alone(target, mine, replace(own, ceiling=self._ceiling))
         except RunComplete as error:  # a hop before this one died after it had ended the run
             run = mine.run_id(target)
             summary = await asyncio.to_thread(lambda: RunReader(self._stores.store, one.name, run).summary)
@@ -187,6 +222,19 @@ class _Hop:
         summary = worked.summary if isinstance(worked.summary, Summary) else None
         self._note(one.name, summary.run if summary else None, summary, "its run has no summary")
 
+    async def _alone(self, target: Target, mine: Invocation, resources: Resources) -> Worked:
+        """Audit one bucket as soon as no other invocation works on its run. A hop that died may hold it for a while."""
+        while True:
+            try:
+                return await self._audit(target, mine, resources, self._stop, self._quiet)
+            except RunGivenUp as newer:
+                log.info("%s", newer)
+                mine = replace(mine, run=None)
+            except RunTaken as taken:
+                await pause(self._stop)
+                if self._stop:
+                    return Worked(None, Resume(mine.run_id(target), None, str(taken)), counts=False)
+
     def _note(
         self, name: str, run: str | None, summary: Summary | None, failed: str, *, unfinished: bool = False
     ) -> None:
@@ -194,7 +242,7 @@ class _Hop:
         unfinished = unfinished or (summary is not None and not summary.complete)
         self._ends[name] = BucketEnd(run=run, summary=summary, code=code, failed=failed, unfinished=unfinished)
 
-    async def _handed_on(self, estate: Estate, files: EstateFiles) -> str | None:
+    async def _handed_on(self, estate: Estate, files: EstateFiles, claims: StartClaims) -> str | None:
         """Save the state, and start the next hop. Return why that failed; None if it did not."""
         hop, successor = self._invocation.hop, self._context.successor
         event = {**self._invocation.given, "all_buckets": True, "run": self._id, "hop": hop + 1}
@@ -203,6 +251,7 @@ class _Hop:
                 raise RunError(f"the start was handed on {hop} times and is still not complete: it stops here")
             async with self._stop.handing_on() as limit:
                 await asyncio.to_thread(files.write, report_of(estate, self._ends, stopped=UNDER_WAY))
+                await asyncio.to_thread(claims.give_back, self._id, passed=True)
                 if successor is not None:
                     await successor.invoke(event)
             if limit.expired():
@@ -217,19 +266,22 @@ class _Hop:
         measure(self._environ, self._context, {"RunsHandedOn": 1})
         return None
 
-    async def _end(self, report: EstateReport, files: EstateFiles) -> None:
-        """Write the report and the index page, count the metrics, and send the one alert."""
+    async def _end(self, report: EstateReport, files: EstateFiles) -> bool:
+        """Write the report and the index page, count the metrics, and send the one alert. Return True if there was time
+        for all of it.
+        """
         async with self._stop.telling() as limit:
             await asyncio.to_thread(files.write, report)
             page = await asyncio.to_thread(self._write_page, report)
             log.info("%s", report.line)
-            measure(self._environ, self._context, _metrics(report))
+            measure(self._environ, self._context, estate_metrics(report))
             ended = [end.summary for end in self._ends.values() if end.summary is not None]
             found = (alert_of(summary, None, self._settings.fail_on) for summary in ended)
             alert = estate_alert(report, [one for one in found if one is not None], page)
             await self._context.channels.tell(alert)
         if limit.expired():
             log.error("the report or the alert of start %s was not sent before the deadline", self._id)
+        return not limit.expired()
 
     def _write_page(self, report: EstateReport) -> str:
         runs = {
@@ -239,37 +291,3 @@ class _Hop:
         }
         entries, remarks = index_entries(report, runs)
         return write_index(self._stores.store, entries, remarks, folder=report.folder)
-
-
-def _ended(store: Store, before: Collection[BucketResult], settings: Settings) -> dict[str, BucketEnd]:
-    """Return the ends of the buckets that earlier hops have ended, each with the summary of its run. Blocks.
-
-    A run whose summary is gone is not among them: its bucket is audited again.
-    """
-    audited = [one for one in before if one.outcome is BucketOutcome.AUDITED and one.run is not None]
-    with ThreadPoolExecutor(_READERS) as threads:
-        summaries = threads.map(lambda one: RunReader(store, one.bucket, one.run or "").summary, audited)
-        found = {
-            one.bucket: BucketEnd(run=one.run, summary=summary, code=exit_code(summary, settings.fail_on))
-            for one, summary in zip(audited, summaries, strict=True)
-            if summary is not None
-        }
-    for one in before:
-        if one.outcome is BucketOutcome.HOLE and not one.unfinished:
-            found[one.bucket] = BucketEnd(run=one.run, code=HOLE, failed=one.sentence)
-    return found
-
-
-def _metrics(report: EstateReport) -> dict[str, float]:
-    """Return the metrics of a start: the sums over its runs. Metrics of each bucket would cost more than the audit."""
-    lost = report.counts.holes + sum(one.hole is not None for one in report.accounts)
-    return {
-        "Objects": report.coverage.listed,
-        "Undecided": report.coverage.undecided,
-        "Exposed": report.verdicts["exposed"],
-        **{f"Findings{severity.capitalize()}": number for severity, number in report.findings.items()},
-        "Seconds": report.seconds,
-        "RunsComplete": int(report.complete),
-        "RunsIncomplete": int(not report.complete),
-        **({"RunsFailed": lost} if lost else {}),
-    }

@@ -17,7 +17,7 @@ from auditor.errors import OutputError, UsageError
 from auditor.model.estate import EarlierEstate, EstateReport
 from auditor.model.json_text import JsonError, parse_object
 from auditor.runs.paths import began_later, parse_run_id
-from auditor.runs.stores.base import Store
+from auditor.runs.stores.base import Store, parsed
 
 NAME: Final = "estate.json"
 KINDS: Final = ("account=", "estate=")
@@ -79,6 +79,12 @@ class EstateFiles:
     def uri(self) -> str:
         """The URI of the folder."""
         return self._store.uri(self.folder)
+
+    def value(self, start: str) -> dict[str, Any] | None:
+        """Return the whole report of a start as JSON; None if there is none."""
+        path = self._path(start)
+        data = self._store.get(path)
+        return None if data is None else parsed(data, self._store.uri(path))
 
     def write(self, report: EstateReport) -> None:
         """Write the report of a start. It is the last one unless a later start has written its own."""

@@ -1,0 +1,159 @@
+"""Claim one start of an estate for one invocation at a time, by a file in the folder of the estate.
+
+Lambda may deliver an event twice, and sends it again after an invocation that failed or ran out of time (Lambda
+Developer Guide, "How Lambda handles errors and retries with asynchronous invocation").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.errors import RunTaken
+from auditor.lambdas.claims import AFTER_DEADLINE, FOR_NEXT_HOP, OLDEST
+from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.handover import FunctionStop
+from auditor.runs.paths import parse_run_id, same_start
+from auditor.runs.stores.base import Store
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "running.json"
+POLL_SECONDS: Final = 15.0
+"""Seconds between two looks at a start or a run on which another invocation works."""
+
+
+class StartBusy(Exception):  # noqa: N818 - the invocation waits, and no user sees it
+    """Raised if another invocation works on the start, and may yet hand it on, end it, or die."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartClaim:
+    """A start that an invocation works on. ended: True if nothing is left to do, because it is reported already."""
+
+    start: str
+    ended: bool = False
+
+
+class StartClaims:
+    """The claims of one invocation in `FOLDER/running.json`. All methods block.
+
+    The file has, for each start of the last days: its hop, the request, the times at which the entry was written and at
+    which the claim ends, and whether the start is passed on to that hop, or ended. Every write is conditional. hop:
+    number of earlier invocations of the start. request: ID of the invocation, which Lambda keeps when it tries an event
+    again.
+    """
+
+    def __init__(
+        self, store: Store, folder: str, hop: int, request: str | None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._path = f"{folder}/{NAME}"
+        self._hop = hop
+        self._request = request
+        self._clock = clock
+        self._token = secrets.token_hex(8)  # a retry has the request's ID too
+
+    async def taken(self, wanted: str, follows: bool, context: FunctionContext, stop: FunctionStop) -> StartClaim:
+        """Claim the start as soon as no other invocation has it: that one may still fail, or be killed.
+
+        Raises RunTaken if there is nothing to do for this one, or if its own stop comes first. The parameters are those
+        of take().
+        """
+        while True:
+            try:
+                return await asyncio.to_thread(self.take, wanted, follows=follows, seconds=context.remaining())
+            except StartBusy as busy:
+                log.info("this invocation waits: %s", busy)
+                await pause(stop)
+                if stop:
+                    raise RunTaken(f"{busy}: this one leaves it to that") from busy
+
+    def take(self, wanted: str, *, follows: bool, seconds: float) -> StartClaim:
+        """Claim the start of this event: `wanted`, or the one that an earlier delivery of the event has begun.
+
+        follows: True if the event names the start. seconds: time left until the invocation's deadline. Raises
+        StartBusy; RunTaken if this delivery has nothing to do, because a later hop goes on with the start.
+        """
+        parse_run_id(wanted)
+        found: StartClaim | Exception = StartClaim(wanted)
+
+        def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
+            nonlocal found
+            now = self._clock()
+            starts = {
+                start: entry
+                for start, entry in ((value or {}).get("starts") or {}).items()
+                if now - float(entry.get("at", 0.0)) <= OLDEST
+            }
+            same = [start for start in starts if start == wanted or (same_start(start, wanted) and not follows)]
+            start = max(same, default=wanted)
+            entry: Mapping[str, Any] = starts.get(start) or {}
+            try:
+                found = StartClaim(start, self._is_ended(entry, follows))
+                if not found.ended:
+                    self._check_free(start, entry, now)
+            except (StartBusy, RunTaken) as refused:  # raised below, because the store did not fail
+                found = refused
+                return None
+            if found.ended:
+                return None
+            until = now + seconds + AFTER_DEADLINE
+            return {**(value or {}), "starts": {**starts, start: self._entry(self._hop, until=until)}}
+
+        self._store.update_json(self._path, change)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def give_back(self, start: str, *, passed: bool = False, ended: bool = False) -> None:
+        """End the claim, if this invocation still has it. passed: True if the next hop goes on with the start. ended:
+        True if its end is reported. Neither: the next delivery of the event goes on at once.
+        """
+
+        def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
+            starts = dict((value or {}).get("starts") or {})
+            if starts.get(start, {}).get("token") != self._token:
+                return None  # the claim ended before, and another invocation has the start
+            until = self._clock() + FOR_NEXT_HOP if passed else 0.0
+            starts[start] = self._entry(self._hop + passed, until=until, passed=passed, ended=ended)
+            return {**(value or {}), "starts": starts}
+
+        self._store.update_json(self._path, change)
+
+    def _is_ended(self, entry: Mapping[str, Any], follows: bool) -> bool:
+        """True if nothing is left to do. A person may name an ended start, to go on with its holes."""
+        named = follows and self._hop == 0 and (self._request is None or entry.get("request") != self._request)
+        return bool(entry.get("ended")) and not named
+
+    def _check_free(self, start: str, entry: Mapping[str, Any], now: float) -> None:
+        if float(entry.get("until", 0.0)) <= now:
+            return
+        hop = int(entry.get("hop", 0))
+        if self._hop < hop:
+            raise RunTaken(f"the start {start} has come to hop {hop}: this invocation leaves it to that")
+        if not entry.get("passed"):
+            raise StartBusy(f"another invocation works on the start {start}")
+
+    def _entry(self, hop: int, *, until: float, passed: bool = False, ended: bool = False) -> dict[str, Any]:
+        return {
+            "hop": hop,
+            "request": self._request,
+            "token": self._token,
+            "at": self._clock(),
+            "until": until,
+            "passed": passed,
+            "ended": ended,
+        }
+
+
+async def pause(stop: FunctionStop) -> None:
+    """Wait before the next look, or until the stop."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), POLL_SECONDS)
