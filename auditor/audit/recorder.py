@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,7 +118,7 @@ class Recorder:
         hashed = None
         if looked is not None:
             hashed = looked.state in _HASHED
-            evidence = replace(evidence, digests=looked.digests)
+            evidence = evidence.with_digests(looked.digests)
             self._count(evidence.ref, looked)
         routed = routed_line(evidence.ref) if looked is not None and looked.routed else None
         return self._put(self._judge.object(evidence), hashed, routed)

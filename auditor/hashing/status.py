@@ -144,7 +144,10 @@ class HashStatusFinder:
 
     def _sort(self, evidence: Evidence, digests: DigestSources) -> HashStatus:
         """Return an object's status from its facts and its known digests, before its bytes are read."""
-        if (digests.recorded.keys() | digests.stored.keys()).issuperset(self.algorithms):
+        for name in self.algorithms:
+            if name not in digests.recorded and name not in digests.stored:
+                break
+        else:
             return HashStatus("known", digests)
         if code := unhashable(evidence):
             routed = self._routing is not None and archived(evidence)
@@ -165,14 +168,16 @@ class HashStatusFinder:
         returns the ledger's digests.
         """
         stored = [s3_digests(evidence) for evidence in batch]
-        algorithms = tuple(dict.fromkeys((*self.algorithms, *(name for one in stored for name in one))))
+        stating = [index for index, checksums in enumerate(stored) if checksums]
+        algorithms = tuple(dict.fromkeys((*self.algorithms, *(name for index in stating for name in stored[index]))))
         refs = [evidence.ref for evidence in batch]
         known = [*await look_up(refs, algorithms)]
         entries: dict[int, Entry] = {}
-        for index, (ref, checksums) in enumerate(zip(refs, stored, strict=True)):
-            new = {name: one for name, one in checksums.items() if name in self.algorithms and name not in known[index]}
+        for index in stating:
+            checksums, row = stored[index], known[index]
+            new = {name: one for name, one in checksums.items() if name in self.algorithms and name not in row}
             if new:
-                entries[index] = entry_of(self._bucket, ref, new, source=S3)
+                entries[index] = entry_of(self._bucket, refs[index], new, source=S3)
         if entries:
             written = await self._ledger.record_many(list(entries.values()))
             # The look-up above missed these digests: another process wrote them since, or under a version ID that we
@@ -183,9 +188,8 @@ class HashStatusFinder:
                 for index, row in zip(conflicts, again, strict=True):
                     known[index] = row
         found = [DigestSources(stored=one, recorded=other) for one, other in zip(stored, known, strict=True)]
-        for ref, digests in zip(refs, found, strict=True):
-            if digests.stored:
-                await self._note(ref, digests.stored, "recorded", digests.recorded)
+        for index in stating:
+            await self._note(refs[index], stored[index], "recorded", known[index])
         return found
 
     async def _merged(self, ref: ObjectRef, before: HashStatus, after: HashStatus) -> HashStatus:

@@ -245,6 +245,10 @@ class Evidence:
     dormant: DormantAcl | None = None
     """None if nothing is known of hidden grants, or if there are none."""
 
+    def with_digests(self, digests: DigestSources) -> Evidence:
+        """Return the same facts with these digests. dataclasses.replace() takes five times as long."""
+        return Evidence(self.ref, self.acl, self.head, self.vanished, self.changed, digests, self.read_at, self.dormant)
+
     @property
     def owner(self) -> str | Unread | Skipped:
         """Canonical ID of the object's owner, from the ACL; from the listing if the ACL was not read. If neither names

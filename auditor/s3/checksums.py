@@ -28,6 +28,8 @@ def s3_digests(evidence: Evidence) -> Mapping[str, str]:
     head = evidence.head
     if not isinstance(head, Head):
         return _NONE
+    if not (head.checksum_sha256 or head.checksum_sha1 or head.checksum_crc64nvme):  # most objects, so that it is first
+        return _NONE
     multipart = "-" in head.etag
     if not (head.checksum_type == "FULL_OBJECT" or (head.checksum_type is None and not multipart)):
         return _NONE

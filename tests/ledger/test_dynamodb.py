@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,9 +17,10 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Expectation, Known, Notice
 from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
-from auditor.ledger.dynamodb.items import NOTICE, manifest
+from auditor.ledger.dynamodb.items import NOTICE, checked_row, evidence, manifest, row, seal_of
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.table import Table
+from auditor.ledger.matching import LedgerRow
 from auditor.model.object import ObjectRef
 from tests.ledger.throttled import everything_is_there_and_once
 
@@ -294,3 +296,28 @@ async def test_match_is_one_write_and_nothing_else() -> None:
     (asked,) = client.asked
     assert (asked.operation, asked.Key["sk"]["S"]) == ("UpdateItem", "null#e")
     assert "list_append" in asked.UpdateExpression
+
+
+def test_look_up_takes_the_digests_that_the_whole_evidence_calls_undamaged() -> None:
+    chance, states = random.Random(7), set()
+    values = ["", "s3", "auditor", "2026-01-02T03:04:05Z", "00", "11", "é\n"]
+    for _ in range(2_000):
+        made = item(chance.choice(["null#e", "v1#e", "sha256:00", " etag#e"]))
+        for name in ("version_id", "etag", "sha256_source", "sha256_at", "hashed_at", "md5", "md5_at", "md5_source"):
+            if chance.random() < 0.4:
+                made[name] = {"S": chance.choice(values)}
+        for name in ("sha256_bytes_read", "md5_bytes_read"):
+            if chance.random() < 0.4:
+                made[name] = {"N": str(chance.randint(0, 1))}
+        for name, known in evidence("b", "k", made)[0].digests.items():
+            if chance.random() < 0.7:
+                made[f"{name}_seal"] = {"S": seal_of("b", "k", row(made), name, known)}
+            if chance.random() < 0.2:
+                made[chance.choice([name, "size", f"{name}_at"])] = {"S": "22", "N": "2"}
+        version, _ = evidence("b", "k", made)
+        damaged = {name for name, known in version.digests.items() if known.damaged}
+        digests = {name: known.digest for name, known in version.digests.items() if not known.damaged}
+        expected = LedgerRow(version.version_id, version.etag, version.size, digests)
+        assert checked_row("b", "k", made) == (expected, bool(damaged))
+        states.add((bool(digests), bool(damaged)))
+    assert states == {(True, True), (True, False), (False, True)}

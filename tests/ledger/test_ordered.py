@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,11 +23,13 @@ from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.ordered import FIRST, ShardReader
 from auditor.ledger.dynamodb.shards import SHARDS
 from auditor.ledger.dynamodb.table import Table
+from auditor.ledger.matching import LedgerRow
 from auditor.ledger.ordered import OrderedReader, PassChoice
-from auditor.ledger.sqlite.ordered import RangeReader
+from auditor.ledger.sqlite.digests import RowPage
+from auditor.ledger.sqlite.ordered import PageReader
 from auditor.model.object import AnyVersion, ObjectRef
 from tests.conformance.ledgers.base import ENTRY, ODD_KEYS, OTHER, SHA
-from tests.support.fakes.dynamodb import GeneratedTable, digest_of, ref_of
+from tests.support.fakes.dynamodb import ETAG, SIZE, GeneratedTable, digest_of, ref_of
 
 ALGORITHMS = ("sha256", "md5", "sha1")
 VERSIONS = (None, "null", "v1", "v2", "v#3")
@@ -253,22 +256,84 @@ async def test_cancelled_look_up_leaves_no_half_read_pass() -> None:
     await check(reader, keys)
 
 
-async def test_range_of_many_other_rows_is_left_and_tried_again_later() -> None:
-    ranges: list[int] = []
-    asked: list[int] = []
+class Pages:
+    """The pages of a bucket with these keys, each with one row. read: number of rows of each page that was read."""
 
-    async def look_through(identities: object, most: int) -> None:
-        ranges.append(most)
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.read: list[int] = []
+        self.asked = 0
+        self.failing = False
+        self._keys = sorted(key.encode() for key in keys)
+        self._known = set(keys)
+        self.reader = PageReader(self._page, self._ask)
 
-    async def ask(refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        asked.append(len(refs))
-        return [{} for _ in refs]
+    async def _page(self, first: bytes, limit: int) -> RowPage:
+        if self.failing:
+            raise LedgerError("the disk is full")
+        start = bisect_left(self._keys, first)
+        keys, rest = self._keys[start : start + limit], self._keys[start + limit :]
+        self.read.append(len(keys))
+        rows = {(key, ETAG): [LedgerRow("null", ETAG, SIZE, {"sha256": digest_of(key.decode())})] for key in keys}
+        return RowPage(first, rest[0] if rest else None, rows, len(keys))
 
-    reader = RangeReader(look_through, ask)
-    for _ in range(100):
-        assert await reader.known([ref_of("key")] * 200, ["sha256"]) == [{}] * 200
-    assert sum(asked) == 20_000
-    assert ranges == [400] * 4
+    async def _ask(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+        self.asked += len(refs)
+        return [{"sha256": digest_of(ref.key)} if ref.key in self._known else {} for ref in refs]
+
+    async def check(self, keys: Sequence[str], batch: int = 30) -> None:
+        for start in range(0, len(keys), batch):
+            part = keys[start : start + batch]
+            found = await self.reader.known([*map(ref_of, part)], ["sha256"])
+            assert found == [{"sha256": digest_of(key)} if key in self._known else {} for key in part]
+
+
+async def test_sqlite_reads_each_row_once_in_pages_that_grow() -> None:
+    keys = [f"{number:06}" for number in range(10_000)]
+    pages = Pages(keys)
+    await pages.check(keys)
+    assert pages.read == [250, 500, 1000, 2000, 2000, 2000, 2000, 250]
+    assert pages.asked == 0
+
+
+async def test_sqlite_leaves_a_ledger_of_many_other_rows_and_tries_again_later() -> None:
+    keys = [f"{number:06}" for number in range(200_000)]
+    pages = Pages(keys)
+    await pages.check(keys[::10])
+    assert sum(pages.read) < 8_000
+    assert pages.asked > 18_000
+    pages = Pages(keys)
+    await pages.check([*keys[:150_000:50], *keys[150_000:]])
+    assert sum(pages.read) > 40_000
+
+
+async def test_sqlite_answers_unknown_keys_from_one_page_and_a_batch_that_goes_back() -> None:
+    pages = Pages(["b", "d"])
+    await pages.check([*"abcde", *"abcde"])
+    await pages.check([*"edcba"])
+    assert pages.asked == 0
+    assert len(pages.read) <= 4
+
+
+async def test_sqlite_that_failed_is_read_again() -> None:
+    keys = [f"{number:06}" for number in range(1_000)]
+    pages = Pages(keys)
+    await pages.check(keys[:240])
+    pages.failing = True
+    with pytest.raises(LedgerError, match="the disk is full"):
+        await pages.check(keys[240:300], 60)
+    pages.failing = False
+    await pages.check(keys[240:])
+
+
+async def test_sqlite_reads_a_key_with_more_rows_than_a_page_as_a_whole(tmp_path: Path) -> None:
+    versions = [f"v{number:04}" for number in range(700)]
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+        await ledger.record_many([replace(ENTRY, version_id=version) for version in versions])
+        await ledger.record_many([replace(ENTRY, key=key) for key in ("a/ke", "a/key\0", "a/key2")])
+        refs = [ObjectRef(ENTRY.key, ENTRY.etag, ENTRY.size, "", version_id=version) for version in versions]
+        refs += [ObjectRef(key, ENTRY.etag, ENTRY.size, "") for key in ("a/key\0", "a/key1", "a/key2")]
+        found = await answers(ledger.in_order("bucket"), refs)
+    assert found == [{"sha256": SHA}] * 701 + [{}] + [{"sha256": SHA}]
 
 
 def test_pause_after_passes_in_vain_grows_and_a_pass_that_paid_resets_it() -> None:

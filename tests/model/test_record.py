@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef
+from auditor.model.object import Acl, DigestSources, Evidence, Grant, Head, ObjectRef
 from auditor.model.record import record
 
 
@@ -40,6 +40,13 @@ def test_records_of_two_kinds_are_never_equal() -> None:
 def test_a_copy_with_a_change_leaves_the_first_as_it_was() -> None:
     first = Point(1, 2)
     assert (replace(first, y=3), first) == (Point(1, 3), Point(1, 2))
+
+
+def test_evidence_with_digests_keeps_every_other_fact() -> None:
+    facts = {field.name: field.name for field in fields(Evidence)}
+    evidence = Evidence(**facts)  # type: ignore[arg-type]
+    digests = DigestSources(recorded={"sha256": "00"})
+    assert evidence.with_digests(digests) == replace(evidence, digests=digests)
 
 
 def test_fields_are_kept_without_a_dict_and_no_other_can_be_set() -> None:

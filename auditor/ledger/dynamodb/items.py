@@ -100,9 +100,33 @@ def number(item: Item, name: str) -> int | None:
 
 def sound_row(bucket: str, key: str, item: Item) -> LedgerRow:
     """Return the undamaged digests in an item."""
-    version, _ = evidence(bucket, key, item)
-    digests = {name: one.digest for name, one in version.digests.items() if not one.damaged}
-    return LedgerRow(version.version_id, version.etag, version.size, digests)
+    return checked_row(bucket, key, item)[0]
+
+
+def checked_row(bucket: str, key: str, item: Item) -> tuple[LedgerRow, bool]:
+    """Return the undamaged digests in an item, and True if it has a damaged one.
+
+    A look-up needs no more of evidence(), and an audit makes one for each known object.
+    """
+    found = row(item)
+    damaged = [name for name in found.digests if not _seal_holds(bucket, key, found, item, name)]
+    if not damaged:
+        return found, False
+    digests = {name: digest for name, digest in found.digests.items() if name not in damaged}
+    return LedgerRow(found.version_id, found.etag, found.size, digests), True
+
+
+def _seal_holds(bucket: str, key: str, found: LedgerRow, item: Item, name: str) -> bool:
+    """True if the seal of a digest holds, or if it has none: an early release wrote it.
+
+    found: the item's version and digests.
+    """
+    if (seal := text(item, f"{name}_seal")) is None:
+        return True
+    at = text(item, f"{name}_at") or text(item, "hashed_at") or ""
+    read = number(item, f"{name}_bytes_read")
+    recorded = (found.digests[name], source_of(text(item, f"{name}_source")), at, found.size if read is None else read)
+    return seal == row_seal(bucket, key, found.version_id, found.etag, found.size, name, *recorded)
 
 
 def version_and_etag(item: Item) -> tuple[str, str]:
@@ -113,12 +137,10 @@ def version_and_etag(item: Item) -> tuple[str, str]:
 
 def row(item: Item) -> LedgerRow:
     version, etag = version_and_etag(item)
-    digests = {name: value["S"] for name, value in item.items() if _is_digest(name) and "S" in value}
+    digests = {
+        name: value["S"] for name, value in item.items() if "_" not in name and name not in _OWN and "S" in value
+    }
     return LedgerRow(version, etag, number(item, "size") or 0, digests)
-
-
-def _is_digest(name: str) -> bool:
-    return name not in _OWN and "_" not in name
 
 
 def by_etag(etag: str) -> str:

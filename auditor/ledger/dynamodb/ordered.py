@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.ledger.base import Version
-from auditor.ledger.dynamodb.items import DIGESTS, WHOLE_KEY, Item, evidence
+from auditor.ledger.dynamodb.items import DIGESTS, WHOLE_KEY, Item, checked_row
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.matching import LedgerRow, match
@@ -168,13 +167,8 @@ def _reading(bucket: str) -> KeyReading[_KeyDigests]:
     arguments: dict[str, Any] = {"ProjectionExpression": ",".join(aliases), "ExpressionAttributeNames": aliases}
 
     def decode(pk: str, items: list[Item]) -> _KeyDigests:
-        versions = [evidence(bucket, pk[len(bucket) + 1 :], item)[0] for item in items if item["sk"]["S"] >= DIGESTS]
-        damaged = any(known.damaged for version in versions for known in version.digests.values())
-        return _KeyDigests(tuple(map(_sound, versions)), damaged)
+        key = pk[len(bucket) + 1 :]
+        rows = [checked_row(bucket, key, item) for item in items if item["sk"]["S"] >= DIGESTS]
+        return _KeyDigests(tuple([row for row, _ in rows]), any(damaged for _, damaged in rows))
 
     return KeyReading(decode, _PAGE, _LARGEST_PAGE, arguments)
-
-
-def _sound(version: Version) -> LedgerRow:
-    digests = {name: known.digest for name, known in version.digests.items() if not known.damaged}
-    return LedgerRow(version.version_id, version.etag, version.size, digests)

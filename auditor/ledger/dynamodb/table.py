@@ -87,9 +87,10 @@ class Table:
 
         A table that was given shards keeps its earlier rows beside them; they are left out.
         """
+        mixed = self.sharded and operation == "Scan"
         async with aclosing(self.calls.pages(operation, largest=largest, **arguments)) as pages:
             async for page in pages:
-                yield self._own([item for item in page if not is_left_over(item)] if self.sharded else page)
+                yield self._own([item for item in page if not is_left_over(item)] if mixed else page)
 
     async def query(
         self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from auditor.errors import DigestConflict
@@ -25,6 +26,9 @@ COLUMNS: Final = (
     "d.seal"
 )
 """The columns for the fields of a DigestRow after `bucket`, in order."""
+
+_FROM_KEY: Final = f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key >= ? ORDER BY key LIMIT ?"  # noqa: S608
+_OF_KEY: Final = f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ?"  # noqa: S608
 
 Found = dict[tuple[bytes, str], list[LedgerRow]]
 
@@ -82,33 +86,45 @@ def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tu
     return found
 
 
-def look_through(
-    connection: sqlite3.Connection, bucket: str, identities: Set[tuple[bytes, str]], most: int
-) -> Found | None:
-    """Return the undamaged digests of these pairs of key and ETag, by pair, from one range of rows.
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    """The undamaged digests of all keys from `first` on and before `end`, by pair of key and ETag.
 
-    Return None if the range, from the first to the last key, has more than `most` rows.
+    end: None if the bucket has no more rows. count: number of rows that were read, damaged ones too.
     """
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key BETWEEN ? AND ? LIMIT ?",  # noqa: S608
-        (bucket, min(identities)[0], max(identities)[0], most + 1),
-    ).fetchall()
-    if len(rows) > most:
-        return None
+
+    first: bytes
+    end: bytes | None
+    rows: Found
+    count: int
+
+    def has(self, key: bytes) -> bool:
+        return self.first <= key and (self.end is None or key < self.end)
+
+
+def read_page(connection: sqlite3.Connection, bucket: str, first: bytes, limit: int) -> RowPage:
+    """Read some `limit` rows of a bucket, from the key `first` on. All rows of a key are in one page."""
+    rows = connection.execute(_FROM_KEY, (bucket, first, limit)).fetchall()
+    end = None
+    if len(rows) == limit:
+        end = last = rows[-1][0]
+        rows = [row for row in rows if row[0] != last]
+        if not rows:  # one key has more rows than the page
+            rows = connection.execute(_OF_KEY, (bucket, last)).fetchall()
+            end = last + b"\0"
     found: Found = defaultdict(list)
-    _add(found, bucket, [row for row in rows if row[:2] in identities])
-    return found
+    _add(found, bucket, rows)
+    return RowPage(first, end, dict(found), len(rows))
 
 
 def _add(found: Found, bucket: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Add the undamaged digests of these rows to `found`. The rows of one object version come one after the other."""
     before: tuple[Any, ...] = ()
     digests: dict[str, str] = {}
-    for values in rows:
-        row = DigestRow(bucket, *values)
-        if row.state == DAMAGED:
+    for row in rows:  # a DigestRow of each would take as long as all the rest
+        key, etag, version_id, size, algorithm, digest, *_, seal = row
+        if seal is not None and seal != row_seal(bucket, text(key), *row[1:-1]):
             continue
-        _, key, etag, version_id, size, algorithm, digest, *_ = row
         version = (key, etag, version_id, size)
         if version != before:
             before, digests = version, {}

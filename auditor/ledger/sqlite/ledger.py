@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,8 +18,8 @@ from auditor.ledger.matching import match
 from auditor.ledger.ordered import OrderedReader
 from auditor.ledger.sqlite import digests, evidence, leases
 from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded, unchanged
-from auditor.ledger.sqlite.digests import Found, look_up_query
-from auditor.ledger.sqlite.ordered import RangeReader
+from auditor.ledger.sqlite.digests import RowPage, look_up_query
+from auditor.ledger.sqlite.ordered import PageReader
 from auditor.model.object import AnyVersion
 
 __all__ = ["SqliteLedger", "look_up_query", "open_sqlite"]
@@ -47,10 +47,10 @@ class SqliteLedger:
         return [match(found.get((blob(ref.key), ref.etag), ()), ref, algorithms) for ref in refs]
 
     def in_order(self, bucket: str) -> OrderedReader:
-        async def look_through(identities: Set[tuple[bytes, str]], most: int) -> Found | None:
-            return await self._run(lambda: digests.look_through(self._connection, bucket, identities, most))
+        async def read(first: bytes, limit: int) -> RowPage:
+            return await self._run(lambda: digests.read_page(self._connection, bucket, first, limit))
 
-        return RangeReader(look_through, partial(self.known, bucket))
+        return PageReader(read, partial(self.known, bucket))
 
     async def record(self, entry: Entry) -> bool:
         (answer,) = await self.record_many([entry])
