@@ -208,14 +208,15 @@ class OpenedBucket:
 
 @asynccontextmanager
 async def open_bucket(
-    bucket: str, settings: Settings, *, concurrency: int, connections: int
+    bucket: str, settings: Settings, *, concurrency: int, connections: int, rate: RateLimit | None = None
 ) -> AsyncIterator[OpenedBucket]:
     """Open an engine in the bucket's region, and make a Caller for its calls, for the `with` block.
 
-    concurrency: largest number of calls at once. connections: largest number of open connections. Raises BucketError if
-    the bucket does not exist, or lies in another region than the settings say.
+    concurrency: largest number of calls at once. connections: largest number of open connections. rate: the limit of
+    calls per second; None for one by the settings. Raises BucketError if the bucket does not exist, or lies in another
+    region than the settings say.
     """
-    rate = RateLimit(settings.max_rate)
+    rate = rate or RateLimit(settings.max_rate)
     async with open_in_its_region(settings.engine, connection_to(bucket, settings, connections)) as engine:
         yield OpenedBucket(
             engine, caller_of(bucket, settings, rate, ConcurrencyLimit(concurrency), answered=True), rate

@@ -51,6 +51,13 @@ The rise is larger by the same amount for each ACCELERATION_SECONDS since the la
 LOWEST_RATE: Final = 40.0
 """The rate never falls below this many calls per second. For a slower server, ConcurrencyLimit slows the run down."""
 
+ARRIVAL_SECONDS: Final = 0.02
+"""By so much a call may reach the server later than another one that was sent with it. No more calls than those of one
+second are sent in a second and this time, so that the server sees no more in any second.
+"""
+QUIET_SHARE: Final = 25
+"""Others may send at their whole rate once at most one in so many of a second's calls was sent in the last second."""
+
 LEAST_SECONDS: Final = 0.001
 """The shortest time that is assumed between two calls, because a clock may stand still between them."""
 
@@ -86,7 +93,8 @@ class RateStatistics:
 class RateLimit:
     """Limits the calls per second. Callers take turns, in the order in which they asked.
 
-    per_second: the highest rate; None: no limit until S3 refuses calls, that is, throttles them.
+    per_second: the highest rate; None: no limit until S3 refuses calls, that is, throttles them. No more calls take
+    turns in any second, nor in ARRIVAL_SECONDS more.
 
     If S3 refuses more than a few calls, calls pause for a moment, the rate falls below the rate of S3's answers, and
     rises slowly until S3 refuses again. A higher rate would only bring more refusals, also for the bucket's users.
@@ -100,9 +108,9 @@ class RateLimit:
     def __init__(
         self, per_second: float | None, *, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep
     ) -> None:
-        self._ceiling = per_second or float("inf")
         self.row = CallTurns(clock, sleep)
-        self._set(self._ceiling)
+        self._sleep = sleep
+        self.change(per_second)
         now = clock()
         self._fell_at: float | None = None
         self._now, self._previous = RefusalCounts(now), RefusalCounts(now)
@@ -128,11 +136,19 @@ class RateLimit:
     def change(self, per_second: float | None) -> None:
         """Set the highest rate anew. None: no limit until S3 refuses calls."""
         self._ceiling = per_second or float("inf")
+        most = None if per_second is None else max(1, int(per_second))
+        self.row.limit(most, 1.0 + ARRIVAL_SECONDS)
         self._set(self._ceiling)
 
     async def take(self) -> None:
         """Wait for the next turn in the row of callers, and take it."""
         await self.row.take()
+
+    async def quiet(self) -> None:
+        """Wait until others may send at this rate, so that the server sees no more in any second: a second at most."""
+        if self._ceiling < float("inf"):
+            while self.row.recent(1.0) > self._ceiling / QUIET_SHARE:
+                await self._sleep(1.0 / QUIET_SHARE)
 
     def answered(self, now: float, sent: float) -> None:
         """Count a call that S3 did not throttle. now: when its answer came. sent: when it was sent."""

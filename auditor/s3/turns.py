@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -29,6 +30,21 @@ class CallTurns:
         self._clock = clock
         self._sleep = sleep
         self._first = asyncio.Lock()
+        self._recent: deque[float] | None = None
+        self._window = 0.0
+
+    def limit(self, most: int | None, seconds: float) -> None:
+        """Let at most so many turns come within any time of so many seconds, whatever the interval; None: no limit.
+
+        Even intervals alone let more come in one second, for a caller that was late may make up for BURST_SECONDS.
+        """
+        self._recent = None if most is None else deque(self._recent or (), maxlen=most)
+        self._window = seconds
+
+    def recent(self, seconds: float) -> int:
+        """Return the number of turns in the last so many seconds, up to those that limit() allows."""
+        begin = self._clock() - seconds
+        return sum(1 for one in self._recent or () if one > begin)
 
     async def take(self) -> None:
         """Wait for the next turn, and take it."""
@@ -39,11 +55,16 @@ class CallTurns:
 
     def turn(self) -> float:
         """Take the next turn if its time has come, and return 0. If not, return the seconds until then."""
-        now = self._clock()
-        if (wait := self._next - now) > 0:
+        now, recent = self._clock(), self._recent
+        free = self._next
+        if recent is not None and len(recent) == recent.maxlen:
+            free = max(free, recent[0] + self._window)
+        if (wait := free - now) > 0:
             self.waited = True
             return wait
         self._next = max(self._next, now - BURST_SECONDS) + self.interval
+        if recent is not None:
+            recent.append(now)
         return 0.0
 
     def pause(self, until: float) -> None:

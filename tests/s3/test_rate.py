@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from bisect import bisect_left
 
 import pytest
 
 from auditor.s3.concurrency import AUTO_START, ConcurrencyLimit, first_in_flight
-from auditor.s3.rate import RateLimit
+from auditor.s3.rate import ARRIVAL_SECONDS, RateLimit
 from auditor.s3.turns import CallTurns
 from tests.support.fakes.caller import FakeTime
 
@@ -62,6 +64,45 @@ class TestRate:
             await rate.take()
             count += 1
         assert count <= per_second * 10.05 + 2
+
+    @pytest.mark.parametrize("per_second", [0.5, 1, 3.7, 100, 1500])
+    async def test_no_second_has_more_calls_than_the_ceiling(self, per_second: float) -> None:
+        """Also where the caller is late time and again, and makes up for it, and where calls arrive at uneven times."""
+        time, dice, sent = FakeTime(), random.Random(1), list[float]()
+        rate = RateLimit(per_second, clock=time.clock, sleep=time.sleep)
+        for _ in range(int(per_second * 12) + 3):
+            await rate.take()
+            sent.append(time.now + dice.uniform(0, ARRIVAL_SECONDS))
+            if dice.random() < 0.5 / per_second:
+                time.now += dice.choice([0.01, 0.04, 0.3])
+        sent.sort()
+        busiest = max(bisect_left(sent, begin + 1.0) - number for number, begin in enumerate(sent))
+        assert busiest <= max(1, per_second)
+        assert len(sent) / (sent[-1] - sent[0]) > 0.4 * per_second
+
+    async def test_a_ceiling_that_changes_holds_for_what_was_sent_before(self) -> None:
+        time = FakeTime()
+        rate = RateLimit(100, clock=time.clock, sleep=time.sleep)
+        for _ in range(50):
+            await rate.take()
+        rate.change(20)
+        before = time.now
+        await rate.take()
+        assert time.now - before > 0.5  # fifty were sent in half a second
+        rate.change(200)
+        assert rate.row.recent(1.5) == 20
+
+    async def test_others_begin_once_few_calls_were_sent_in_the_last_second(self) -> None:
+        time = FakeTime()
+        rate = RateLimit(100, clock=time.clock, sleep=time.sleep)
+        for _ in range(60):
+            await rate.take()
+        began = time.now
+        await rate.quiet()
+        assert 0.9 < time.now - began <= 1.05
+        await rate.quiet()
+        await RateLimit(None, clock=time.clock, sleep=time.sleep).quiet()
+        assert time.now - began <= 1.05
 
     async def test_no_ceiling_never_waits(self) -> None:
         time = FakeTime()

@@ -118,6 +118,7 @@ class _Begin:
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
         self._selection = selection_of(self._rules, settings, ledger=ledger)
         self._share = PlanningShare.of(settings)
+        self._rate = RateLimit(settings.max_rate)
         self._latest: RunReader | None = None
         self.thread = FolderThread(stop)
 
@@ -138,6 +139,7 @@ class _Begin:
                 settings = replace(settings, max_calls=calls_left, max_cost=dollars_left)
                 calls_left, dollars_left = await self._spread(settings, plan, file.facts)
             await self.thread.run(self._write_state, file)
+        await self._rate.quiet()  # the ranges have limits of their own
         return BegunRun(plan, file, calls_left, dollars_left)
 
     def _load(self, resume: bool) -> PlanFile | None:
@@ -180,7 +182,7 @@ class _Begin:
         if self._latest is not None:
             found = await self.thread.run(plan_from_run, self._target, self._latest, ranges)
         if found is None:
-            found = await self._share.plan(self._target, ranges, self._progress, self._page)
+            found = await self._share.plan(self._target, ranges, self._progress, self._page, self._rate)
         return _file_of(self._run_id, found, least)
 
     def _written(self, plan: PlanFile) -> PlanFile:
@@ -223,8 +225,8 @@ class _Begin:
     def _caller(self, settings: Settings) -> tuple[Caller, Connection]:
         """Return what makes calls under the limits of the settings, and how to reach the bucket."""
         concurrency, permits = permits_of(settings)
-        rate, bucket = RateLimit(settings.max_rate), self._target.bucket
-        caller = caller_of(bucket, settings, rate, permits, ceiling=self._places.ceiling, limits_cost=True)
+        bucket = self._target.bucket
+        caller = caller_of(bucket, settings, self._rate, permits, ceiling=self._places.ceiling, limits_cost=True)
         return caller, connection_to(bucket, settings, concurrency)
 
     def _has_state(self) -> bool:

@@ -12,10 +12,12 @@ from auditor.errors import CallFailed
 from auditor.model.target import Target
 from auditor.s3.calls import MAX_CALLS
 from auditor.s3.prices import in_dollars, in_pico, prices_with
-from auditor.s3.turns import BURST_SECONDS
+from auditor.s3.rate import RateLimit
 
 PLANNING: Final = 10
 """Planning may use one part in so many of the calls and dollars of a limited run."""
+KEPT: Final = 0.97
+"""The part of a ceiling that several ranges use together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,15 @@ class PlanningShare:
             limits.append(in_pico(settings.max_cost) // PLANNING // prices_with(settings.prices).list)
         return cls(settings, min(limits, default=None))
 
-    async def plan(self, target: Target, ranges: int, progress: Callable[[float], None], page: int) -> RangePlan:
+    async def plan(
+        self, target: Target, ranges: int, progress: Callable[[float], None], page: int, rate: RateLimit
+    ) -> RangePlan:
         """Plan the ranges by the listing. If the share is used up before, the whole target is one range. progress:
-        called with the estimated number of keys so far. page: number of keys on a page.
+        called with the estimated number of keys so far. page: number of keys on a page. rate: limit of calls per
+        second.
         """
         try:
-            return await plan_by_listing(target, self.settings, ranges, progress, most=self.most, page=page)
+            return await plan_by_listing(target, self.settings, ranges, progress, most=self.most, page=page, rate=rate)
         except CallFailed as failure:
             if failure.code != MAX_CALLS or self.most is None:
                 raise
@@ -58,10 +63,10 @@ class PlanningShare:
 def rate_share(max_rate: float | None, active: int) -> float | None:
     """Return the calls per second of one of so many ranges that are active at once; None: no limit.
 
-    In any second one range sends its share, one call more at the ends of the second, and after a pause a burst. The
-    share leaves room for these, so that all ranges together keep max_rate.
+    A range sends no more than its share in any second. It is a whole number, so that all ranges together keep max_rate,
+    and a little less: calls of several processes reach the server at more uneven times.
     """
     if max_rate is None or active <= 1:
         return max_rate
     share = max_rate / active
-    return max((share - 1) / (1 + BURST_SECONDS), share / 2)
+    return share if share < 1 else max(1.0, share * KEPT // 1)

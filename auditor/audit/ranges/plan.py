@@ -20,6 +20,7 @@ from auditor.runs.seal import SealedPart
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery, Position
 from auditor.s3.listing import listed_page
+from auditor.s3.rate import RateLimit
 
 _NEAR: Final = 16
 """A cut may be off by one part in so many of a range, where a part of the last run ends: no line is then read."""
@@ -95,14 +96,16 @@ async def plan_by_listing(
     *,
     most: int | None = None,
     page: int = PAGE,
+    rate: RateLimit | None = None,
 ) -> RangePlan:
     """Plan the ranges of a target by listing pages of it. progress: called with the estimated number of keys so far.
-    most: largest number of calls; None: no limit. page: number of keys on a page.
+    most: largest number of calls; None: no limit. page: number of keys on a page. rate:
+    the limit of calls per second; None for one by the settings.
 
     Raises BucketError if the bucket cannot be listed, and CallFailed (MaxCalls) if `most` calls do not suffice.
     """
     settings = replace(settings, max_calls=most)
-    async with open_bucket(target.bucket, settings, concurrency=AT_ONCE, connections=AT_ONCE) as bucket:
+    async with open_bucket(target.bucket, settings, concurrency=AT_ONCE, connections=AT_ONCE, rate=rate) as bucket:
         listing = TargetKeys(bucket.engine, bucket.caller, target)
         cuts = await find_cuts(listing, ranges, target.start_after, target.stop_at, page=page, progress=progress)
         exact = cuts.exact and not target.versions  # a key may have more versions than a page has room for

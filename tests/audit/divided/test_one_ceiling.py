@@ -14,7 +14,7 @@ import pytest
 
 from auditor.audit.divided.share import PlanningShare, rate_share
 from auditor.config.settings import Settings
-from auditor.s3.rate import RateLimit
+from auditor.s3.rate import ARRIVAL_SECONDS, RateLimit
 from auditor.s3.turns import BURST_SECONDS
 from tests.audit.divided.test_jobs import whole
 from tests.support.servers.clients import BUCKET
@@ -27,12 +27,12 @@ TICK_SECONDS: Final = 0.002
 
 @pytest.mark.parametrize("active", [1, 2, 3, 16, 64])
 @pytest.mark.parametrize("ceiling", [0.5, 10.0, 100.0, 2000.0])
-def test_shares_with_their_bursts_are_no_more_than_the_ceiling(ceiling: float, active: int) -> None:
+def test_shares_are_together_no_more_than_the_ceiling(ceiling: float, active: int) -> None:
     share = rate_share(ceiling, active)
     assert share is not None
+    assert 0.6 * ceiling < share * active <= ceiling or ceiling < 2 * active
     assert 0 < share * active <= ceiling
-    if active > 1 and share > ceiling / active / 2:  # below that, even one call a second in each is too much
-        assert active * (share * (1 + BURST_SECONDS) + 1) <= ceiling + 1e-6
+    assert active == 1 or share < 1 or share.is_integer()  # so that no second has a call more
     assert rate_share(None, active) is None
 
 
@@ -58,7 +58,8 @@ async def test_changed_ceiling_holds_for_the_next_call() -> None:
         began = now
         for _ in range(20):
             await rate.take()
-        assert now - began == pytest.approx(seconds, abs=BURST_SECONDS)  # with the burst at the start
+        longest = seconds * (1 + ARRIVAL_SECONDS) + ARRIVAL_SECONDS
+        assert seconds - BURST_SECONDS - 1e-6 <= now - began <= longest  # with the burst at the start
     rate.change(None)
     began = now
     await rate.take()
