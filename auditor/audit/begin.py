@@ -53,7 +53,9 @@ class RunSoFar:
 
     state: the run's checkpoint; None for a new run, or for one that has not written any. target: the target with the
     run's own key range. latest: the target's latest complete run; None if there is none, or if the target is a key
-    range. bucket, bucket_data: the run's bucket.json and its bytes; None for a new run.
+    range. bucket, bucket_data: the run's bucket.json and its bytes; None for a new run. facts: the facts of the bucket
+    if an earlier process has read them for this one, too; None to read them. expected: estimate of the objects that the
+    target has; None if there is none. is_latest: True if the run becomes the target's latest one when it is complete.
     """
 
     state: Checkpoint | None
@@ -61,6 +63,9 @@ class RunSoFar:
     latest: RunReader | None
     bucket: BucketFile | None = None
     bucket_data: bytes | None = None
+    facts: BucketFacts | None = None
+    expected: int | None = None
+    is_latest: bool = True
 
 
 def load_run(store: Store, run_id: str | None, target: Target, selection: Mapping[str, Any]) -> RunSoFar:

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from auditor.aio.stop import Stop
-from auditor.audit.begin import RunSoFar, load_run
+from auditor.audit.begin import RunSoFar
+from auditor.audit.context import RunContext
 from auditor.audit.fill_facts import changed_facts, filled_facts, gained, has_unread
 from auditor.audit.fill_recorder import FillRecorder
 from auditor.audit.fill_source import FillSource
-from auditor.audit.judged_by import judged_by
+from auditor.audit.judged_by import JudgedBy, judged_by
+from auditor.audit.kind import RunKind
 from auditor.audit.recorder import Recorder
 from auditor.audit.run import Audit
 from auditor.audit.stored import StoredFindings, file_of, stored_counts
@@ -36,6 +38,7 @@ from auditor.runs.past import PastRun
 from auditor.runs.paths import began_at, later_run_id, new_run_id
 from auditor.runs.reading import RunReader, link_to
 from auditor.runs.seal import Link
+from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import EvidenceReader
@@ -44,61 +47,64 @@ from auditor.s3.object_reader import ObjectReader
 from auditor.s3.relisting import Relisting
 
 
-class Fill(Audit):
-    """Fills one run. Call run() once.
+def fill_audit(
+    run: RunReader,
+    settings: Settings,
+    places: Resources,
+    stop: Stop,
+    *,
+    began: Callable[[str], None] | None = None,
+    resume: str | None = None,
+    part_lines: int = PART_LINES,
+) -> Audit:
+    """Return the audit that fills a run. Blocks a moment to read the run's files.
 
     The new run has the filled run's target, configuration and time of judging, and is written beside it. Objects of
     which all was read keep their lines, unless a fact of the bucket is known now that was not.
 
     run: a complete run, with its files. settings: connection and pace; the rest comes from the run. places: the store
-    of the run folders. resume: ID of an earlier fill of the same run, to go on with it. Blocks a moment to read the
-    run's files. Raises UsageError for a run that cannot be filled.
+    of the run folders. resume: ID of an earlier fill of the same run, to go on with it. Raises UsageError if the run
+    cannot be filled.
     """
+    file, summary = file_of(run), complete_summary(run)
+    by = judged_by(file, f"{run.uri}/{BUCKET_FILE}", Layer({}, str))
+    return Audit(
+        file.target,
+        _settings(settings, by.settings, file, summary),
+        places,
+        stop,
+        kind=FillRun(run, file, by, summary),
+        began=began,
+        run_id=resume or later_run_id(new_run_id(datetime.now(UTC), secrets.token_bytes(3)), run.run_id),
+        resume=resume is not None,
+        part_lines=part_lines,
+    )
 
-    def __init__(
-        self,
-        run: RunReader,
-        settings: Settings,
-        places: Resources,
-        stop: Stop,
-        *,
-        began: Callable[[str], None] | None = None,
-        resume: str | None = None,
-        part_lines: int = PART_LINES,
-    ) -> None:
-        file, summary = file_of(run), complete_summary(run)
-        by = judged_by(file, f"{run.uri}/{BUCKET_FILE}", Layer({}, str))
-        super().__init__(
-            file.target,
-            _settings(settings, by.settings, file, summary),
-            places,
-            stop,
-            began=began,
-            run_id=resume or later_run_id(new_run_id(datetime.now(UTC), secrets.token_bytes(3)), run.run_id),
-            resume=resume is not None,
-            part_lines=part_lines,
-        )
-        self._filled = run
+
+class FillRun(RunKind):
+    """A run that fills another one. filled: the run with holes. file, summary: of that run. by: its configuration."""
+
+    def __init__(self, filled: RunReader, file: BucketFile, by: JudgedBy, summary: Summary) -> None:
+        super().__init__(by.rules, {"filled": filled.run_id}, now=file.now)
+        self._filled = filled
         self._file = file
-        self._by = by
-        self._rules = by.rules
-        self._selection = {"filled": run.run_id}
-        self._now = file.now
+        self._gone = by.gone
         self._hashed = summary.hashing
+        self._has_object_holes = summary.coverage.undecided > 0
         self._link: Link | None = None
         self._bucket_lines: list[FindingLine] = []
-        self._fill_recorder: FillRecorder | None = None
+        self._recorder: FillRecorder | None = None
         self._changed: Sequence[str] = ()
 
-    def _load(self, run_id: str | None) -> RunSoFar:
-        before = load_run(self._places.store, run_id, self._target, self._selection)
-        self._link = link_to(self._places.store, self._target.bucket, self._filled.run_id)
+    def load(self, store: Store, target: Target, run_id: str | None) -> RunSoFar:
+        before = super().load(store, target, run_id)
+        self._link = link_to(store, target.bucket, self._filled.run_id)
         self._bucket_lines = PastRun(self._filled).bucket_findings()
         # A run after the filled one has newer facts: the next audit compares with that one.
-        self._is_latest = before.latest is None or before.latest.run_id <= self._filled.run_id
-        return replace(before, latest=self._filled)
+        is_latest = before.latest is None or before.latest.run_id <= self._filled.run_id
+        return replace(before, latest=self._filled, is_latest=is_latest)
 
-    def _facts(self, asked: BucketFacts, before: RunSoFar) -> BucketFacts:
+    def facts(self, asked: BucketFacts, before: RunSoFar) -> BucketFacts:
         known = before.bucket.facts if before.bucket else self._file.facts
         facts = filled_facts(known, asked)
         self._changed = changed_facts([one.facts for one in self._file.read], facts)
@@ -108,70 +114,63 @@ class Fill(Audit):
             )
         return facts
 
-    @property
-    def _has_object_holes(self) -> bool:
-        summary = self._filled.summary
-        return summary is not None and summary.coverage.undecided > 0
-
-    @property
-    def _algorithms(self) -> Sequence[str] | None:
-        return self._hashed.algorithms if self._hashed else None
-
-    def _first_tally(self) -> Tally:
+    def first_tally(self) -> Tally:
         return stored_counts(self._filled)
 
-    def _bucket_file(self, facts: BucketFacts, plan: Plan, first_part: int) -> BucketFile:
+    def bucket_file(self, run: RunContext, first_part: int) -> BucketFile:
         return replace(
             self._file,
-            run=self.run_id,
-            read=(ReadFacts(first_part, facts, plan.ask),),
+            run=run.run_id,
+            read=(ReadFacts(first_part, run.facts, run.plan.ask),),
             auditor=VERSION,
             judged_from=None,
             filled=self._link,
-            against=self._against,
+            against=run.against,
         )
 
-    def _recorder(self, *arguments: Any) -> Recorder:
-        kept = StoredFindings(self._by.rules, self._by.gone)
-        self._fill_recorder = FillRecorder(*arguments, kept=kept, bucket=self._bucket_lines)
-        return self._fill_recorder
+    def recorder(self, *arguments: Any) -> Recorder:
+        kept = StoredFindings(self.rules, self._gone)
+        self._recorder = FillRecorder(*arguments, kept=kept, bucket=self._bucket_lines)
+        return self._recorder
 
-    def _calls_per_object(self, plan: Plan) -> int:
+    def calls_per_object(self, plan: Plan, settings: Settings) -> int:
         return 2 * plan.ask.calls + 1  # all facts twice, and a page that shows if the object is the same
 
-    def _source(
-        self, engine: Engine, target: Target, reader: ObjectReader, judge: Judge, plan: Plan
+    def source(
+        self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge
     ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
-        keys = self._keys
+        keys = run.keys
         source = FillSource(
             self._filled,
             reader,
             judge,
-            Relisting(engine, self._caller, self._target),
-            decided=self._undecided_before() - {item.rule for item in plan.undecided},
-            began=began_at(self.run_id),
-            first=self._target.start_after,
+            Relisting(engine, run.caller, run.target),
+            decided=self._undecided_before() - {item.rule for item in run.plan.undecided},
+            began=began_at(run.run_id),
+            first=run.target.start_after,
             knows_key=lambda key: keys is None or key in keys.policies,
         )
-        assert self._fill_recorder is not None
-        self._fill_recorder.source = source
-        start_after = target.start_after if target.start_after != self._target.start_after else None
-        return source.pages(self._thread.run, start_after), source
+        assert self._recorder is not None  # an audit opens its recorder before its source
+        self._recorder.source = source
+        return source.pages(run.thread.run, run.saved_key), source
 
     def _undecided_before(self) -> frozenset[str]:
         """Return the IDs of the rules that were undecided in a part of the filled run, because a fact of the bucket
         could not be read. A resumed run reads these facts once in each process.
         """
-        plans = (make_plan(self._rules, one.facts) for one in self._file.read)
+        plans = (make_plan(self.rules, one.facts) for one in self._file.read)
         return frozenset(item.rule for plan in plans for item in plan.undecided)
 
-    def _more_unseen(self) -> Iterable[str]:
-        run = self._filled.run_id
-        yield f"changes since {self._file.now} of objects that run {run} had read: this run asked for what it lacked"
-        kept = [rule.id for rule in self._rules if rule.values and not self._settings.keep_metadata]
-        kept += [rule.id for rule in self._rules if "digests" in rule.reads]
+    def algorithms(self, run: RunContext) -> Sequence[str] | None:
+        return self._hashed.algorithms if self._hashed else None
+
+    def unseen(self, run: RunContext, tally: Tally) -> Iterable[str]:
+        filled = self._filled.run_id
+        yield f"changes since {self._file.now} of objects that run {filled} had read: this run asked for what it lacked"
+        kept = [rule.id for rule in self.rules if rule.values and not run.settings.keep_metadata]
+        kept += [rule.id for rule in self.rules if "digests" in rule.reads]
         if kept:
-            yield f"values that run {run} did not store: {', '.join(kept)} stay as found on objects that it had read"
+            yield f"values that run {filled} did not store: {', '.join(kept)} stay as found on objects that it had read"
         if self._changed:
             yield f"one state of the bucket: {', '.join(self._changed)} changed since, and every object is judged by it"
 

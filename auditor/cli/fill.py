@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.fill import Fill, complete_summary, has_holes
+from auditor.audit.fill import complete_summary, fill_audit, has_holes
 from auditor.audit.stored import file_of
 from auditor.cli import signals
 from auditor.cli.audit_output import announce, remark_on
@@ -78,7 +78,7 @@ async def _one(
     stop: Stop,
     show: Show,
 ) -> int:
-    work = Fill(run, settings, resources, stop, began=partial(announce, target), resume=options.resume)
+    work = fill_audit(run, settings, resources, stop, began=partial(announce, target), resume=options.resume)
     try:
         async with show(work.snapshot):
             summary = await work.run()

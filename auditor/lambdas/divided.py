@@ -16,10 +16,11 @@ from functools import partial
 from typing import Any, Final
 
 from auditor.audit.divided.begin import begin
-from auditor.audit.divided.range import RangeAudit
+from auditor.audit.divided.range import range_audit
 from auditor.audit.divided.run_report import files_spread
 from auditor.audit.divided.share import rate_share
 from auditor.audit.divided.state import range_progress
+from auditor.audit.run import Audit
 from auditor.config.resources import Resources, open_stores, with_ledger
 from auditor.config.values import MIXED
 from auditor.errors import (
@@ -246,11 +247,11 @@ class _MapStepWork:
         active = await asyncio.to_thread(active_ranges, store, plan, self._step.at_once)
         settings = self._invocation.settings
         settings = replace(settings, max_rate=rate_share(settings.max_rate, active))
-        audit: RangeAudit | None = None
+        audit: Audit | None = None
         complete = False
         try:
             async with with_ledger(self._stores, settings) as resources:
-                audit = RangeAudit(
+                audit = range_audit(
                     self._run, range_id, self._target, settings, resources, self._stop, hop=self._invocation.hop
                 )
                 complete = (await audit.run()).complete

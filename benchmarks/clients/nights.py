@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
+from auditor.audit.context import RunContext
 from auditor.audit.estimate import EstimateRun
+from auditor.audit.kind import RunKind, judging
 from auditor.audit.run import Audit
 from auditor.config import values
 from auditor.config.resources import Resources
@@ -18,7 +20,6 @@ from auditor.config.settings import Settings
 from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef
 from auditor.model.target import Target
 from auditor.rules.judge import Judge
-from auditor.rules.plan import Plan
 from auditor.runs.paths import bucket_path
 from auditor.runs.stores.local import LocalStore
 from auditor.s3.engines import load
@@ -36,13 +37,13 @@ _FEW: Final = 0.01
 _ACL: Final = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),))
 
 
-class KnownAudit(Audit):
-    """An audit that lists, judges and writes as any other, and finds the facts of each object known."""
+class KnownRun(RunKind):
+    """A run that lists, judges and writes as any other, and finds the facts of each object known."""
 
-    def _source(
-        self, engine: Engine, target: Target, reader: ObjectReader, judge: Judge, plan: Plan
+    def source(
+        self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge
     ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
-        steps, source = super()._source(engine, target, reader, judge, plan)
+        steps, source = super().source(run, engine, reader, judge)
         return _with_facts(steps), source
 
 
@@ -77,13 +78,13 @@ def nights(meter: Meter, *, url: str, known: bool = False, keep: str | None = No
     first; None to send a call for each fact again. Returns the number of objects, and the bytes of their compressed
     lines.
     """
-    audit = KnownAudit if known else Audit
     settings = replace(_settings(url), keep=values.keep(keep, "keep") if keep else None)
     with tempfile.TemporaryDirectory() as out:
         places = Resources(store=LocalStore(Path(out)), ledger=None)
         for _ in range(NIGHTS):
             with meter.measuring():
-                summary = loops.run(audit(TARGET, settings, places, Stop()).run())
+                kind = KnownRun(*judging(settings, places)) if known else None
+                summary = loops.run(Audit(TARGET, settings, places, Stop(), kind=kind).run())
         asked = (summary.calls.acl + summary.calls.head) / summary.coverage.audited
         if not summary.complete or ((known or keep) and asked > _FEW):
             raise RuntimeError(f"the audit is not the one to measure: {summary}")

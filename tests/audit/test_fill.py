@@ -14,7 +14,7 @@ import pytest
 
 import auditor
 from auditor.aio.stop import Stop
-from auditor.audit.fill import Fill, has_holes
+from auditor.audit.fill import fill_audit, has_holes
 from auditor.audit.run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -44,7 +44,7 @@ async def fill(
 ) -> Result:
     """Fill the run, and check everything that must hold of any run."""
     told = Settings(**{"endpoint_url": stub.url, "max_rate": None, "concurrency": 16, **settings})
-    work = Fill(
+    work = fill_audit(
         reader(out, result), told, Resources(store=LocalStore(out)), Stop(), resume=resume, part_lines=part_lines
     )
     return check(read_back((await work.run()).to_dict()))
@@ -436,7 +436,7 @@ async def test_a_run_folder_in_a_bucket(stub: StubServer, holed: StubBucket, tmp
         before = await Audit(Target(BUCKET), settings, Resources(store=store), Stop(), part_lines=15).run()
         mend(holed)
         run = RunReader(store, BUCKET, before.run)
-        found = await Fill(run, settings, Resources(store=store), Stop(), part_lines=15).run()
+        found = await fill_audit(run, settings, Resources(store=store), Stop(), part_lines=15).run()
         assert (found.coverage.undecided, found.coverage.audited) == (0, NUMBER)
         for place in (before.out, found.out):
             assert (await asyncio.to_thread(auditor.check_run, place, endpoint_url=moto_url)).faults == ()

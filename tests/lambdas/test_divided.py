@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor.audit.divided.range import RangeAudit
+from auditor.audit.divided.range import range_audit
 from auditor.audit.divided.state import range_progress
 from auditor.errors import RunError, RunStopped, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
@@ -268,13 +268,13 @@ async def test_the_shares_of_a_ceiling_never_exceed_it(
     service: AuditFunction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[float | None] = []
-    real = RangeAudit
+    real = range_audit
 
     def noted(run: str, range_id: str, target: Any, settings: Any, *rest: Any, **more: Any) -> Any:
         seen.append(settings.max_rate)
         return real(run, range_id, target, settings, *rest, **more)
 
-    monkeypatch.setattr("auditor.lambdas.divided.RangeAudit", noted)
+    monkeypatch.setattr("auditor.lambdas.divided.range_audit", noted)
     plan = await planned(service, max_rate=300)
     for range_id in plan["ranges"]:
         await ranged(service, plan, range_id, Account())

@@ -10,7 +10,7 @@ from typing import Any
 from auditor.aio.stop import Stop
 from auditor.audit.divided.begin import BegunRun, begin
 from auditor.audit.divided.combine import combine
-from auditor.audit.divided.range import RangeAudit
+from auditor.audit.divided.range import range_audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
@@ -66,7 +66,7 @@ class Divided:
 
     async def audit(self, range_id: str, *, part_lines: int = PART_LINES, stop: Stop | None = None) -> Summary:
         assert self.run_id is not None
-        work = RangeAudit(
+        work = range_audit(
             self.run_id,
             range_id,
             self.target,

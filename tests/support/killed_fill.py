@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from auditor.aio.stop import Stop
-from auditor.audit.fill import Fill
+from auditor.audit.fill import fill_audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.runs.reading import RunReader
@@ -18,7 +18,7 @@ from tests.support.servers.clients import BUCKET
 async def main(out: Path, run: str, url: str, steps: int) -> None:
     store = DyingStore(out, steps)
     settings = Settings(endpoint_url=url, max_rate=None, concurrency=8)
-    await Fill(RunReader(store, BUCKET, run), settings, Resources(store=store), Stop(), part_lines=PART).run()
+    await fill_audit(RunReader(store, BUCKET, run), settings, Resources(store=store), Stop(), part_lines=PART).run()
 
 
 if __name__ == "__main__":

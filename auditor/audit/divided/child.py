@@ -29,7 +29,8 @@ from auditor.audit.divided.messages import (
     report_line,
     whole_lines,
 )
-from auditor.audit.divided.range import RangeAudit
+from auditor.audit.divided.range import range_audit
+from auditor.audit.run import Audit
 from auditor.config.resources import Resources, open_resources
 from auditor.errors import LimitTooLow, RunComplete, RunTaken
 from auditor.model.summary import Summary
@@ -70,7 +71,7 @@ class Child:
         self._stop = Stop(grace=GRACE)
         self._ranges: asyncio.Queue[Order | None] = asyncio.Queue()
         self._ceiling = RateLimit(start.settings.max_rate)
-        self._audit: RangeAudit | None = None
+        self._audit: Audit | None = None
 
     async def run(self) -> None:
         """Audit ranges until there is no further one."""
@@ -130,7 +131,7 @@ class Child:
         settings = replace(start.settings, max_calls=order.calls, max_cost=order.dollars)
         while True:
             assert order.range is not None
-            self._audit = RangeAudit(
+            self._audit = range_audit(
                 start.run_id, order.range, start.target, settings, places, self._stop, part_lines=start.part_lines
             )
             try:
@@ -148,7 +149,7 @@ class Child:
         return self._audit.dollars_left if self._audit else None
 
     def _counts(self) -> RangeCounts:
-        return RangeCounts() if self._audit is None else RangeCounts(*self._audit.counted())
+        return RangeCounts() if self._audit is None else RangeCounts(*self._audit.counts)
 
     async def _listen(self) -> None:
         """Take the orders."""

@@ -13,7 +13,7 @@ import pytest
 import auditor
 from auditor.aio.stop import Stop
 from auditor.audit.divided.combine import combine
-from auditor.audit.fill import Fill
+from auditor.audit.fill import fill_audit
 from auditor.audit.report import highlights_of
 from auditor.cli.main import main
 from auditor.config.resources import Resources
@@ -110,7 +110,7 @@ async def test_filled(stub: StubServer, tmp_path: Path) -> None:
     mend(stub.world.buckets[BUCKET])
     with_holes = RunReader(run.places.store, BUCKET, first.summary["run"])
     settings = Settings(endpoint_url=stub.url, out=str(tmp_path), max_rate=None)
-    summary = await Fill(with_holes, settings, Resources(store=run.places.store), Stop()).run()
+    summary = await fill_audit(with_holes, settings, Resources(store=run.places.store), Stop()).run()
     filled = check(read_back(summary.to_dict()))
     assert filled.coverage["undecided"] == 0
     whole = await audit(stub, tmp_path / "plain")
