@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from auditor.config.file import DEFAULT_FILE, load
-from auditor.config.settings import resolve
+from auditor.config.layers import resolve
 from auditor.errors import UsageError
 from auditor.rules import RULES
 from auditor.rules.selection import select

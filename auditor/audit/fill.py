@@ -19,8 +19,9 @@ from auditor.audit.kind import RunKind
 from auditor.audit.recorder import Recorder
 from auditor.audit.run import Audit
 from auditor.audit.stored import StoredFindings, file_of, stored_counts
+from auditor.config.layers import Layer
 from auditor.config.resources import Resources
-from auditor.config.settings import Layer, Settings
+from auditor.config.settings import Settings
 from auditor.config.values import LIVE
 from auditor.errors import RunComplete, UsageError
 from auditor.model.bucket import BucketFacts

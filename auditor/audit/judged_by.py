@@ -9,7 +9,8 @@ from typing import Any, Final
 from auditor.config import values
 from auditor.config.exceptions import ACCEPTED, EXCEPTIONS
 from auditor.config.file import load, read
-from auditor.config.settings import Layer, Settings, resolve
+from auditor.config.layers import Layer, resolve
+from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
 from auditor.model.exception import ExceptionEntry
 from auditor.model.json_text import plain

@@ -13,7 +13,7 @@ from auditor.audit.stored import file_of
 from auditor.audit.what_if import WhatIf, WhatIfQuestion, checked_policy, lines_to
 from auditor.config import values
 from auditor.config.keywords import check_flags, check_texts, plain_value
-from auditor.config.settings import Layer
+from auditor.config.layers import Layer
 from auditor.errors import UsageError
 from auditor.runs import reading
 from auditor.runs.bucket_file import NAME

@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Final
 
 from auditor.config.file import load_settings
-from auditor.config.settings import SETTINGS, Layer, Settings, variable
+from auditor.config.layers import Layer, variable
+from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
 from auditor.ledger import ledger_file
 from auditor.model.target import Target, parse_target

@@ -10,16 +10,9 @@ from typing import Any, Final
 
 from auditor.config.accounts import ACCOUNTS, read_accounts
 from auditor.config.exceptions import ACCEPTED, EXCEPTIONS, read_accepted, read_exceptions, renewal
+from auditor.config.layers import Layer, environment_layer, refuse_removed, resolve, variable
 from auditor.config.prices import PRICES, read_prices
-from auditor.config.settings import (
-    SETTINGS,
-    Layer,
-    Settings,
-    environment_layer,
-    refuse_removed,
-    resolve,
-    variable,
-)
+from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import ConfigError, UsageError
 from auditor.rules import RULES
 from auditor.rules.base import Rule

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from auditor.config.file import load
-from auditor.config.settings import SETTINGS, Layer, Settings, refuse_removed, resolve
+from auditor.config.layers import Layer, refuse_removed, resolve
+from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
 from auditor.model.target import Target, parse_target
 from auditor.progress import Snapshot

@@ -15,7 +15,8 @@ from typing import Any
 from auditor.aws.event_bus import EventBus
 from auditor.aws.topic import Topic
 from auditor.config.channels import Channels, channels_named
-from auditor.config.settings import CHANNELS, Settings, variable
+from auditor.config.layers import variable
+from auditor.config.settings import CHANNELS, Settings
 from auditor.lambdas.handover import FunctionStop, NextInvocation, OwnFunction, stop_before_deadline
 
 

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from auditor.config.file import load_settings
-from auditor.config.settings import Layer, Settings, event_settings
+from auditor.config.layers import Layer
+from auditor.config.settings import Settings, event_settings
 from auditor.errors import UsageError
 from auditor.model.dates import iso_date
 from auditor.model.target import Target, parse_target

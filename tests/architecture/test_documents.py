@@ -11,7 +11,7 @@ import pytest
 from auditor.cli.demo.damage import DAMAGED
 from auditor.cli.demo.plants import PLANTED
 from auditor.config.file import read
-from auditor.config.settings import resolve
+from auditor.config.layers import resolve
 from tests.architecture.documents import PAGES
 from tests.support.paths import ROOT
 

@@ -12,7 +12,8 @@ import pytest
 
 from auditor.aws.topic import SnsTopic
 from auditor.config.channels import Channels, channels_of
-from auditor.config.settings import Layer, Settings, resolve
+from auditor.config.layers import Layer, resolve
+from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
 from auditor.model.alert import RunEvent, failure_alert
 

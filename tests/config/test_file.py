@@ -10,7 +10,7 @@ import pytest
 
 from auditor.config.exceptions import read_exceptions
 from auditor.config.file import load
-from auditor.config.settings import resolve
+from auditor.config.layers import resolve
 from auditor.errors import ConfigError
 from auditor.model.exception import ExceptionEntry
 from auditor.model.object import ALL_USERS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from auditor.config.file import load
-from auditor.config.settings import resolve
+from auditor.config.layers import resolve
 from auditor.errors import ConfigError
 from auditor.s3.prices import in_dollars, money, prices_with
 

@@ -8,16 +8,8 @@ from typing import Any, Final
 import pytest
 
 from auditor.config.file import read
-from auditor.config.settings import (
-    NO_SETTINGS,
-    REMOVED,
-    SETTINGS,
-    Layer,
-    Settings,
-    environment_layer,
-    resolve,
-    variable,
-)
+from auditor.config.layers import NO_SETTINGS, REMOVED, Layer, environment_layer, resolve, variable
+from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
 from auditor.model.bucket import Semantics
 from auditor.model.finding import FailOn, Severity

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from auditor.cli.main import main
-from auditor.config.settings import Layer, Settings, resolve
+from auditor.config.layers import Layer, resolve
+from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.s3.cost_budget import CostBudget
 from auditor.s3.prices import in_dollars, prices_with

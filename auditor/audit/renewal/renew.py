@@ -13,8 +13,9 @@ from typing import Final
 from auditor.audit.begin import ask_bucket
 from auditor.audit.judged_by import JudgedBy, judged_by
 from auditor.audit.keeping.begin import shows_same_acls
+from auditor.config.layers import Layer
 from auditor.config.resources import caller_of, connection_to
-from auditor.config.settings import Layer, Settings
+from auditor.config.settings import Settings
 from auditor.errors import OutputError
 from auditor.model.access import Verdict
 from auditor.model.dates import seconds_in_utc

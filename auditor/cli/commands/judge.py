@@ -17,7 +17,8 @@ from auditor.cli.options import settings_of
 from auditor.cli.output import first_word, say
 from auditor.cli.progress import make_progress, showing
 from auditor.cli.terminal import options_of
-from auditor.config.settings import SETTINGS, Layer, Settings
+from auditor.config.layers import Layer
+from auditor.config.settings import SETTINGS, Settings
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
 from auditor.reports.summary import exit_code

@@ -15,7 +15,8 @@ from auditor.aio.stop import Stop
 from auditor.audit.explain import explain_from_run, name_of
 from auditor.audit.renewal.events import EventCounts, EventRenewer
 from auditor.audit.renewal.renew import Renewed, Renewer, open_renewer
-from auditor.config.settings import Layer, Settings, resolve
+from auditor.config.layers import Layer, resolve
+from auditor.config.settings import Settings
 from auditor.errors import OutputError
 from auditor.model.bucket import PublicAccessBlock
 from auditor.model.dates import iso_date

@@ -11,7 +11,7 @@ import pytest
 import auditor
 from auditor.aio.stop import Stop
 from auditor.audit.keeping.turns import FactTurns
-from auditor.config.settings import Layer, resolve
+from auditor.config.layers import Layer, resolve
 from auditor.model.bucket import PublicAccessBlock
 from auditor.model.dates import iso_date
 from auditor.model.target import Target

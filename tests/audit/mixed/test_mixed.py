@@ -18,7 +18,7 @@ from auditor.aio.stop import Stop
 from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
 from auditor.audit.stored import file_of
-from auditor.config.settings import Layer
+from auditor.config.layers import Layer
 from auditor.errors import InventoryError, RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
 from auditor.model.keep import Keep

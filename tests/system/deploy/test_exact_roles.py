@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from auditor.config.channels import channels_of
-from auditor.config.settings import environment_layer, resolve
+from auditor.config.layers import environment_layer, resolve
 from auditor.errors import RunError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config.settings import environment_layer, resolve
+from auditor.config.layers import environment_layer, resolve
 from deploy.deployer import FILES, main
 from deploy.resolving import Stack
 from tests.support.paths import ROOT

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.config.settings import environment_layer, resolve
+from auditor.config.layers import environment_layer, resolve
 from auditor.lambdas.audit import AuditFunction
 from deploy.resolving import Stack
 from tests.support.inventory_reports import plain_rows, write_report

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config.settings import environment_layer, resolve
+from auditor.config.layers import environment_layer, resolve
 from deploy.resolving import Stack
 from tests.system.deploy.checks.packaged import needs_osls, of_level, template
 from tests.system.deploy.checks.sources import LEVELS, of_type
