@@ -10,6 +10,7 @@ from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.model.policy import Policy, parse
 from auditor.verdict.conditions import ConditionTest, compile_test, key_name
+from auditor.verdict.distinguished import places_of
 from auditor.verdict.documents import Document, Keys
 from auditor.verdict.entry import Door, Gate
 from auditor.verdict.identities import Situation
@@ -17,7 +18,7 @@ from auditor.verdict.named import Names
 from auditor.verdict.points import points_of, through_places, too_many_pairs
 from auditor.verdict.principals import Party, is_account
 from auditor.verdict.public import is_public
-from auditor.verdict.requesters import Requesters, places_of
+from auditor.verdict.requesters import Requesters
 from auditor.verdict.resources import KeyClass
 from auditor.verdict.sources import owners_of
 from auditor.verdict.trust import Trust

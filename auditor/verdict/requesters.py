@@ -6,25 +6,25 @@ other parties are the names in policies and ACLs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import Semantics
-from auditor.model.object import ANONYMOUS_OWNER
 from auditor.verdict.conditions import ConditionTest
+from auditor.verdict.distinguished import parties_of, places_of
 from auditor.verdict.documents import MEMBERSHIP, Key
 from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, Unknown
 from auditor.verdict.globs import TooComplexError
 from auditor.verdict.identities import PLACE_KEYS, Situation, ways_with
 from auditor.verdict.joined import OWNER_KEYS, PATHS, bits, known_for, states_of, truth_of
-from auditor.verdict.named import SOURCE_KEYS, Names
-from auditor.verdict.places import ANYWHERE, INTERNET, OWN_VPC, Place
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE, Party, of_canonical
+from auditor.verdict.named import Names
+from auditor.verdict.places import ANYWHERE, INTERNET, Place
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party, of_canonical
 from auditor.verdict.search import Needs
-from auditor.verdict.sources import with_sources
 from auditor.verdict.trust import Trust
+from auditor.verdict.trusted_party import trusting_entry
 from auditor.verdict.values import truth_vectors
 from auditor.verdict.wildcard import Wildcard
 
@@ -33,12 +33,6 @@ MOST_REQUESTERS: Final = 6000
 
 MOST_LINKS: Final = 24
 """Largest number of accounts and principals that are tried, one by one, as the owner of a canonical ID."""
-
-MOST_PAIRS: Final = 64
-"""Largest number of pairs of a named endpoint and a named VPC that are tried one by one."""
-
-_VPC_KEYS: Final = frozenset({"aws:sourcevpc", "aws:sourcevpce", "aws:vpcsourceip"})
-_SERVICE_NAMES: Final = frozenset({"aws:principalisawsservice", "aws:principalservicename"})
 
 Choice = tuple[int, ...] | None
 """The sets of a condition key's tests that the requester can make true together, as in search.Options; None if the
@@ -101,7 +95,7 @@ class Requesters:
         self._links = situation.semantics is Semantics.AWS
         self._links_all = self._links and len(linkable) <= MOST_LINKS
         self._place_domains: dict[tuple[str, Place, bool], Domain] = {}
-        parties = [_in_patterns(one, names) for one in _parties(names, situation.owners)]
+        parties = [_in_patterns(one, names) for one in parties_of(names, situation.owners)]
         self.are_cut = len(parties) * len(self._places) * (1 + len(names.organizations)) > MOST_REQUESTERS
         """True if there are more than MOST_REQUESTERS. A named party then counts as being at any place that suits
         it."""
@@ -212,7 +206,7 @@ class Requesters:
                 too_complex.add(index)
                 truth = Truth(tuple(range(min(1 << len(key.tests), 2))), world=True)
             _note(index, truth, choices, possible, states)
-        trusted = self._trusted(party, place)
+        trusted = trusting_entry(self._trust, party, place)
         return Requester(party, place, trusted, tuple(choices.values()), possible, frozenset(too_complex), states)
 
     def _at(self, index: int, key: Key, party: Party, place: Place, domains: Mapping[str, Domain]) -> Truth:
@@ -268,42 +262,6 @@ class Requesters:
                 self._truth[memory] = Truth(None, world)
         return self._truth[memory]
 
-    def _trusted(self, party: Party, place: Place) -> str | None:
-        return self._trusts_party(party) or self._trusts_place(place)
-
-    def _trusts_party(self, party: Party) -> str | None:
-        trust = self._trust
-        if party.service is not None:
-            source = next(filter(None, map(trust.source, filter(None, (party.source, party.source_account)))), None)
-            if source is None and party.source_organization:
-                named = party.source if party.source and party.source.startswith("o-") else party.source_organization
-                source = trust.organization(named)
-            return source or trust.principal("Service", party.service)
-        if party.provider is not None:
-            provider = trust.principal("Federated", party.provider)
-            return provider or (trust.organization(party.organization) if party.organization else None)
-        found = trust.canonical(party.canonical) if party.canonical else None
-        if found is None and (name := party.arn or party.account):
-            found = trust.principal("AWS", name)
-        if found is None and party.unique_id:
-            found = trust.principal("AWS", party.unique_id)
-        if found is None and party.organization:
-            found = trust.organization(party.organization)
-        return found
-
-    def _trusts_place(self, place: Place) -> str | None:
-        trust = self._trust
-        if place.network is not None:
-            return trust.network(str(place.network))
-        for name in (place.vpc_endpoint, place.vpc):
-            if name is not None and (entry := trust.place(name)) is not None:
-                return entry
-        if place.point is None or place.kind is None:
-            return None
-        return trust.source(place.point) or (
-            trust.principal("AWS", place.point_account) if place.point_account else None
-        )
-
 
 def _in_patterns(party: Party, names: Names) -> Party:
     """Return the party with the ARN patterns of the policies that match its ARN, in the field `patterns`."""
@@ -340,33 +298,3 @@ def _note(
         choices[index], possible[index], states[index] = None, (0, 1), truth.states
     elif truth.world and len(truth.options or ()) > 1:
         choices[index], possible[index] = None, truth.options or ()
-
-
-def places_of(names: Names, semantics: Semantics) -> Iterator[Place]:
-    """Yield each place that the policies can distinguish from others."""
-    yield INTERNET
-    yield from (
-        Place(AudienceKind.NETWORK, str(network), network=network)
-        for network in sorted(names.networks, key=lambda one: (one.version, one.prefixlen))
-    )
-    if names.keys.isdisjoint(PLACE_KEYS) or semantics is Semantics.CEPH:
-        return  # a Ceph gateway has no VPCs: each request has its address
-    yield OWN_VPC
-    yield from (Place(AudienceKind.VPC, one, private=True, vpc=one) for one in names.vpcs)
-    pairs = [*names.vpcs] if len(names.vpcs) * len(names.vpc_endpoints) <= MOST_PAIRS else []
-    for one in names.vpc_endpoints:
-        for vpc in (None, *pairs):
-            yield Place(AudienceKind.VPC_ENDPOINT, one, private=True, vpc=vpc, vpc_endpoint=one)
-
-
-def _parties(names: Names, owners: Sequence[str]) -> Iterator[Party]:
-    """Yield each party that the policies can distinguish from others, the two strangers first."""
-    yield ANONYMOUS
-    yield ANY_ACCOUNT
-    yield from (Party(AudienceKind.ORGANIZATION, one, organization=one) for one in names.organizations)
-    services = [party for party in names.parties if party.service is not None]
-    yield from (party for party in names.parties if party.service is None and party.canonical != ANONYMOUS_OWNER)
-    yield from (Party(AudienceKind.ACCOUNT, one, unique_id=one) for one in names.unique_ids)
-    if not names.keys.isdisjoint(_SERVICE_NAMES | SOURCE_KEYS):
-        services.append(Party(AudienceKind.SERVICE, ANY_SERVICE, service=ANY_SERVICE))
-    yield from with_sources(services, names, owners)

@@ -1,0 +1,43 @@
+"""Find the entry of the setting `trusted` that makes a party at a place an insider."""
+
+from __future__ import annotations
+
+from auditor.verdict.places import Place
+from auditor.verdict.principals import Party
+from auditor.verdict.trust import Trust
+
+
+def trusting_entry(trust: Trust, party: Party, place: Place) -> str | None:
+    """Return the entry that trusts the party, or else the place; None if there is none."""
+    return _of_party(trust, party) or _of_place(trust, place)
+
+
+def _of_party(trust: Trust, party: Party) -> str | None:
+    if party.service is not None:
+        source = next(filter(None, map(trust.source, filter(None, (party.source, party.source_account)))), None)
+        if source is None and party.source_organization:
+            named = party.source if party.source and party.source.startswith("o-") else party.source_organization
+            source = trust.organization(named)
+        return source or trust.principal("Service", party.service)
+    if party.provider is not None:
+        provider = trust.principal("Federated", party.provider)
+        return provider or (trust.organization(party.organization) if party.organization else None)
+    found = trust.canonical(party.canonical) if party.canonical else None
+    if found is None and (name := party.arn or party.account):
+        found = trust.principal("AWS", name)
+    if found is None and party.unique_id:
+        found = trust.principal("AWS", party.unique_id)
+    if found is None and party.organization:
+        found = trust.organization(party.organization)
+    return found
+
+
+def _of_place(trust: Trust, place: Place) -> str | None:
+    if place.network is not None:
+        return trust.network(str(place.network))
+    for name in (place.vpc_endpoint, place.vpc):
+        if name is not None and (entry := trust.place(name)) is not None:
+            return entry
+    if place.point is None or place.kind is None:
+        return None
+    return trust.source(place.point) or (trust.principal("AWS", place.point_account) if place.point_account else None)
