@@ -101,3 +101,19 @@ def config_flag(parser: Group) -> None:
 
 def format_flag(parser: Group, choices: Sequence[str] = ("table", "json")) -> None:
     group(parser, RESULTS).add_argument("--format", choices=choices, default="table", help="how results are printed")
+
+
+def target_flags(parser: Group, number: str = "+") -> None:
+    """Add the targets, and the flags that limit their objects. number: of targets, as argparse has it."""
+    parser.add_argument(
+        "targets", nargs=number, metavar="s3://BUCKET[/PREFIX]", help="a bucket, or the keys with a prefix"
+    )
+    settings_flags(parser, "versions")
+    objects = group(parser, OBJECTS)
+    objects.add_argument("--start-after", metavar="KEY", help="only keys after this one")
+    objects.add_argument("--stop-at", metavar="KEY", help="only keys up to and including this one")
+
+
+def pace_flags(parser: Group) -> None:
+    """Add the flags of an engine and its calls."""
+    settings_flags(parser, "engine", "concurrency", "max_rate", "max_calls")
