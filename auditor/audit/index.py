@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from auditor.errors import OutputError, UsageError
@@ -20,6 +20,9 @@ from auditor.reports.trend import nights_of as trend_of
 from auditor.runs.paths import bucket_path, run_path, target_name
 from auditor.runs.reading import RunReader, last_run
 from auditor.runs.stores.base import Store
+
+if TYPE_CHECKING:
+    from auditor.reports.page.accounts import AnyEstate
 
 NAME: Final = "index.html"
 _LATEST: Final = "latest.json"
@@ -53,24 +56,24 @@ def entries_in(store: Store) -> list[IndexEntry]:
 
 
 def write_index(
-    store: Store, entries: Iterable[IndexEntry], remarks: Sequence[str] = (), *, folder: str | None = None
+    store: Store, entries: Iterable[IndexEntry], estates: Sequence[AnyEstate] = (), *, folder: str | None = None
 ) -> str:
-    """Write the page into the store, and return its URI. remarks: as in index_page(). folder: the one in the store in
+    """Write the page into the store, and return its URI. estates: as in index_page(). folder: the one in the store in
     which the page lies; None for beside the run folders. Raises OutputError. Blocks.
     """
     path, place = (NAME, store.uri()) if folder is None else (f"{folder}/{NAME}", store.uri(folder))
     if folder is not None:
         entries = [replace(one, link=f"../{one.link}") if one.link is not None else one for one in entries]
-    store.put(path, index_text(entries, place, remarks).encode())
+    store.put(path, index_text(entries, place, estates).encode())
     return store.uri(path)
 
 
-def index_text(entries: Iterable[IndexEntry], place: str, remarks: Sequence[str] = ()) -> str:
-    """Return the page as HTML. place: the URI of the store. remarks: as in index_page()."""
+def index_text(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyEstate] = ()) -> str:
+    """Return the page as HTML. place: the URI of the store. estates: as in index_page()."""
     from auditor.reports.page.index import index_page  # imports that every start would pay for
     from auditor.reports.page.render import print_index
 
-    return print_index(index_page(entries, place, remarks))
+    return print_index(index_page(entries, place, estates))
 
 
 def _buckets(store: Store) -> list[str]:

@@ -161,8 +161,8 @@ class EstateStart:
         code = report.exit_code
         try:
             await asyncio.to_thread(files.write, report)
-            entries, remarks = index_entries(report, self.audits.entries)
-            page = await asyncio.to_thread(write_index, stores.store, entries, remarks, folder=files.folder)
+            entries = index_entries(report, self.audits.entries)
+            page = await asyncio.to_thread(write_index, stores.store, entries, [report], folder=files.folder)
         except AuditorError as error:
             say(f"the report of the estate is not written: {error}")
             code, page = code or 1, ""

@@ -289,5 +289,4 @@ class _Hop:
             for name, end in self._ends.items()
             if end.summary is not None
         }
-        entries, remarks = index_entries(report, runs)
-        return write_index(self._stores.store, entries, remarks, folder=report.folder)
+        return write_index(self._stores.store, index_entries(report, runs), [report], folder=report.folder)

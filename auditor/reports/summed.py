@@ -22,7 +22,8 @@ class IndexEntry:
 
     summary: of its run; None if it has none. link: address of the run's page, relative to the index. nights: its trend.
     failed: a sentence, if its last start has failed or was not begun. excluded: the reason, if it was left out. label:
-    the words that the page shows in place of the target's URI, for an account whose buckets are not known.
+    the words that the page shows in place of the target's URI, for an account whose buckets are not known. account: the
+    one that owns the bucket, in words, on a page of several accounts.
     """
 
     target: Target
@@ -32,6 +33,7 @@ class IndexEntry:
     failed: str | None = None
     excluded: str | None = None
     label: str = ""
+    account: str = ""
 
     @property
     def name(self) -> str:

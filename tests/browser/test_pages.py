@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.conftest import AXE, Opener
 
-PAGES = ["rich", "hostile", "plain", "empty", "verify", "index", "hostile index"]
+PAGES = ["rich", "hostile", "plain", "empty", "verify", "index", "hostile index", "estate", "hostile estate"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -151,7 +151,7 @@ def test_index_leads_to_the_pages_of_its_targets(opener: Opener, script: bool) -
     assert link == "bucket=acme-data-prod/run=20261122T030004Z-5f20c1/report.html"
 
 
-@pytest.mark.parametrize("name", ["index", "hostile index"])
+@pytest.mark.parametrize("name", ["index", "hostile index", "estate", "large estate"])
 def test_index_has_no_markup_but_its_own(opener: Opener, name: str) -> None:
     page = opener(name).page
     assert page.locator("script").count() == 1
@@ -165,3 +165,14 @@ def test_index_has_no_markup_but_its_own(opener: Opener, name: str) -> None:
 def test_print_is_at_most_four_pages(opener: Opener, name: str) -> None:
     pdf = opener(name).page.pdf(format="A4", margin=dict.fromkeys(("top", "bottom", "left", "right"), "12mm"))
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4
+
+
+def test_estate_of_a_thousand_buckets_is_whole_on_a_screen_and_says_what_paper_leaves_out(opener: Opener) -> None:
+    page = opener("large estate").page
+    assert page.locator("#targets").count() == 1
+    assert page.locator("table.targets:not(.accounts) tbody tr:visible").count() == 1_012
+    assert page.locator("p.lead b").inner_text().startswith("71 buckets in 3 accounts = ")
+    page.emulate_media(media="print")
+    assert page.locator("table.targets:not(.accounts) tbody tr:visible").count() == 15
+    assert "Paper shows the first 15 of 1,012" in page.locator("p.paper:visible").inner_text()
+    assert page.locator("table.accounts thead th:visible").count() == 5

@@ -15,18 +15,15 @@ from auditor.runs.paths import began_later
 from auditor.runs.stores.base import Store
 
 
-def index_entries(
-    estate: EstateReport | EarlierEstate, runs: Mapping[str, IndexEntry]
-) -> tuple[list[IndexEntry], list[str]]:
-    """Return the entries of the page, and its remarks. runs: by bucket, the entry of its run."""
-    remarks = [estate.line, *estate.notes, *(f"Not looked at: {words}" for words in estate.not_looked_at)]
-    buckets = [_entry(one, estate.estate, runs) for one in estate.buckets]
-    return [*buckets, *_lost(estate.accounts)], remarks
+def index_entries(estate: EstateReport, runs: Mapping[str, IndexEntry]) -> list[IndexEntry]:
+    """Return the entries of the page. runs: by bucket, the entry of its run."""
+    owners = _owners([estate])
+    return [*(_entry(one, estate.estate, runs, owners) for one in estate.buckets), *_lost(estate.accounts)]
 
 
-def entries_beside(store: Store, found: Sequence[IndexEntry]) -> tuple[list[IndexEntry], list[str]]:
+def entries_beside(store: Store, found: Sequence[IndexEntry]) -> tuple[list[IndexEntry], list[EarlierEstate]]:
     """Return the entries of all targets in a store, with the buckets and accounts that only the last reports of its
-    estates name, and the remarks of the page. Blocks.
+    estates name, and these reports. Blocks.
 
     found: the entries of the run folders. A bucket or an account of two estates has the worse outcome. Raises
     OutputError for a damaged estate.json.
@@ -40,31 +37,36 @@ def entries_beside(store: Store, found: Sequence[IndexEntry]) -> tuple[list[Inde
     for one in whole:  # a bucket may have two: current objects, and all versions
         runs.setdefault(one.target.bucket, one)
     others = [one for one in found if runs.get(one.target.bucket) is not one]
-    several = len(estates) > 1
-    lines = [f"{one.folder}: {one.line}" if several and one.folder else one.line for one in estates]
-    notes = [note for one in estates for note in one.notes]
-    unseen = [f"Not looked at: {words}" for one in estates for words in one.not_looked_at]
-    entries = [*_worst(estates, runs), *_lost(_lost_accounts(estates)), *others]
-    return entries, list(dict.fromkeys([*lines, *notes, *unseen]))
+    return [*_worst(estates, runs), *_lost(_lost_accounts(estates)), *others], estates
+
+
+def _owners(estates: Sequence[EstateReport | EarlierEstate]) -> dict[str | None, str]:
+    """Return the words for each account, by number; {} if there is one account only."""
+    found = {one.account: one.words for estate in estates for one in estate.accounts}
+    return found if len(found) > 1 else {}
 
 
 def _worst(estates: Sequence[EarlierEstate], runs: Mapping[str, IndexEntry]) -> Iterator[IndexEntry]:
     """Yield one entry for each bucket: a hole if one estate has it as a hole, excluded only if all exclude it."""
+    owners = _owners(estates)
     entries: dict[str, list[IndexEntry]] = {}
     for estate in estates:
         for one in estate.buckets:
-            entries.setdefault(one.bucket, []).append(_entry(one, estate.estate, runs))
+            entries.setdefault(one.bucket, []).append(_entry(one, estate.estate, runs, owners))
     for several in entries.values():
         yield min(several, key=lambda one: 0 if one.failed is not None else 2 if one.excluded is not None else 1)
 
 
-def _entry(one: BucketResult, estate: str, runs: Mapping[str, IndexEntry]) -> IndexEntry:
-    """Return the entry of a bucket. estate: ID of the start that reports it."""
+def _entry(
+    one: BucketResult, estate: str, runs: Mapping[str, IndexEntry], owners: Mapping[str | None, str]
+) -> IndexEntry:
+    """Return the entry of a bucket. estate: ID of the start that reports it. owners: words for the accounts."""
     found = runs.get(one.bucket) or IndexEntry(target=Target(one.bucket))
+    found = replace(found, account=owners.get(one.account, ""))
     run = found.summary.run if found.summary is not None else None
     ended = run is not None and (run == one.run or began_later(run, estate))
     if one.outcome is BucketOutcome.EXCLUDED:
-        return IndexEntry(target=found.target, excluded=one.sentence)
+        return IndexEntry(target=found.target, excluded=one.sentence, account=found.account)
     if one.outcome is BucketOutcome.HOLE and not ended:
         return replace(found, failed=one.sentence)
     return found

@@ -34,15 +34,15 @@ def _index(place: str, file: str | None, settings: Settings) -> int:
     with open_store(
         place, endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region
     ) as store:
-        entries, remarks = entries_beside(store, entries_in(store))
+        entries, estates = entries_beside(store, entries_in(store))
         if not entries:
             raise UsageError(
                 f"there is no complete run at {place[:200]!r}: give a run folder, OUT/bucket=BUCKET/run=ID, or an OUT"
                 " that has some"
             )
         if file is not None:
-            return _written(index_text(entries, store.uri(), remarks), file)
-        sys.stdout.write(f"{visible(write_index(store, entries, remarks))}\n")
+            return _written(index_text(entries, store.uri(), estates), file)
+        sys.stdout.write(f"{visible(write_index(store, entries, estates))}\n")
     return 0
 
 

@@ -13,6 +13,7 @@ from auditor.model.target import Target
 from auditor.model.version import VERSION
 from auditor.reports import words
 from auditor.reports.page import signs
+from auditor.reports.page.accounts import AnyEstate, account_rows, estate_notes, sum_line
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, spark
 from auditor.reports.page.data import Chip, Headline, NumberCard, Sign
@@ -36,9 +37,9 @@ _NAMED: Final = 200
 """Largest number of holes that the page names."""
 
 
-def index_page(entries: Iterable[IndexEntry], place: str, remarks: Sequence[str] = ()) -> IndexPage:
-    """Return the content of the page. place: the URI or the path below which the runs are. remarks: further sentences
-    below the headline.
+def index_page(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyEstate] = ()) -> IndexPage:
+    """Return the content of the page. place: the URI or the path below which the runs are. estates: those whose buckets
+    are among the entries.
     """
     found = list(entries)
     newest = max((moment for one in found if (moment := _moment(one)) is not None), default=None)
@@ -50,7 +51,7 @@ def index_page(entries: Iterable[IndexEntry], place: str, remarks: Sequence[str]
     bad = [(row.target, row.aside) for row in rows if row.bad]
     return IndexPage(
         title=f"{numbers[signs.EXPOSED]:,} exposed in {counted(len(found), 'target')}",
-        headline=_headline(found, rows, place, newest, totals[1], remarks),
+        headline=_headline(found, rows, place, newest, totals[1], estates),
         cards=tuple(_cards(found, rows)),
         coverage=coverage_bar(whole, intended),
         columns=COLUMNS,
@@ -58,6 +59,7 @@ def index_page(entries: Iterable[IndexEntry], place: str, remarks: Sequence[str]
         totals=totals,
         holes=tuple(bad[:_NAMED]),
         footer=f"auditor {VERSION} · the sums are those of the {counted(len(summed(found)), 'run')} named above",
+        accounts=account_rows(estates),
     )
 
 
@@ -68,10 +70,12 @@ def _moment(entry: IndexEntry) -> datetime | None:
 def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
     target, summary, moment = entry.name, entry.summary, _moment(entry)
     if entry.excluded is not None:
-        return TargetRow(_EXCLUDED, target, None, "", (None,) * len(COLUMNS), aside=entry.excluded)
+        return TargetRow(
+            _EXCLUDED, target, None, "", (None,) * len(COLUMNS), aside=entry.excluded, account=entry.account
+        )
     if summary is None:
         missing = entry.failed or "there is no run of it"
-        return TargetRow(_FAILED, target, None, "", (None,) * len(COLUMNS), True, missing)
+        return TargetRow(_FAILED, target, None, "", (None,) * len(COLUMNS), True, missing, account=entry.account)
     intended = summary.excepted.verdicts
     numbers = counts(summary, intended)
     exposed = numbers[signs.EXPOSED]
@@ -99,6 +103,7 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
         aside="; ".join(aside),
         day=f"{moment.day} {moment:%b %H:%M}" if moment else "",
         spark=spark(entry.nights, signs.EXPOSED.name),
+        account=entry.account,
     )
 
 
@@ -136,7 +141,7 @@ def _headline(
     place: str,
     newest: datetime | None,
     new: int | None,
-    remarks: Sequence[str],
+    estates: Sequence[AnyEstate],
 ) -> Headline:
     whole, bad = sum_of(entries), [row for row in rows if row.bad]
     before, emphasis, after = sentence_parts(whole, whole.excepted.verdicts.get(Verdict.EXPOSED, 0), new)
@@ -145,7 +150,12 @@ def _headline(
     exposed = sum(row.sign is signs.EXPOSED for row in rows)
     bold = f"{exposed:,} of {counted(len(rows), 'target')} {'has' if exposed == 1 else 'have'} exposed objects."
     missing = sum(row.sign in (_FAILED, _EXCLUDED) for row in rows)
+    bold = bold if exposed else ""
     lead = f"{counted(whole.coverage.listed, 'listed object')} of {counted(len(rows) - missing, 'target')}"
+    lead = f"{lead} are accounted for." if summed(entries) else ""
+    line = sum_line(estates)
+    if line:
+        bold, lead = line, f"{bold} {lead}".strip()
     return Headline(
         kicker="Audits in",
         target=place,
@@ -153,10 +163,10 @@ def _headline(
         title=(before, after),
         emphasis=emphasis,
         bad=bool(bad) or alarming(whole),
-        bold=bold if exposed else "",
-        lead=f"{lead} are accounted for." if summed(entries) else "",
+        bold=bold,
+        lead=lead,
         chips=tuple(_chips(entries, rows)),
-        notes=(*remarks, *_notes(entries, newest)),
+        notes=(*estate_notes(estates), *_notes(entries, newest)),
     )
 
 

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from auditor.model.estate import BucketCounts
 from auditor.model.record import record
 from auditor.reports.page.data import CoverageBar, Headline, NumberCard, Sign, Spark
+
+
+@record(kw_only=True)
+class AccountRow:
+    """One account of an estate. role: ARN of the role by which it was read; "" for the own credentials. counts: of its
+    buckets. hole: why its buckets are not all known, or None.
+    """
+
+    name: str
+    role: str
+    counts: BucketCounts
+    hole: str | None
 
 
 @record()
 class TargetRow:
     """One target. sign: its worst objects, or its failure. link: relative address of its report; None if it has none.
     sentence: its verdict in words. numbers: in the order of the columns; None for one that is not known. bad: True for
-    a hole. aside: the hole in words, or "". day: when its run began, in words.
+    a hole. aside: the hole in words, or "". day: when its run began, in words. account: in words; "" if the page
+    has one only.
     """
 
     sign: Sign
@@ -24,12 +38,13 @@ class TargetRow:
     aside: str = ""
     day: str = ""
     spark: Spark | None = None
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexPage:
     """The whole content of the index page. columns: the names of the numbers. totals: their sums over all rows; None
-    for one that no row knows. holes: each target with its hole, in words.
+    for one that no row knows. holes: each target with its hole, in words. accounts: of the estates on the page.
     """
 
     title: str
@@ -41,3 +56,4 @@ class IndexPage:
     totals: tuple[int | None, ...]
     holes: tuple[tuple[str, str], ...]
     footer: str
+    accounts: tuple[AccountRow, ...] = ()

@@ -13,7 +13,17 @@ from auditor.model.target import Target
 from auditor.reports.page.index import COLUMNS, index_page, summed_nights
 from auditor.reports.page.render import print_index
 from auditor.reports.summed import IndexEntry, sum_of
-from tests.support.samples.index_pages import GONE, entry, hostile_entries, nights, rich_entries, run_of
+from tests.support.samples.index_pages import (
+    ESTATE,
+    GONE,
+    entry,
+    estate_entries,
+    hostile_entries,
+    hostile_estate,
+    nights,
+    rich_entries,
+    run_of,
+)
 
 PLACE = "s3://acme-reports/audits"
 CLEAN = entry(run_of("clean", private=5))
@@ -120,3 +130,42 @@ def test_hostile_text_is_only_text() -> None:
     assert "\x1b" not in text
     assert all(re.fullmatch(r'href="(#[a-z]+|bucket=[a-z0-9-]+/run=[0-9TZa-f-]+/report\.html)"', one)
                for one in re.findall(r'href="[^"]*"', text))  # fmt: skip
+
+
+def test_estate_adds_up_in_its_first_line_and_by_account() -> None:
+    page = index_page(estate_entries(), PLACE, [ESTATE])
+    assert page.headline.bold == f"{ESTATE.line}."
+    assert page.headline.lead.startswith("2 of 72 targets have exposed objects. ")
+    assert [row.name for row in page.accounts] == [
+        "account 333344445555 (sandbox)",
+        "account 222233334444",
+        "account 111122223333 (production)",
+    ]
+    assert [(row.counts.holes, row.hole is None) for row in page.accounts] == [(0, False), (1, True), (0, True)]
+    assert page.headline.notes[0] == ESTATE.notes[0]
+    assert [row.sign.label for row in page.rows[:3]] == ["not audited", "not audited", "exposed"]
+    assert {row.sign.label for row in page.rows[-3:]} == {"excluded"}
+    assert not [row for row in page.rows if row.sign.label == "excluded" and row.bad]
+    dormant = next(part for part in page.coverage.parts if part.sign.label == "dormant")
+    assert dormant.number == 30
+    assert sum(part.number for part in page.coverage.parts) == page.coverage.listed
+    text = print_index(page)
+    assert (
+        text.index("71 buckets in 3 accounts") < text.index("typo*") < text.index("Accounts") < text.index(">Targets<")
+    )
+    assert text.count("account 111122223333 (production)") == 1 + 24
+
+
+def test_several_estates_have_a_line_each() -> None:
+    other = replace(ESTATE, folder="account=222233334444", line="1 bucket in 1 account = 1 audited", notes=())
+    page = index_page(estate_entries(), PLACE, [ESTATE, other])
+    assert page.headline.notes[:2] == (f"estate=shop: {ESTATE.line}", f"account=222233334444: {other.line}")
+    assert ESTATE.line not in page.headline.bold
+    assert {row.name.rpartition(", ")[2] for row in page.accounts} == {"estate=shop", "account=222233334444"}
+
+
+def test_hostile_estate_is_only_text() -> None:
+    text = print_index(index_page(hostile_entries(), PLACE, [hostile_estate()]))
+    assert "<script>alert" not in text
+    assert "\u202e" not in text
+    assert "{{ 7 * 7 }}" in text

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from auditor.model.changes import Changes
+from auditor.model.estate import AccountResult, BucketCounts, EarlierEstate
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import RuleUndecided
 from auditor.model.summary import Coverage, ExceptedCounts, Resume, Summary
@@ -19,6 +20,40 @@ from tests.support.samples.reports import sample_summary
 RUN: Final = "20261122T030004Z-5f20c1"
 LAST: Final = "20261121T030004Z-5f20c1"
 GONE: Final = "there is no bucket named 'acme-archive' (NoSuchBucket): check the name and the endpoint"
+EXCLUDED: Final = "by the pattern *-logs: access logs, kept 30 days (platform team, until 2027-03-31)"
+ESTATE: Final = EarlierEstate(
+    estate=RUN,
+    folder="estate=shop",
+    line="71 buckets in 3 accounts = 67 audited + 3 excluded + 1 hole; 1 of the accounts is a hole: more buckets may be"
+    " there",
+    notes=("the pattern typo* of team a matches no bucket: remove or correct it",),
+    accounts=(
+        AccountResult(
+            account="111122223333",
+            name="production",
+            role="arn:aws:iam::111122223333:role/s3-auditor",
+            hole=None,
+            counts=BucketCounts(buckets=24, audited=23, excluded=1, holes=0),
+        ),
+        AccountResult(
+            account="222233334444",
+            name="",
+            role=None,
+            hole=None,
+            counts=BucketCounts(buckets=47, audited=44, excluded=2, holes=1),
+        ),
+        AccountResult(
+            account="333344445555",
+            name="sandbox",
+            role="arn:aws:iam::333344445555:role/s3-auditor",
+            hole="account 333344445555 (sandbox): the role arn:aws:iam::333344445555:role/s3-auditor cannot be assumed"
+            " (AccessDenied): allow sts:AssumeRole on it",
+            counts=BucketCounts(buckets=0, audited=0, excluded=0, holes=0),
+        ),
+    ),
+    buckets=(),
+    not_looked_at=("directory buckets (S3 Express One Zone) and others: ListBuckets does not name them",),
+)
 USED: Final = ExceptionUse("WEB-1", None, None, "site/", "web", "r", "2999-01-01", ExceptionState.ACTIVE, 1)
 
 
@@ -74,6 +109,22 @@ def rich_entries() -> Sequence[IndexEntry]:
         entry(run_of("acme-site", intended=2_310, private=12), *([0] * 14)),
         entry(run_of("acme-backups", exposed=96, private=41_007, new=None, run="20261119T030004Z-5f20c1")),
     )  # fmt: skip
+
+
+def estate_entries(buckets: int = 60) -> Sequence[IndexEntry]:
+    """Buckets of ESTATE: the rich ones, more that are closed, some that are excluded, and an account that is a hole."""
+    first, second, lost = (one.words for one in ESTATE.accounts)
+    more = [entry(run_of(f"team-{at:04}", private=100 + at, dormant=at % 2), *([0] * 14)) for at in range(buckets)]
+    out = [IndexEntry(target=Target(f"web-{at}-logs"), excluded=EXCLUDED) for at in range(3)]
+    owned = [replace(one, account=second if at % 3 else first) for at, one in enumerate((*rich_entries(), *more, *out))]
+    return (*owned, IndexEntry(target=Target("account"), label=lost, failed=ESTATE.accounts[2].hole))
+
+
+def hostile_estate() -> EarlierEstate:
+    """An estate whose names, roles and notes are markup."""
+    bad = '"><script>alert(1)</script>{{ 7 * 7 }}\u202e'
+    accounts = tuple(replace(one, name=bad, role=bad, hole=bad) for one in ESTATE.accounts)
+    return replace(ESTATE, line=bad, notes=(bad,), not_looked_at=(bad,), folder=bad, accounts=accounts)
 
 
 def hostile_entries() -> Sequence[IndexEntry]:
