@@ -15,6 +15,7 @@ from auditor.audit.ranges.plan import MOST, plan_by_listing
 from auditor.aws.client import open_client
 from auditor.aws.failures import explain
 from auditor.config.settings import Settings
+from auditor.config.values import MIXED
 from auditor.errors import CallFailed, OutputError, RunChanged, RunError, UsageError
 from auditor.lambdas.event import Invocation
 from auditor.model.target import Target
@@ -31,6 +32,9 @@ LONGEST_ALONE: Final = 3600.0
 FASTEST: Final = 5500.0
 """Calls per second that one function is expected to make without max_rate: what S3 promises for a prefix (S3 User
 Guide, "Best practices design patterns")."""
+MOST_ROWS: Final = 3_000_000
+"""Number of objects up to which one function audits with an S3 Inventory alone: it sorts their rows on its disk of 512
+MB (Lambda's default), with some 100 bytes and the key for each."""
 RANGES: Final = 64
 AT_ONCE: Final = 10
 """Number of ranges, and of functions at once, unless the deployment says otherwise."""
@@ -81,25 +85,43 @@ def seconds_alone(calls: float, max_rate: float | None) -> float:
     return calls / min(max_rate or FASTEST, FASTEST)
 
 
-async def expected_calls(target: Target, settings: Settings, store: Store) -> float:
-    """Return about how many calls an audit of the target makes: as many as its last complete run made. If there is no
-    such run, the bucket is listed here and there for an estimate.
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """About how many calls an audit makes, and how many objects (versions) it lists."""
+
+    calls: float
+    objects: float
+
+
+def is_alone(found: Expected, settings: Settings) -> bool:
+    """Return True if one function does an audit alone, by its time and its disk."""
+    if settings.source == MIXED and found.objects > MOST_ROWS:
+        return False
+    return seconds_alone(found.calls, settings.max_rate) <= LONGEST_ALONE
+
+
+async def expected(target: Target, settings: Settings, store: Store) -> Expected:
+    """Return what an audit of the target is about: as much as its last complete run. If there is no such run, the
+    bucket is listed here and there for an estimate.
 
     Raises BucketError if the bucket cannot be listed.
     """
-    if (calls := await asyncio.to_thread(_calls_of_last_run, target, store)) is not None:
-        return calls
+    if (found := await asyncio.to_thread(_of_last_run, target, store)) is not None:
+        return found
     plan = await plan_by_listing(target, settings, 1)
-    return plan.keys * (1 if settings.level == "exposure" else 2)  # the ACL, and HEAD
+    return Expected(plan.keys * (1 if settings.level == "exposure" else 2), plan.keys)  # the ACL, and HEAD
 
 
-def _calls_of_last_run(target: Target, store: Store) -> int | None:
+def _of_last_run(target: Target, store: Store) -> Expected | None:
     run = last_run(store, target.bucket, target_name(target))
     try:
         summary = None if run is None else run.summary
     except OutputError:
         return None
-    return None if summary is None else summary.calls.list + summary.calls.head + summary.calls.acl
+    if summary is None:
+        return None
+    calls = summary.calls
+    return Expected(calls.list + calls.head + calls.acl, summary.coverage.listed)
 
 
 class StateMachine:
@@ -165,14 +187,14 @@ class Division:
         settings = self.invocation.settings
         if not self.scale.machine or undivided(settings) is not None:
             return None
-        calls = await expected_calls(self.target, settings, self.store)
-        seconds = seconds_alone(calls, settings.max_rate)
-        alone = seconds <= LONGEST_ALONE
+        found = await expected(self.target, settings, self.store)
+        alone = is_alone(found, settings)
         log.info(
-            "the audit of %s is about %d calls, %d minutes of one function: %s",
+            "the audit of %s is about %d objects and %d calls, %d minutes of one function: %s",
             visible(self.target.uri),
-            round(calls),
-            round(seconds / 60),
+            round(found.objects),
+            round(found.calls),
+            round(seconds_alone(found.calls, settings.max_rate) / 60),
             "it does them alone" if alone else "the state machine divides them",
         )
         return None if alone else self._machine()

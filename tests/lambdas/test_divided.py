@@ -11,17 +11,17 @@ import pytest
 
 from auditor.audit.divided.range import range_audit
 from auditor.audit.divided.state import range_progress
+from auditor.config.settings import Settings
 from auditor.errors import RunError, RunStopped, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.divided import MOST_FRUITLESS, active_ranges
-from auditor.lambdas.scale import LONGEST_ALONE, seconds_alone
+from auditor.lambdas.scale import LONGEST_ALONE, MOST_ROWS, Expected, is_alone, seconds_alone
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
 from tests.support.inventory_reports import into_bucket, rows_of, write_report
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import latency
 
 OBJECTS = 90
 RANGES = 4
@@ -225,7 +225,7 @@ async def test_a_long_report_is_read_over_several_plans(
     mixed = {"source": "mixed"}
     environ = environ_of(filled, tmp_path / "mixed", AUDITOR_INVENTORY="s3://reports/inventory")
     service, account = AuditFunction(environ), Account()
-    filled.faults = [account.deadline.at(report.files[1])]
+    filled.faults = [account.deadline.before(report.files[1])]
     event: dict[str, Any] = {"bucket": "audited", **mixed}
     first = await service.handle({"action": "plan", "event": event}, account.around())
     assert (first["again"], first["ranges"]) == (True, [])
@@ -250,8 +250,7 @@ async def test_a_report_that_cannot_be_read_on_fails_the_plan(filled: StubServer
         AuditFunction(environ_of(filled, tmp_path, AUDITOR_INVENTORY="s3://reports/inventory")),
         Account(),
     )
-    stopped = account.deadline.at(report.manifest)
-    filled.faults = [stopped, latency(0.05)]
+    filled.faults = [account.deadline.before(report.manifest)]
     with pytest.raises(RunStopped, match="while it read the inventory report"):
         await service.handle({"action": "plan", "event": {"bucket": "audited", "source": "mixed"}}, account.around())
     running = json.loads((tmp_path / "bucket=audited" / "running.json").read_text())
@@ -316,3 +315,11 @@ def test_an_hour_of_one_function_is_the_limit() -> None:
     assert seconds_alone(2_000 * 3600, 2_000.0) == LONGEST_ALONE
     assert seconds_alone(5_500, None) == 1
     assert seconds_alone(10_000, 1_000_000.0) == seconds_alone(10_000, None)
+
+
+def test_a_function_does_not_sort_more_rows_of_a_report_alone_than_its_disk_holds() -> None:
+    mixed, live = Settings(source="mixed", max_rate=2_000.0), Settings(max_rate=2_000.0)
+    few, many = Expected(9_000, MOST_ROWS), Expected(9_000, MOST_ROWS + 1)
+    assert [is_alone(one, mixed) for one in (few, many)] == [True, False]
+    assert is_alone(many, live)
+    assert not is_alone(Expected(2_000 * LONGEST_ALONE + 1, 9), mixed)
