@@ -35,10 +35,11 @@ const NUMBERS = {
   oldestHash: [60, 1209600],
   oldestNotification: [60, 1209600],
   mapRanges: [1, 10000],
-  mapConcurrency: [1, 1000],
   logDays: [1, 3653],
   reportDays: [1, 36500],
 };
+// The concurrency that Lambda gives an account (Lambda quotas).
+const MOST_AT_ONCE = 1000;
 const TABLE = /^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table\/)?[A-Za-z0-9_.-]{3,255}$/;
 const TAG = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
 const ROLE = /^arn:[a-z-]+:iam::[0-9]{12}:role\/.+$/;
@@ -69,6 +70,15 @@ function number(name, value) {
   const [least, most] = NUMBERS[name];
   if (!/^[0-9]+$/.test(value) || Number(value) < least || Number(value) > most) {
     fail(`the parameter ${name} is '${value}': give a whole number from ${least} to ${most}`);
+  }
+  return Number(value);
+}
+
+/* Of the ranges that are audited at once: a number, or auto, which follows from maxRate when the audit begins. */
+function atOnce(value) {
+  if (value === 'auto') return value;
+  if (!/^[0-9]+$/.test(value) || Number(value) < 1 || Number(value) > MOST_AT_ONCE) {
+    fail(`the parameter mapConcurrency is '${value}': give auto, or a whole number from 1 to ${MOST_AT_ONCE}`);
   }
   return Number(value);
 }
@@ -290,6 +300,7 @@ module.exports = async ({ options, resolveVariable }) => {
   for (const name of NAMES) values[name] = String((await resolveVariable(`param:${name}`)) ?? '');
   const checked = { ...values };
   for (const name of Object.keys(NUMBERS)) checked[name] = number(name, values[name]);
+  checked.mapConcurrency = atOnce(values.mapConcurrency);
   choice('level', values.level, LEVELS);
   const architecture = choice('architecture', values.architecture, ARCHITECTURES);
   checked.artifact = `.build/function-${architecture === 'host' ? 'local' : architecture}.zip`;

@@ -198,8 +198,8 @@ class _MapStepWork:
             "run": self._run,
             "hop": self._invocation.hop,
         }
-        claim = self._claims.request
-        return {"event": event, "claim": claim, "at_once": scale.at_once, "ranges": ranges, "again": again}
+        claim, at_once = self._claims.request, scale.at_once_with(self._invocation.settings.max_rate)
+        return {"event": event, "claim": claim, "at_once": at_once, "ranges": ranges, "again": again}
 
     def _files_spread(self) -> int:
         """Return how many data files of the report of S3 Inventory are spread over the ranges. Blocks."""

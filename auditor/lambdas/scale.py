@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from auditor.runs.paths import target_name
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import last_run
 from auditor.runs.stores.base import Store
+from auditor.s3.concurrency import AUTO_CEILING
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -36,8 +38,16 @@ MOST_ROWS: Final = 3_000_000
 """Number of objects up to which one function audits with an S3 Inventory alone: it sorts their rows on its disk of 512
 MB (Lambda's default), with some 100 bytes and the key for each."""
 RANGES: Final = 64
-AT_ONCE: Final = 10
-"""Number of ranges, and of functions at once, unless the deployment says otherwise."""
+"""Number of ranges, unless the deployment says otherwise."""
+AUTO: Final = "auto"
+"""The number of ranges at once follows from max_rate."""
+PER_FUNCTION: Final = AUTO_CEILING / 0.03
+"""Calls per second that one function makes: so many in flight, each 30 ms (docs/scale.md, Assumptions)."""
+LEAST_AT_ONCE: Final = 2
+"""Smallest number of ranges at once that follows from max_rate: while one begins, ends or waits for the listing, the
+other has calls to make."""
+UNLIMITED_AT_ONCE: Final = 10
+"""Number of ranges at once without max_rate."""
 _MOST_AT_ONCE: Final = 1000
 """Largest number of functions at once: the concurrency that Lambda gives an account (Lambda quotas)."""
 
@@ -46,21 +56,36 @@ _MOST_AT_ONCE: Final = 1000
 class Scale:
     """How the deployment divides large targets. machine: ARN of the state machine; "" if targets are not divided.
 
-    ranges: number of ranges of a target. at_once: largest number of ranges that are audited at once.
+    ranges: number of ranges of a target. at_once: largest number of ranges that are audited at once; None: as many as
+    max_rate takes.
     """
 
     machine: str = ""
     ranges: int = RANGES
-    at_once: int = AT_ONCE
+    at_once: int | None = None
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Scale:
         """Read the environment variables of the deployment. Raises UsageError."""
+        name = "AUDITOR_MAP_CONCURRENCY"
+        at_once = environ.get(name, "")
         return cls(
             machine=environ.get("AUDITOR_STATE_MACHINE", ""),
             ranges=_number(environ, "AUDITOR_MAP_RANGES", RANGES, MOST),
-            at_once=_number(environ, "AUDITOR_MAP_CONCURRENCY", AT_ONCE, _MOST_AT_ONCE),
+            at_once=None if at_once in ("", AUTO) else _number(environ, name, 1, _MOST_AT_ONCE),
         )
+
+    def at_once_with(self, max_rate: float | None) -> int:
+        """Return how many ranges are audited at once under this ceiling of calls per second; None: unlimited.
+
+        A range waits for its share of the ceiling, and its function is paid meanwhile, so that no more are at work than
+        the ceiling takes.
+        """
+        if self.at_once is not None:
+            return self.at_once
+        if max_rate is None:
+            return UNLIMITED_AT_ONCE
+        return min(max(LEAST_AT_ONCE, math.ceil(max_rate / PER_FUNCTION)), _MOST_AT_ONCE)
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, most: int) -> int:

@@ -26,7 +26,7 @@ class CallTurns:
     def __init__(self, clock: Clock, sleep: Sleep) -> None:
         self.interval = 0.0
         self.waited = False
-        self._next = clock() - BURST_SECONDS  # the start counts as the end of a pause
+        self._next = clock()  # no burst at the start: another process may have sent its calls just before
         self._clock = clock
         self._sleep = sleep
         self._first = asyncio.Lock()

@@ -311,6 +311,12 @@ async def test_a_wrong_step_is_refused_in_a_sentence(service: AuditFunction, eve
     assert account.metric("RunsFailed") == 1
 
 
+async def test_the_plan_says_how_many_ranges_the_events_ceiling_takes(filled: StubServer, tmp_path: Path) -> None:
+    service = AuditFunction(environ_of(filled, tmp_path, AUDITOR_MAP_CONCURRENCY="auto"))
+    plan = await planned(service, max_rate=30_000)
+    assert plan["at_once"] == 8
+
+
 def test_an_hour_of_one_function_is_the_limit() -> None:
     assert seconds_alone(2_000 * 3600, 2_000.0) == LONGEST_ALONE
     assert seconds_alone(5_500, None) == 1

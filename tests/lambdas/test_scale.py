@@ -14,7 +14,7 @@ import pytest
 from auditor.errors import RunChanged, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.event import read_event
-from auditor.lambdas.scale import AT_ONCE, RANGES, Division, Scale
+from auditor.lambdas.scale import RANGES, Division, Scale
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
 from tests.support.servers.stub import StubServer
@@ -147,8 +147,22 @@ async def test_a_machine_that_is_not_there_is_told_and_the_bucket_is_free_again(
 
 
 def test_the_deployments_numbers_are_read_or_refused() -> None:
-    assert Scale.of({}) == Scale(machine="", ranges=RANGES, at_once=AT_ONCE)
+    assert Scale.of({}) == Scale.of({"AUDITOR_MAP_CONCURRENCY": "auto"}) == Scale(ranges=RANGES, at_once=None)
     assert Scale.of({"AUDITOR_MAP_RANGES": "7", "AUDITOR_MAP_CONCURRENCY": "2"}) == Scale(ranges=7, at_once=2)
     for wrong in ("0", "-1", "1.5", "10001", "x", "\u0661"):
         with pytest.raises(UsageError, match=r"AUDITOR_MAP_RANGES is .*give a whole number from 1 to 10,000"):
             Scale.of({"AUDITOR_MAP_RANGES": wrong})
+    for wrong in ("0", "1001", "Auto", "2 "):
+        with pytest.raises(UsageError, match=r"AUDITOR_MAP_CONCURRENCY is .*give a whole number from 1 to 1,000"):
+            Scale.of({"AUDITOR_MAP_CONCURRENCY": wrong})
+
+
+@pytest.mark.parametrize(
+    ("max_rate", "at_once"),
+    [(0.5, 2), (2_000.0, 2), (8_533.0, 2), (8_534.0, 3), (22_000.0, 6), (10.0**9, 1_000), (None, 10)],
+)
+def test_as_many_ranges_at_once_as_the_ceiling_takes_unless_a_number_is_given(
+    max_rate: float | None, at_once: int
+) -> None:
+    assert Scale().at_once_with(max_rate) == at_once
+    assert Scale(at_once=7).at_once_with(max_rate) == 7

@@ -48,7 +48,7 @@ def test_it_is_made_where_it_is_asked_for(level: str) -> None:
         assert Scale.of({name: str(value) for name, value in function.items()}) == Scale(
             machine=machine,
             ranges=parameters()["default"]["mapRanges"],
-            at_once=parameters()["default"]["mapConcurrency"],
+            at_once=None,
         )
         started = [one["Resource"] for one in statements(resources["AuditRole"]) if one["Sid"] == "Machine"]
         assert started == ([machine] if machine else [])
@@ -115,12 +115,21 @@ def test_its_map_tolerates_no_failed_range_and_writes_results_by_reference() -> 
 
 
 @needs_osls
+def test_a_number_of_ranges_at_once_wins_over_what_max_rate_takes() -> None:
+    for given, at_once in (("auto", None), ("33", 33)):
+        resources = Stack(of_level("metadata", *MAP, "--param", f"mapConcurrency={given}")).resources()
+        variables = resources["AuditLambdaFunction"]["Properties"]["Environment"]["Variables"]
+        assert Scale.of({name: str(value) for name, value in variables.items()}).at_once == at_once
+
+
+@needs_osls
 @pytest.mark.parametrize(
     ("given", "word"),
     [
         ("scale=maps", "give function or map"),
         ("mapRanges=0", "give a whole number from 1 to 10000"),
-        ("mapConcurrency=1001", "give a whole number from 1 to 1000"),
+        ("mapConcurrency=1001", "give auto, or a whole number from 1 to 1000"),
+        ("mapConcurrency=many", "give auto, or a whole number from 1 to 1000"),
     ],
 )
 def test_a_wrong_scale_is_refused_in_a_sentence(tmp_path: Path, given: str, word: str) -> None:
