@@ -41,8 +41,11 @@ WITHOUT: Final = {
 """Types that hold no data of ours, or the schedules' fixed events."""
 
 
-def keyed(level: str, **more: str) -> dict[str, Any]:
-    return Stack(of_level(level), region="us-east-1", parameters={"KmsKeyArn": KEY, **more}).resources()
+MAP: Final = ("--param", "scale=map")
+
+
+def keyed(level: str, *given: str, **more: str) -> dict[str, Any]:
+    return Stack(of_level(level, *given), region="us-east-1", parameters={"KmsKeyArn": KEY, **more}).resources()
 
 
 def key_of(kind: str, given: dict[str, Any]) -> object:
@@ -57,6 +60,8 @@ def key_of(kind: str, given: dict[str, Any]) -> object:
             return made["KMSMasterKeyId"] if made.get("SSEType") == "KMS" else None
         case "AWS::Logs::LogGroup":
             return given.get("KmsKeyId")
+        case "AWS::StepFunctions::StateMachine":
+            return given.get("EncryptionConfiguration", {}).get("KmsKeyId")
         case "AWS::Lambda::Function":
             return given.get("KmsKeyArn")
         case _:
@@ -64,10 +69,11 @@ def key_of(kind: str, given: dict[str, Any]) -> object:
             return rule["ServerSideEncryptionByDefault"].get("KMSMasterKeyID")
 
 
+@pytest.mark.parametrize("given", [(), MAP])
 @pytest.mark.parametrize("level", LEVELS)
-def test_all_that_can_have_a_key_has_the_one_that_is_given_and_none_without(level: str) -> None:
-    plain = Stack(of_level(level)).resources()
-    for name, one in keyed(level).items():
+def test_all_that_can_have_a_key_has_the_one_that_is_given_and_none_without(level: str, given: tuple[str, ...]) -> None:
+    plain = Stack(of_level(level, *given)).resources()
+    for name, one in keyed(level, *given).items():
         kind = one["Type"]
         if kind.removeprefix("AWS::") not in WITHOUT and not name.startswith("ServerlessDeployment"):
             assert key_of(kind, one["Properties"]) == KEY, name

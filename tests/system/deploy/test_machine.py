@@ -78,6 +78,21 @@ def test_the_machines_role_names_its_own_function_executions_and_results() -> No
 
 
 @needs_osls
+@pytest.mark.parametrize("level", LEVELS)
+def test_its_history_is_under_the_key_that_is_given(level: str) -> None:
+    made = of_level(level, *MAP)
+    plain, keyed = Stack(made).resources(), Stack(made, parameters={"KmsKeyArn": KEY}).resources()
+    assert "EncryptionConfiguration" not in plain["AuditMachine"]["Properties"]
+    assert keyed["AuditMachine"]["Properties"]["EncryptionConfiguration"] == {
+        "Type": "CUSTOMER_MANAGED_KMS_KEY",
+        "KmsKeyId": KEY,
+        "KmsDataKeyReusePeriodSeconds": 900,
+    }
+    (on_key,) = [one for one in statements(keyed["MachineRole"]) if one["Sid"] == "StackKey"]
+    assert set(as_list(on_key["Action"])) == {"kms:Decrypt", "kms:GenerateDataKey"}
+
+
+@needs_osls
 @pytest.mark.parametrize(("partition", "region"), [("aws", "eu-west-1"), ("aws-cn", "cn-north-1")])
 def test_its_steps_are_those_of_the_function_and_are_tried_again(partition: str, region: str) -> None:
     stack = Stack(of_level("metadata", *MAP), partition, region)
