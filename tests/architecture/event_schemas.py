@@ -12,6 +12,7 @@ from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import Severity
 from auditor.model.keep import NAMES
 from auditor.model.outcome import FINDINGS
+from auditor.model.summary import Summary
 from auditor.s3.engines import ENGINES
 from tests.architecture.json_schema import MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker
 
@@ -59,6 +60,66 @@ _OF_TARGET: Final[Mapping[str, Schema]] = {
 }
 
 
+_AT_ONCE: Final[Schema] = {"description": "Most ranges that are audited at once.", "type": "integer", "minimum": 1}
+_RANGE_ID: Final[Schema] = {"description": "ID of a range.", "type": "string", "pattern": "^[0-9]{5,}$"}
+
+
+def step_result(maker: SchemaMaker) -> Schema:
+    """Return the schema of the answers of the audit function to a state machine."""
+    complete = {"description": "True if nothing of it is left.", **YES_OR_NO}
+    forms: list[tuple[str, dict[str, Schema]]] = [
+        (
+            "The action plan.",
+            {
+                "event": {"description": "The event of each later step, with the run.", "type": "object"},
+                "claim": {"description": "The name of this plan's claim on the bucket.", **TEXT},
+                "at_once": _AT_ONCE,
+                "ranges": {
+                    "description": "The ranges to audit; none while `again` is true.",
+                    "type": "array",
+                    "items": _RANGE_ID,
+                },
+                "again": {"description": "True if the next invocation goes on with the plan.", **YES_OR_NO},
+            },
+        ),
+        (
+            "The action range: how far the range is after this invocation.",
+            {
+                "run": RUN,
+                "range": _RANGE_ID,
+                "complete": complete,
+                "fruitless": {"description": "Number of invocations in a row without progress.", **WHOLE},
+            },
+        ),
+        (
+            "The action summarize.",
+            {
+                "complete": complete,
+                "again": {"description": "True if the next invocation goes on with the sum.", **YES_OR_NO},
+                "runs": {
+                    "description": "The summary of the run; none while `again` is true.",
+                    "type": "array",
+                    "items": maker.of(Summary),
+                    "maxItems": 1,
+                },
+            },
+        ),
+    ]
+    return {
+        "description": "The answer of the audit function to a step of the state machine.",
+        "oneOf": [
+            {
+                "description": words,
+                "type": "object",
+                "properties": members,
+                "required": list(members),
+                "additionalProperties": False,
+            }
+            for words, members in forms
+        ],
+    }
+
+
 def _of_machine(ours: Schema) -> Schema:
     """Return the schema of a step of the state machine. ours: that of the event inside it."""
     return {
@@ -69,7 +130,7 @@ def _of_machine(ours: Schema) -> Schema:
             "event": ours,
             "range": {"description": "The range to audit, five digits.", **TEXT},
             "claim": {"description": "The name of the plan's claim on the bucket.", **TEXT},
-            "at_once": {"description": "Most ranges that are audited at once.", "type": "integer", "minimum": 1},
+            "at_once": _AT_ONCE,
             "fruitless": {"description": "Number of earlier invocations in a row without progress.", **WHOLE},
         },
         "required": ["action", "event"],

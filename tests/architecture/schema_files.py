@@ -47,7 +47,7 @@ from tests.architecture.answer_schemas import (
     what_if_line,
     with_members,
 )
-from tests.architecture.event_schemas import event_of
+from tests.architecture.event_schemas import event_of, step_result
 from tests.architecture.json_schema import (
     MAYBE_TEXT,
     RUN,
@@ -294,6 +294,7 @@ SCHEMAS: Final = (
         "audit-event", "the event of the audit function: a call by hand, a hand-over, a schedule", event_of("audit")
     ),
     SchemaFile("audit-result", "the answer of the audit function", _audit_runs),
+    SchemaFile("audit-step-result", "its answer to a step of the state machine", step_result),
     SchemaFile("hashing-result", "the answer of the hashing function", _hashing_result),
     SchemaFile("verify-event", "the event of the verify function", event_of("verify")),
     SchemaFile("verify-result", "the answer of the verify function", _verify_runs),

@@ -21,6 +21,7 @@ from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
 from tests.support.inventory_reports import into_bucket, rows_of, write_report
+from tests.support.schemas import valid
 from tests.support.servers.stub import StubServer
 
 OBJECTS = 90
@@ -55,8 +56,11 @@ def service(filled: StubServer, tmp_path: Path) -> AuditFunction:
 
 
 async def planned(service: AuditFunction, **more: Any) -> dict[str, Any]:
-    answer = await service.handle({"action": "plan", "event": {"bucket": "audited", **more}}, Account().around())
-    return dict(json.loads(json.dumps(answer)))
+    event = {"action": "plan", "event": {"bucket": "audited", **more}}
+    answer = dict(json.loads(json.dumps(await service.handle(event, Account().around()))))
+    valid("audit-event", event)
+    valid("audit-step-result", answer)
+    return answer
 
 
 def step(plan: dict[str, Any], action: str, **more: Any) -> dict[str, Any]:
@@ -70,6 +74,8 @@ async def ranged(service: AuditFunction, plan: dict[str, Any], range_id: str, ac
     while not answers or not answers[-1]["complete"]:
         event = step(plan, "range", range=range_id, at_once=plan["at_once"], fruitless=fruitless)
         answers.append(await service.handle(event, account.around()))
+        valid("audit-event", event)
+        valid("audit-step-result", answers[-1])
         fruitless = answers[-1]["fruitless"]
     return answers
 
@@ -81,6 +87,7 @@ async def whole(service: AuditFunction, account: Account) -> dict[str, Any]:
         await ranged(service, plan, range_id, account)
     answer = await service.handle(step(plan, "summarize"), account.around())
     assert answer["complete"]
+    valid("audit-step-result", json.loads(json.dumps(answer)))
     (summary,) = answer["runs"]
     return dict(summary)
 
@@ -197,6 +204,7 @@ async def test_a_long_sum_takes_several_invocations_and_ends_once(
         assert late.messages == []
         answers.append(await service.handle(step(plan, "summarize"), late.around()))
     assert len(answers) == OBJECTS // 30
+    valid("audit-step-result", *json.loads(json.dumps(answers)))
     assert answers[:-1] == [{"complete": False, "again": True, "runs": []}] * (len(answers) - 1)
     assert answers[-1]["complete"]
     assert len(late.messages) == 1

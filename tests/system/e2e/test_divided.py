@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.schemas import valid
 from tests.support.servers.arrivals import StampingStub, most_in_a_second
 from tests.system.e2e.deployment import Deployment
 from tests.system.e2e.system import AUDIT, Make, System, told
@@ -69,6 +70,10 @@ def test_the_machine_comes_to_what_one_function_does(make: Make, deployment: Dep
     system.put(bucket, {f"{number % 7}/{number:03}": b"" for number in range(300)} | {"café/a b": b"x", "a//b": b""})
     done = deployment.execute({"bucket": bucket})
     assert done["status"] == "SUCCEEDED", (done.get("error"), done.get("cause"))
+    steps = [one for one in system.local.invoked if "action" in one.event]
+    assert {one.event["action"] for one in steps} == {"plan", "range", "summarize"}
+    valid("audit-event", *(one.event for one in steps))
+    valid("audit-step-result", json.loads(done["output"]), *(told(one.answer) for one in steps))
     (divided,) = json.loads(done["output"])["runs"]
     ranges = [one.event["range"] for one in system.local.invoked if one.event.get("action") == "range"]
     assert sorted(set(ranges)) == [f"{number:05}" for number in range(1, RANGES + 1)]
