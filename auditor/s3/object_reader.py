@@ -67,7 +67,7 @@ class ObjectReader:
         try:
             acl = kept_acl or await self._acl(ref)
             # An ACL of an earlier day does not prove that the bucket answers today.
-            head = kept_head or await self._head(ref, _NOT_ASKED if kept_acl else acl)
+            head = kept_head or await self._head(ref, _NOT_ASKED if kept_acl else acl, kept_acl=kept_acl is not None)
             if self._keys is not None and isinstance(head, Head):
                 await self._keys.read(head)
             if kept_head is None and isinstance(head, Head):
@@ -178,7 +178,9 @@ class ObjectReader:
                 return self._stand_in
             return _unread(failure, ref.version_id is not None)
 
-    async def _head(self, ref: ObjectRef, acl: Acl | Unread | Skipped) -> Head | Unread | Skipped:
+    async def _head(
+        self, ref: ObjectRef, acl: Acl | Unread | Skipped, *, kept_acl: bool = False
+    ) -> Head | Unread | Skipped:
         if self._ask.head is not None:
             return self._ask.head
         checksum = self._ask_checksums and not self._wanted.isdisjoint(ref.checksum_algorithms)
@@ -189,9 +191,10 @@ class ObjectReader:
             if failure.status == 403 and checksum:
                 return await self._head_without_checksum(ref)
             if failure.status == 400:
-                proved = await self._bucket_answers(ref if isinstance(acl, Acl) else None)
+                proved = kept_acl and await self._bucket_answers(ref)
+                proved = proved or await self._bucket_answers(ref if isinstance(acl, Acl) else None)
                 if self._caller.renewals != renewals:  # expired credentials may have caused the 400
-                    return await self._head(ref, acl)
+                    return await self._head(ref, acl, kept_acl=kept_acl)
                 return _refused(acl, proved)
             if failure.status == 404 and not isinstance(acl, Acl):
                 await self._bucket_answers()  # HEAD does not tell a missing object from a missing bucket
@@ -219,9 +222,9 @@ class ObjectReader:
     async def _bucket_answers(self, readable: ObjectRef | None = None) -> bool:
         """Return True if the bucket answers another call, a probe.
 
-        The probe is needed because the error of a HEAD has no code. readable: an object whose ACL could be read; the
-        probe reads this ACL again, which costs less than a listing. Raises RunError if every further call would fail
-        too.
+        The probe is needed because the error of a HEAD has no code. readable: an object whose ACL could be read, maybe
+        on an earlier day; the probe reads this ACL again, which costs a twelfth of a listing. Raises RunError if every
+        further call would fail too.
         """
         refused_at = self._caller.clock()
         async with self._probing:

@@ -172,11 +172,32 @@ async def test_earlier_acl_does_not_prove_that_a_head_without_an_object_means_a_
     assert asked == ["head", "list"]  # the bucket answers today
 
 
-async def test_customers_key_behind_an_earlier_acl_is_proved_by_a_listing() -> None:
+async def test_customers_key_behind_an_earlier_acl_is_proved_by_this_acl() -> None:
     world = World(refuse("head", "400", 400))
     evidence, asked = await world.read(replace(world.whole, head=None))
     assert evidence.head == Unread("HeadObject", "SSE-C")
-    assert asked == ["head", "list"]
+    assert asked == ["head", "acl"]  # an ACL costs a twelfth of a listing
+    assert evidence.read_at == ReadAt(acl=EARLIER, acl_from=FactSource.RUN)
+
+
+async def test_customers_key_behind_an_earlier_acl_that_is_denied_today_is_proved_by_a_listing() -> None:
+    async def hook(asked: str, key: str) -> None:
+        if asked != "list":
+            raise CallFailed("GetObjectAcl", "AccessDenied", 403) if asked == "acl" else CallFailed("Head", "400", 400)
+
+    world = World(hook)
+    evidence, asked = await world.read(replace(world.whole, head=None))
+    assert evidence.head == Unread("HeadObject", "SSE-C")
+    assert asked == ["head", "acl", "list"]
+
+
+async def test_head_that_nothing_explains_behind_an_earlier_acl_is_not_called_sse_c() -> None:
+    async def hook(asked: str, key: str) -> None:
+        raise CallFailed("Any", "400" if asked == "head" else "AccessDenied", 400 if asked == "head" else 403)
+
+    world = World(hook)
+    evidence, _ = await world.read(replace(world.whole, head=None))
+    assert evidence.head == Unread("HeadObject", "400")
 
 
 async def test_no_acl_is_kept_where_the_acl_of_the_bucket_counts() -> None:
