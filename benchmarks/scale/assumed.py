@@ -83,13 +83,13 @@ def own(one: Simulated) -> Own:
 
 def cheaper(objects: int = BILLION) -> Iterator[tuple[str, Night]]:
     """Yield a mixed night on which nothing changed, with its settings in words: on a machine, with one more setting
-    each time; and over ranges of functions, as if each took its own share of the Inventory.
+    each time; and over ranges of functions.
     """
     night = replace(on_a_machine(objects), changed=0.0)
     yield "a machine, and the defaults", night
     night = replace(night, kept_nights=FEW_NIGHTS)
     yield f"and `reportDays` {FEW_NIGHTS}", night
     yield "and an Inventory each week, not each day", replace(night, inventory_days=7.0)
-    ranges = replace(night, machine=False, divided=True)
-    yield f"if ranges of functions took it, `reportDays` {FEW_NIGHTS}", ranges
+    ranges = replace(night, machine=False)
+    yield f"ranges of functions, `reportDays` {FEW_NIGHTS}", ranges
     yield f"and `auditMemory` {SMALLER}", replace(ranges, memory=SMALLER)

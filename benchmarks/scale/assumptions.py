@@ -46,7 +46,14 @@ def _rows(found: Measured) -> Iterator[tuple[str, str, str]]:
     yield "CPU of a function", "that of the measured processor, by its share", "assumed: not measured on arm64"
     kept = f"{found.line_bytes:.0f} bytes, kept {plain.kept_nights} nights"
     yield "an object's line in the run folder, compressed", kept, f"{_MEASURED}; default of `reportDays`"
-    yield "CPU of a row of the Inventory that is of another range", _micro(found.row_cpu), _MEASURED
+    shares = f"{night.SPREAD_SHARE:g} and {night.SORTED_SHARE:g} of reading known facts, mixed"
+    yield (
+        "CPU of spreading a row, and of sorting and looking up a spread one",
+        shares,
+        "measured once: 200,000 rows, 64 ranges",
+    )
+    held = f"{night.SPREAD_MEMORY / night.MB:.0f} MB of rows, {night.ROW_MEMORY} bytes each"
+    yield "pieces of spread rows: one for each range of", held, "as the code writes them; the size of a row is a guess"
     stored = f"{found.row_bytes:.0f} bytes, {bill.INVENTORY_KEPT} reports kept"
     yield "an object's row in the Inventory, compressed", stored, f"{_MEASURED}, with equal ACLs; the number is a guess"
     parts = f"{night.PART_FILES} for {PART_LINES:,} objects or {night.PART_SECONDS} s, {night.HOP_FILES} an invocation"
@@ -90,6 +97,6 @@ def in_short() -> tuple[str, ...]:
     return (
         f"S3 Standard, {one.max_rate:,.0f} calls a second, ACL and HEAD, {words.percent(one.changed)} of the objects"
         f" changed; incremental: keep acl={ACL_DAYS:.0f}d,head={HEAD_DAYS:.0f}d.",
-        "Mixed: one function; where its disk is too small for the Inventory a machine, whose hours are not counted.",
+        "Mixed: one function; where its disk is too small for the Inventory, ranges that it is spread over.",
         f"A simulation with list prices of {region}, {day}; run folders are kept {one.kept_nights} nights.",
     )

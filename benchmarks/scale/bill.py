@@ -74,12 +74,18 @@ def _terms(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
     yield Term(S3_CALLS, "calls on what is due", due, prices.of_object_calls(due, night.storage_class))
     if night.mode is Mode.MIXED:
         yield from _inventory(night, found)
+    yield _priced("put", S3_INVENTORY, "PUT requests to spread it", night.pieces)
+    yield Term(S3_INVENTORY, "GET requests of the spread rows", *_gets(night.pieces * course.hops))
     yield from _run_folder(night, course, found)
     yield from _functions(night, course)
     if night.data_events:
         yield Term(CLOUDTRAIL, "data events", night.s3_calls, prices.of_data_events(night.s3_calls))
     yield _priced("sqs", SQS, "requests for the events", QUEUE_REQUESTS * night.events)
     yield _priced("ledger_reads", DYNAMODB, "read units", night.ledger_units * night.objects)
+
+
+def _gets(number: int) -> tuple[int, float]:
+    return number, prices.of_object_calls(number, "STANDARD")
 
 
 def _inventory(night: Night, found: Measured) -> Iterator[Term]:

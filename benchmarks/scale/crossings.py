@@ -74,7 +74,7 @@ def _ranges_first(found: Measured, is_so: Callable[[Pace], bool]) -> Iterator[st
         return is_so(pace(mapped(usual(mode, objects), found), found))
 
     for mode in Mode:
-        yield "-" if mode is Mode.MIXED else _size(first_size(partial(reached, mode)))
+        yield _size(first_size(partial(reached, mode)))
 
 
 def _ceiling(mode: Mode, found: Measured) -> str:
@@ -84,7 +84,7 @@ def _ceiling(mode: Mode, found: Measured) -> str:
         night: Night = replace(usual(mode), max_rate=float(max(1, rate)))
         return pace(night, found).seconds >= 2 * pace(mapped(night, found), found).seconds
 
-    if mode is Mode.MIXED:
+    if pace(usual(mode), found).too_long:
         return "-"
     rate = first_size(twice, _MOST_RATE)
     return f"{float(f'{rate:.2g}'):,.0f} calls a second" if rate else "none"

@@ -10,7 +10,7 @@ from typing import Final
 from benchmarks.scale.bill import Term, bill, total
 from benchmarks.scale.measured import Measured
 from benchmarks.scale.mode import Mode
-from benchmarks.scale.night import Night, Pace, pace
+from benchmarks.scale.night import MB, ROW_DISK, Night, Pace, pace
 
 RANGES: Final = 64
 """Ranges of a map: what `auditor plan` makes by default."""
@@ -43,7 +43,11 @@ def simulate(night: Night, found: Measured) -> Simulated:
 
 
 def mapped(night: Night, found: Measured, ranges: int = RANGES) -> Night:
-    """Return the night over the ranges of a map: a power of two of them at once, or all, no more than shorten it."""
+    """Return the night over the ranges of a map: a power of two of them at once, or all, no more than shorten it. There
+    are more ranges where the rows of an Inventory would not fit on the disk of a function.
+    """
+    if night.mode is Mode.MIXED:
+        ranges = max(ranges, math.ceil(night.objects * ROW_DISK / (night.disk * MB)))
     best = replace(night, ranges=ranges, at_once=1)
     for at_once in sorted({min(ranges, 2**power) for power in range(1, math.ceil(math.log2(ranges)) + 1)}):
         wider = replace(best, at_once=at_once)
@@ -82,11 +86,6 @@ def largest_share(is_so: Callable[[float], bool]) -> float | None:
 
 
 def advised(night: Night, found: Measured) -> Simulated:
-    """Return the night with one function where that ends within an hour, else over a map.
-
-    Ranges do not take an Inventory (`auditor audit --jobs`): where one function cannot end with it, a machine does.
-    """
+    """Return the night with one function where that ends within an hour, else over a map."""
     alone = simulate(night, found)
-    if night.mode is Mode.MIXED and not night.divided:
-        return simulate(replace(night, machine=True), found) if alone.course.too_long else alone
     return alone if alone.course.seconds <= HOUR else simulate(mapped(night, found), found)

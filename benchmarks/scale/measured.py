@@ -18,15 +18,13 @@ class Measured:
 
     call_cpu: of an ACL or HEAD call, beside an object whose facts are known. known_cpu: of an object that is listed,
     judged, compared with the last run and written, without a call. prior_cpu: of reading the facts of an object from
-    where the mode keeps them. row_cpu: of a row of the Inventory that is read and left out, because it is of another
-    range. line_bytes, row_bytes: of an object's compressed line, and of its row in an Inventory. begin_seconds: of a
-    cold invocation's begin, by the memory of the function in MB.
+    where the mode keeps them. line_bytes, row_bytes: of an object's compressed line, and of its row in an Inventory.
+    begin_seconds: of a cold invocation's begin, by the memory of the function in MB.
     """
 
     call_cpu: float
     known_cpu: float
     prior_cpu: Mapping[Mode, float]
-    row_cpu: float
     line_bytes: float
     row_bytes: float
     begin_seconds: Mapping[int, float]
@@ -42,7 +40,6 @@ def measured(results: Mapping[str, Any] | None = None) -> Measured:
         call_cpu=(last[nights.ASKED] - known) / 2,
         known_cpu=known,
         prior_cpu={Mode.MIXED: last[nights.ROW], Mode.INCREMENTAL: last[nights.KEPT] - known},
-        row_cpu=last[nights.OTHER_ROW],
         line_bytes=ways[nights.ASKED]["bytes"],
         row_bytes=ways[nights.ROW]["bytes"],
         begin_seconds={

@@ -76,9 +76,7 @@ def _hours(night: Night, found: Measured) -> float:
 
 
 def _in_ranges(night: Night, found: Measured) -> float:
-    """Return the hours over ranges; with an Inventory, which ranges do not take, those of one function or a machine."""
-    if night.mode is Mode.MIXED:
-        return advised(night, found).course.seconds / 3600
+    """Return the hours over ranges."""
     return _hours(mapped(night, found), found)
 
 

@@ -24,8 +24,6 @@ design patterns: optimizing Amazon S3 performance")."""
 MEMORIES: Final = (128, 512, 1024, 1769, 3008)
 AT_ONCE: Final = (1, 2, 4, 10, 16, 32, 64)
 CLASSES: Final = ("STANDARD", "STANDARD_IA", "GLACIER_IR")
-MACHINE: Final = "mixed, on a machine"
-_IN_RANGES: Final = (Mode.LIVE, Mode.INCREMENTAL)
 CHANGED: Final = (0.001, 0.01, 0.05)
 DUE: Final = ((2.0, 8.0), (8.0, 31.0), (31.0, 91.0))
 """Limits of `keep` in nights, of an ACL and of a HEAD."""
@@ -34,16 +32,11 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def nights(found: Measured) -> Iterator[tuple[str, str, Night]]:
-    """Yield the nights of the page with their sizes and ways: where one function cannot end with the Inventory, the
-    night on a machine.
-    """
+def nights() -> Iterator[tuple[str, str, Night]]:
+    """Yield the nights of the page with their sizes and modes."""
     for objects in SIZES:
         for mode in Mode:
-            night, way = usual(mode, objects), mode.value
-            if mode is Mode.MIXED and pace(night, found).too_long:
-                night, way = on_a_machine(objects), MACHINE
-            yield words.power(objects), way, night
+            yield words.power(objects), mode.value, usual(mode, objects)
 
 
 def courses(found: Measured) -> str:
@@ -53,22 +46,19 @@ def courses(found: Measured) -> str:
         "map: at once", "invocations", "time", "calls a second", "held back by",
     )  # fmt: skip
     rows = []
-    for size, way, night in nights(found):
+    for size, way, night in nights():
         calls, alone = words.counted(night.s3_calls), pace(night, found)
-        rows.append((size, way, calls, *_chain(night, alone), *_over_ranges(night, found)))
+        rows.append((size, way, calls, *_chain(alone), *_over_ranges(night, found)))
     return _aligned(columns, rows, numbers=range(2, 9))
 
 
-def _chain(night: Night, course: Pace) -> tuple[str, str]:
+def _chain(course: Pace) -> tuple[str, str]:
     if course.too_long:
-        return f"over {LONGEST_CHAIN}", "-"
-    return "never" if night.machine else f"{course.hops:,}", words.duration(course.seconds)
+        return "never" if math.isinf(course.seconds) else f"over {LONGEST_CHAIN}", "-"
+    return f"{course.hops:,}", words.duration(course.seconds)
 
 
 def _over_ranges(night: Night, found: Measured) -> tuple[str, ...]:
-    if night.mode is Mode.MIXED:
-        alone = pace(night, found)
-        return "-", "-", "-", f"{alone.calls_a_second:,.0f}", alone.limit
     wide = mapped(night, found)
     course = pace(wide, found)
     times = (words.duration(course.seconds), f"{course.calls_a_second:,.0f}")
@@ -78,8 +68,8 @@ def _over_ranges(night: Night, found: Measured) -> tuple[str, ...]:
 def bills(found: Measured) -> str:
     """Dollars by service: with one function where that ends within an hour, else with a map."""
     rows = []
-    for size, way, night in nights(found):
-        best = simulate(night, found) if night.machine else advised(night, found)
+    for size, way, night in nights():
+        best = advised(night, found)
         parts = [total(best.terms, (service,)) for service in _COLUMNS]
         rows.append((size, way, *map(words.dollars, (*parts, best.dollars, best.dollars * NIGHTS))))
     return _aligned(("objects", "mode", *_COLUMNS, "a night", "a month"), rows, numbers=range(2, 10))
@@ -123,12 +113,10 @@ def _best_of(night: Night, found: Measured) -> Night:
 def ceilings(found: Measured) -> str:
     """Times by the ceiling of calls, with the number of ranges at once, and the partitions that it takes."""
     rows: list[Sequence[str]] = []
-    for size, way, night in nights(found):
+    for size, way, night in nights():
         cells = []
         for rate in RATES:
-            fast = replace(night, max_rate=rate)
-            if night.mode is not Mode.MIXED:
-                fast = mapped(fast, found)
+            fast = mapped(replace(night, max_rate=rate), found)
             at_once = f" ({fast.at_once})" if fast.ranges > 1 else ""
             cells.append(f"{words.duration(pace(fast, found).seconds)}{at_once}")
         rows.append((size, way, *cells))
@@ -141,12 +129,12 @@ def memories(found: Measured) -> str:
     rows = []
     for memory in MEMORIES:
         cells: list[str] = []
-        for mode in _IN_RANGES:
+        for mode in Mode:
             best = simulate(mapped(replace(usual(mode), memory=memory), found), found)
             cells += [words.dollars(total(best.terms, (bill.LAMBDA,))), words.duration(best.course.seconds)]
         rows.append((f"{memory:,}", *cells))
-    columns = ["MB", *(name for mode in _IN_RANGES for name in (f"{mode.value}: Lambda", "time"))]
-    return _aligned(columns, rows, numbers=range(5))
+    columns = ["MB", *(name for mode in Mode for name in (f"{mode.value}: Lambda", "time"))]
+    return _aligned(columns, rows, numbers=range(7))
 
 
 def widths(found: Measured) -> str:
@@ -154,12 +142,12 @@ def widths(found: Measured) -> str:
     rows = []
     for at_once in AT_ONCE:
         cells: list[str] = []
-        for mode in _IN_RANGES:
+        for mode in Mode:
             wide = simulate(replace(mapped(usual(mode), found), at_once=at_once), found)
             cells += [words.dollars(total(wide.terms, (bill.LAMBDA,))), words.duration(wide.course.seconds)]
         rows.append((str(at_once), *cells))
-    columns = ["at once", *(name for mode in _IN_RANGES for name in (f"{mode.value}: Lambda", "time"))]
-    return _aligned(columns, rows, numbers=range(5))
+    columns = ["at once", *(name for mode in Mode for name in (f"{mode.value}: Lambda", "time"))]
+    return _aligned(columns, rows, numbers=range(7))
 
 
 def classes(found: Measured) -> str:

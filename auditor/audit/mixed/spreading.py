@@ -32,8 +32,8 @@ from auditor.text import counted, visible
 
 log = logging.getLogger(__name__)
 
-MEMORY: Final = 48 * 1024 * 1024
-"""Bytes of memory of the rows that are held."""
+MEMORY: Final = 96 * 1024 * 1024
+"""Bytes of memory of the rows that are held: with more of it the pieces are fewer, and each costs a PUT and a GET."""
 SAVE_SECONDS: Final = 30.0
 """Seconds after which the rows of the data files so far are saved: a killed process loses no more than these."""
 LOCK: Final = "inventory"

@@ -51,10 +51,10 @@ def test_a_listing_is_faster_in_ranges() -> None:
     assert pace(night, FOUND).seconds / pace(wide, FOUND).seconds > 60
 
 
-def test_a_large_inventory_goes_to_a_machine() -> None:
-    small, large = (advised(Night(objects=size, mode=Mode.MIXED), FOUND).night for size in (10**6, 10**7))
-    assert (small.machine, small.ranges) == (False, 1)
-    assert (large.machine, large.ranges) == (True, 1)
+def test_a_large_inventory_goes_to_as_many_ranges_as_disks_hold_it() -> None:
+    sizes = (10**6, 10**7, 10**9)
+    assert [advised(Night(objects=size, mode=Mode.MIXED), FOUND).night.ranges for size in sizes] == [1, 64, 254]
+    assert not simulate(mapped(Night(objects=BILLION, mode=Mode.MIXED), FOUND), FOUND).course.too_long
 
 
 def test_a_short_night_needs_no_map() -> None:
