@@ -46,8 +46,10 @@ class LedgerReading:
         self._bucket = bucket
         self._in_thread = in_thread
         self._snapshot: LedgerSnapshot | None = None
-        if store is not None and isinstance(ledger, ScannedLedger) and ledger.scanned:
+        self._is_read = False
+        if store is not None and isinstance(ledger, ScannedLedger):
             self._snapshot = LedgerSnapshot(store, folder, bucket, ledger, in_thread)
+            self._is_read = ledger.scanned
 
     def pairs(self, pages: AsyncGenerator[list[Listed], None], target: Target) -> AsyncGenerator[list[Pair], None]:
         """Yield a Pair for each object that the listing or the ledger has (see merge.merged()).
@@ -55,12 +57,15 @@ class LedgerReading:
         pages: the target's listing.
         """
         prefix, start_after = target.prefix, target.start_after or ""
-        if self._snapshot is None:
+        if self._snapshot is None or not self._is_read:
             return merged(pages, self._ledger.subjects(self._bucket, prefix, start_after), target)
         return self._renewed(self._snapshot, merged(pages, self._snapshot.records(prefix, start_after), target))
 
     async def end(self) -> None:
-        """Delete the snapshot, which no later invocation needs. If that fails, log it, and leave the rest."""
+        """Delete the snapshot, which no later invocation needs. If that fails, log it, and leave the rest.
+
+        A ledger that was given an order since the first invocation may have one, too.
+        """
         if self._snapshot is None:
             return
         try:

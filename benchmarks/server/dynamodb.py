@@ -24,6 +24,7 @@ class Tables:
     def answer(self, operation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to one call. Raise KeyError for an operation that no ledger uses."""
         return {
+            "BatchGetItem": self._get_many,
             "GetItem": self._get,
             "Query": self._query,
             "Scan": self._scan,
@@ -34,6 +35,11 @@ class Tables:
     def _get(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         found = self._tables[asked["TableName"]][asked["Key"]["pk"]["S"]].get(asked["Key"]["sk"]["S"])
         return {"Item": found} if found else {}
+
+    def _get_many(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        ((table, wanted),) = asked["RequestItems"].items()
+        found = [self._get({"TableName": table, "Key": key}) for key in wanted["Keys"]]
+        return {"Responses": {table: [one["Item"] for one in found if one]}}
 
     def _scan(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         return {"Items": [one for items in self._tables[asked["TableName"]].values() for one in items.values()][:1]}

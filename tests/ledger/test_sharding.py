@@ -210,6 +210,7 @@ async def test_stopped_early_tells_so_and_changes_no_layout(old: Old) -> None:
     assert old.schema() == 2
 
 
+@pytest.mark.slow
 async def test_throttled_calls_are_sent_again(old: Old) -> None:
     async with old.opened() as (ledger, _):
         await ledger.record_many([replace(ENTRY, key=f"{number}") for number in range(40)])

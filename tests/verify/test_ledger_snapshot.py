@@ -26,6 +26,7 @@ from auditor.verify.run import Hop
 from tests.conformance.ledgers.base import ENTRY, ODD_KEYS, all_subjects
 from tests.ledger.conftest import new_table
 from tests.ledger.test_shards import Seen
+from tests.ledger.throttled import at_once
 from tests.support.fakes.ledger import Hooked
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -109,6 +110,23 @@ async def test_table_is_scanned_once_in_all_hops(stub: StubServer, tmp_path: Pat
         assert scans == [SEGMENTS] + [0] * (len(scans) - 1)
         assert found.outcomes == {"match": 22, "mismatch": 1, "missing": 1}
         assert snapshot_files(folder) == []
+
+
+async def test_table_that_is_given_shards_between_two_hops_leaves_no_snapshot(
+    stub: StubServer, tmp_path: Path, moto_url: str
+) -> None:
+    name = await new_table(moto_url, shards=False)
+    async with open_client("dynamodb", threads=16, region=None, endpoint_url=moto_url, profile=None) as client:
+        ledger = DynamoLedger(name, client, sleep=at_once)
+        await ledger.probe()
+        bench = Bench(stub, ledger, tmp_path / "out")
+        await bench.recorded(*(bench.put(f"k{number:02}", b"%d" % number) for number in range(20)))
+        first = await hop(bench, 0, None, stop_after=8)
+        assert snapshot_files(Path(first.summary["out"]))
+        assert await ledger.give_shards(lambda part: None, lambda: False)
+        found = await hop(bench, 1, first.summary["verify"])
+        assert found.outcomes == {"match": 20}
+        assert snapshot_files(Path(found.summary["out"])) == []
 
 
 async def test_lines_of_a_table_give_the_records_of_its_keys(moto_url: str) -> None:
