@@ -128,10 +128,12 @@ class Claims:
 
         self._store.update_json(self._path, change)
 
-    def keep(self, run: str, seconds: float) -> None:
+    def keep(self, run: str, seconds: float, *, at_work: bool = False) -> None:
         """Keep the claim of a run that many invocations work on, until some minutes after this one's deadline.
 
-        run: ID of the run. seconds: time left until the deadline. Raises RunTaken if another start has the bucket.
+        run: ID of the run. seconds: time left until the deadline. at_work: True if this invocation makes calls under
+        its share of max_rate: while one might, no other start gets the bucket, not even one that follows the run.
+        Raises RunTaken if another start has the bucket.
         """
         refused: RunTaken | None = None
 
@@ -145,10 +147,13 @@ class Claims:
                 refused = RunTaken(f"run {holder.get('run')} has the bucket: this invocation leaves it to that")
                 return None
             kept = holder.get("request") == self.request and bool(holder.get("passed"))
+            kept &= bool(holder.get("at_work")) or not at_work
+            working = at_work or bool(holder.get("at_work"))
             if kept and until > now + seconds + AFTER_DEADLINE:
                 return None  # another invocation has kept it already
             later = now + seconds + AFTER_DEADLINE + BETWEEN_KEEPS
             holder = {"run": run, "hop": self._hop, "request": self.request, "passed": True, "until": later}
+            holder |= {"at_work": True} if working else {}
             return self._changed(value, holder, run, ended=False)
 
         self._store.update_json(self._path, change)
@@ -161,7 +166,7 @@ class Claims:
             return
         run, passed = str(holder.get("run")), bool(holder.get("passed"))
         same = same_start(run, wanted)
-        if not same or (follows and not passed and int(holder.get("hop", 0)) < self._hop):
+        if not same or holder.get("at_work") or (follows and not passed and int(holder.get("hop", 0)) < self._hop):
             raise BucketBusy(
                 f"run {run} has the bucket, until {seconds_in_utc(datetime.fromtimestamp(until, UTC))} at the latest"
             )

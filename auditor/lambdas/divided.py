@@ -239,7 +239,7 @@ class _MapStepWork:
 
     async def range(self) -> dict[str, Any]:
         """Audit one range until it is complete or the deadline is near."""
-        await self._keep_claim()
+        await self._keep_claim(at_work=True)
         store, range_id = self._stores.store, self._step.range_id or ""
         plan = await asyncio.to_thread(load_plan, store, self._target.bucket, self._run)
         if plan is None:
@@ -265,10 +265,11 @@ class _MapStepWork:
         log.info("range %s %s", range_id, "is complete" if complete else "goes on in the next invocation")
         return {"run": self._run, "range": range_id, "complete": complete, "fruitless": fruitless}
 
-    async def _keep_claim(self) -> None:
-        """Keep the claim on the bucket. Raises RunTaken if another start has the bucket."""
+    async def _keep_claim(self, *, at_work: bool = False) -> None:
+        """Keep the claim on the bucket. at_work: as for Claims.keep(). Raises RunTaken if another start has it."""
+        keep = partial(self._claims.keep, self._run, self._context.seconds_left, at_work=at_work)
         try:
-            await asyncio.to_thread(self._claims.keep, self._run, self._context.seconds_left)
+            await asyncio.to_thread(keep)
         except RunTaken:
             raise
         except OutputError as error:  # many invocations keep it at once, and one is enough

@@ -224,6 +224,26 @@ async def test_a_start_that_took_the_bucket_stops_the_ranges_of_an_earlier_one(s
     assert (await ranged(service, newer, "00001", account))[-1]["complete"]
 
 
+async def test_no_start_gets_the_bucket_while_a_function_may_be_at_work_on_a_range(
+    service: AuditFunction, tmp_path: Path
+) -> None:
+    plan, account = await planned(service), Account()
+    run = plan["event"]["run"]
+    await ranged(service, plan, "00001", account)
+    for more in ({"run": run}, {"run": run, "hop": 1}, {}):  # each range at work has a share of the one ceiling
+        with pytest.raises(RunError, match=rf"was not begun: run {run} has the bucket, until"):
+            await planned(service, **more)
+    await ranged(service, plan, "00002", account)
+    place = tmp_path / "divided" / "bucket=audited" / "running.json"
+    running = json.loads(place.read_text())
+    running["holder"]["until"] = 0  # the deadline of each function has passed
+    place.write_text(json.dumps(running))
+    newer = await planned(service, run=run)
+    assert newer["ranges"] == plan["ranges"][2:]
+    with pytest.raises(RunTaken, match="has the bucket"):
+        await service.handle(step(plan, "range", range="00003", at_once=2), account.around())
+
+
 async def test_a_long_report_is_read_over_several_plans(
     service: AuditFunction, filled: StubServer, tmp_path: Path
 ) -> None:
