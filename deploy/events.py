@@ -94,12 +94,17 @@ def _body(text: str, subject: Subject, index: int) -> str:
 
 
 def _change(found: dict[str, Any], subject: Subject, index: int, key: str, etag: str, version: str) -> None:
-    """Change the object of an event. etag, version: names of members. Events without a size report a deletion."""
+    """Change the object of an event. etag, version: names of members. Events without a size report a deletion or, if
+    they have no sequencer either, another ACL.
+    """
     found["key"] = key
+    is_acl = "size" not in found and "sequencer" not in found
     if "sequencer" in found:
         found["sequencer"] = subject.sequencer(index)
     if "size" in found:
-        found |= {"size": subject.size, etag: subject.etag}
+        found["size"] = subject.size
+    if "size" in found or is_acl:
+        found[etag] = subject.etag
         found.pop(version, None)
         if subject.version_id is not None:
             found[version] = subject.version_id

@@ -24,6 +24,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from auditor.errors import MessageError
+from auditor.hashing.queue.notification import decode_events
 from deploy import python
 from deploy.errors import BuildError
 from deploy.executions import wait_for
@@ -68,7 +70,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command. Return 0 if the function did all that the event asked for, else 1."""
     parser = argparse.ArgumentParser(prog="python -m deploy.invoke", description=__doc__)
     parser.add_argument("--stage", default="prod")
-    parser.add_argument("--function", choices=("audit", "hashing", "verify"), help="left out: what the event is for")
+    parser.add_argument(
+        "--function", choices=("audit", "hashing", "renew", "verify"), help="left out: what the event is for"
+    )
     parser.add_argument("--bucket")
     parser.add_argument("--prefix", default="")
     parser.add_argument("--event", type=Path, help="a file with the whole event instead")
@@ -76,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         event = read_event(options.event, options.bucket, options.prefix)
-        name = options.function or ("hashing" if "Records" in event else "audit")
+        name = options.function or function_for(event)
         done = invoke(name, event, options.stage, undeployed=options.undeployed)
         for line in log_lines(done.log):
             sys.stderr.write(f"{line}\n")
@@ -85,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
         if executions := done.answer.get("executions"):
             runs = [*done.answer["runs"], *wait_for(executions)["runs"]]
             done = replace(done, answer={"runs": runs}, hands_on=False)
-        ledger = ledger_after(event, done.ledger) if done.ledger and "Records" in event else []
+        ledger = ledger_after(event, done.ledger) if done.ledger and name == "hashing" else []
     except (BuildError, ClientError, BotoCoreError) as error:
         absent = "ResourceNotFoundException" in str(getattr(error, "response", ""))
         sys.stderr.write(f"invoke: {error}{f'; deploy it: make deploy STAGE={options.stage}' if absent else ''}\n")
@@ -112,8 +116,22 @@ def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, 
     return {"bucket": bucket, "prefix": prefix}
 
 
+def function_for(event: Mapping[str, Any]) -> str:
+    """Return the function that an event is for: events on ACLs are for renewals, and other messages for hashing."""
+    if "Records" not in event:
+        return "audit"
+    return "renew" if any(_is_on_acl(record) for record in event["Records"]) else "hashing"
+
+
+def _is_on_acl(record: Any) -> bool:
+    try:
+        return any(one.kind == "acl" for one in decode_events(record["body"]))
+    except (MessageError, KeyError, TypeError):  # the function reports it
+        return False
+
+
 def invoke(name: str, event: Mapping[str, Any], stage: str, *, undeployed: bool) -> Invoked:
-    """Invoke a function: "audit", "hashing" or "verify". Raises BuildError with the function's own error."""
+    """Invoke a function: "audit", "hashing", "renew" or "verify". Raises BuildError with the function's own error."""
     function = f"{SERVICE}-{stage}-{name}"
     local = stage == "local"
     endpoint = check_local(os.environ) if local or undeployed else ""

@@ -15,7 +15,7 @@ from deploy import budget, python
 from deploy.errors import BuildError
 from deploy.options import PYTHON
 
-HANDLERS: Final = ("handlers.audit", "handlers.hashing", "handlers.verify")
+HANDLERS: Final = ("handlers.audit", "handlers.hashing", "handlers.renew", "handlers.verify")
 RUNS: Final = 3
 
 _NOTHING: Final = "json"

@@ -17,7 +17,7 @@ const NAMES = [
   'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
   'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'chatTopic', 'eventBus', 'ledger',
   'kmsKey', 'notificationTopic', 'tags', 'deploymentBucket', 'serviceRole', 'permissionsBoundary', 'rolePath', 'subnets', 'securityGroups',
-  'fileSystem', 'out', 'scale', 'mapRanges', 'mapConcurrency',
+  'fileSystem', 'out', 'scale', 'mapRanges', 'mapConcurrency', 'renew', 'renewRate',
 ];
 const NUMBERS = {
   silentHours: [1, 168],
@@ -35,6 +35,7 @@ const NUMBERS = {
   oldestHash: [60, 1209600],
   oldestNotification: [60, 1209600],
   mapRanges: [1, 10000],
+  renewRate: [2, 10000],
   logDays: [1, 3653],
   reportDays: [1, 36500],
 };
@@ -169,9 +170,9 @@ function literal(prefix) {
   return prefix.replace(/[*?$]/g, (character) => `\${${character}}`);
 }
 
-/* What EventBridge says of objects of the targets that were made or restored, or are gone: docs/notifications.md has them.
-   One rule's pattern holds some of the buckets, so there are as many rules as it takes. */
-function eventRules(found, service) {
+/* The patterns of EventBridge's events of these kinds on objects of the targets. One rule's pattern holds some of the
+   buckets, so there are as many rules as it takes. */
+function eventPatterns(found, kinds) {
   const whole = [...new Set(found.filter(({ prefix }) => !prefix).map(({ bucket }) => bucket))];
   const parts = found.filter(({ bucket, prefix }) => prefix && !whole.includes(bucket));
   const patterns = [];
@@ -193,23 +194,59 @@ function eventRules(found, service) {
     details.push(detail);
   }
   close();
-  const kinds = ['Object Created', 'Object Deleted', 'Object Restore Completed'];
-  const [first, ...rest] = patterns.map((detail) => ({ source: ['aws.s3'], 'detail-type': kinds, detail }));
-  const more = rest.map((EventPattern, index) => [`ObjectEventsRule${index + 2}`, {
+  return patterns.map((detail) => ({ source: ['aws.s3'], 'detail-type': kinds, detail }));
+}
+
+/* A rule that sends the events of a pattern to a queue, and those that it cannot deliver for a day to another. */
+function eventRule(name, description, pattern, queue, letters) {
+  return {
     Type: 'AWS::Events::Rule',
     Properties: {
-      Name: `${service}-object-events-${index + 2}`,
-      Description: 'Objects made, deleted or restored in further buckets whose owner has turned EventBridge on',
-      EventPattern,
+      Name: name,
+      Description: description,
+      EventPattern: pattern,
       Targets: [{
-        Id: 'NotificationQueue',
-        Arn: { 'Fn::GetAtt': ['NotificationQueue', 'Arn'] },
+        Id: queue,
+        Arn: { 'Fn::GetAtt': [queue, 'Arn'] },
         RetryPolicy: { MaximumRetryAttempts: 185, MaximumEventAgeInSeconds: 86400 },
-        DeadLetterConfig: { Arn: { 'Fn::GetAtt': ['DeadLetterQueue', 'Arn'] } },
+        DeadLetterConfig: { Arn: { 'Fn::GetAtt': [letters, 'Arn'] } },
       }],
     },
-  }]);
+  };
+}
+
+/* What EventBridge says of objects of the targets that were made or restored, or are gone: docs/notifications.md has them. */
+function eventRules(found, service) {
+  const [first, ...rest] = eventPatterns(found, ['Object Created', 'Object Deleted', 'Object Restore Completed']);
+  const description = 'Objects made, deleted or restored in further buckets whose owner has turned EventBridge on';
+  const more = rest.map((pattern, index) => [
+    `ObjectEventsRule${index + 2}`,
+    eventRule(`${service}-object-events-${index + 2}`, description, pattern, 'NotificationQueue', 'DeadLetterQueue'),
+  ]);
   return { first, more: { Resources: Object.fromEntries(more) } };
+}
+
+/* Renewals between the nights. They have a share of the ceiling of calls, which the audits do without. Lambda runs two of
+   their functions at once, the fewest that it takes for a queue (Lambda API, ScalingConfig): each has half of the share. */
+function renewals(values, renewRate, found, every, service) {
+  const renews = choice('renew', values.renew, ['true', 'false']) === 'true';
+  if (!renews) return { auditRate: values.maxRate, renewRules: { Resources: {} }, renewRuleArns: [] };
+  if (every) fail(`the parameter renew is 'true' and buckets is '${EVERY}': the rules of its events need names, name the buckets`);
+  if (!(Number(values.maxRate) > renewRate)) {
+    fail(`the parameter renewRate is ${renewRate}: give less than maxRate, ${values.maxRate}, of which it is a share`);
+  }
+  const patterns = eventPatterns(found, ['Object ACL Updated', 'Object Created', 'Object Restore Completed']);
+  const description = 'ACLs changed, and objects made or restored, in buckets whose owner has turned EventBridge on';
+  const rules = patterns.map((pattern, index) => [
+    `RenewEventsRule${index + 1}`,
+    eventRule(`${service}-renew-events-${index + 1}`, description, pattern, 'RenewQueue', 'RenewDeadLetterQueue'),
+  ]);
+  return {
+    auditRate: Number(values.maxRate) - renewRate,
+    renewRateOfEach: renewRate / 2,
+    renewRules: { Resources: Object.fromEntries(rules) },
+    renewRuleArns: rules.map(([rule]) => ({ 'Fn::GetAtt': [rule, 'Arn'] })),
+  };
 }
 
 /* Tags by their names, ours among them. */
@@ -381,5 +418,6 @@ module.exports = async ({ options, resolveVariable }) => {
   checked.eventRules = eventRules(found, service);
   const rules = ['ObjectEventsRule', ...Object.keys(checked.eventRules.more.Resources)];
   checked.eventRuleArns = rules.map((rule) => ({ 'Fn::GetAtt': [rule, 'Arn'] }));
+  Object.assign(checked, renewals(values, checked.renewRate, found, every, service));
   return checked;
 };

@@ -10,13 +10,14 @@ from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any
 
 from auditor.aio.groups import together
-from auditor.aws.sqs import Received, SqsQueue
+from auditor.aws.sqs import SqsQueue
 from auditor.config.file import load_settings
-from auditor.errors import AuditorError, RunStopped, UsageError
+from auditor.errors import AuditorError, RunStopped
 from auditor.hashing.worker.loop import open_processor
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor, leave
 from auditor.lambdas.handover import FunctionStop, stop_before_deadline
+from auditor.lambdas.sqs_batch import answer_of, message_id, received_of, records_of
 from auditor.logs import bound
 
 log = logging.getLogger(__name__)
@@ -51,9 +52,7 @@ class HashingFunction:
         """
         with bound(requestId=request), self._stopping(seconds_left) as stop:
             try:
-                records = event.get("Records") if isinstance(event, Mapping) else None
-                if not isinstance(records, list):
-                    raise UsageError("the event has no Records: this function takes SQS batches only")
+                records = records_of(event)
                 if self._processor is None:
                     async with stop.flight():
                         self._processor = await self._open()
@@ -66,7 +65,7 @@ class HashingFunction:
             done = await together(_handle(processor, record, stop) for record in records)
             failed = [name for name in done if name is not None]
             log.info("%d messages, of which %d come again", len(records), len(failed))
-        return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
+        return answer_of(failed)
 
     async def close(self) -> None:
         self._processor = None
@@ -79,33 +78,11 @@ class HashingFunction:
         )
 
 
-def _message_id(record: Any) -> str:
-    """Return the ID of the message in a record. Raises UsageError if it has none: its failure could not be reported to
-    SQS, which would delete the message.
-    """
-    name = record.get("messageId") if isinstance(record, Mapping) else None
-    if not isinstance(name, str) or not name:
-        raise UsageError("a record of the event has no messageId: this function takes SQS batches only")
-    return name
-
-
-def _received(name: str, record: Mapping[str, Any]) -> Received | None:
-    """Return the message in a record of an SQS event; None if the record is malformed.
-
-    Source: AWS Lambda Developer Guide, "Using Lambda with Amazon SQS".
-    """
-    receipt, body, attributes = record.get("receiptHandle"), record.get("body"), record.get("attributes")
-    if not isinstance(receipt, str) or not isinstance(body, str):
-        return None
-    count = attributes.get("ApproximateReceiveCount") if isinstance(attributes, Mapping) else None
-    return Received(name, receipt, body, int(count) if isinstance(count, str) and count.isdecimal() else 1)
-
-
 async def _handle(processor: Processor, record: Any, stop: FunctionStop) -> str | None:
     """Process the message in a record. Return the message's ID if SQS must deliver it again later; None if it
     is done.
     """
-    received = _received(name := _message_id(record), record)
+    received = received_of(name := message_id(record), record)
     if received is None:
         log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)
         return name

@@ -98,6 +98,11 @@ def read_renewals(
     return found
 
 
+def is_renewal(store: Store, bucket: str, key: str) -> bool:
+    """True if this object of the bucket is itself a file of the bucket's renewals."""
+    return f"s3://{bucket}/{key}".startswith(f"{store.uri(_folder(bucket).rstrip('/'))}/")
+
+
 def _folder(bucket: str) -> str:
     return f"{bucket_path(bucket)}/{FOLDER}/"
 

@@ -215,11 +215,10 @@ def _verify_runs(maker: SchemaMaker) -> Schema:
     return _runs({"$ref": "#/$defs/VerifySummary"}, maker)
 
 
-def _hashing_result(maker: SchemaMaker) -> Schema:
+def _batch_result(function: str) -> Callable[[SchemaMaker], Schema]:
     failure = with_members("A message that SQS delivers again.", {"itemIdentifier": TEXT})
-    return with_members(
-        "The answer of the hashing function.", {"batchItemFailures": {"type": "array", "items": failure}}
-    )
+    members = {"batchItemFailures": {"type": "array", "items": failure}}
+    return lambda maker: with_members(f"The answer of the {function} function.", members)
 
 
 SCHEMAS: Final = (
@@ -295,7 +294,8 @@ SCHEMAS: Final = (
     ),
     SchemaFile("audit-result", "the answer of the audit function", _audit_runs),
     SchemaFile("audit-step-result", "its answer to a step of the state machine", step_result),
-    SchemaFile("hashing-result", "the answer of the hashing function", _hashing_result),
+    SchemaFile("hashing-result", "the answer of the hashing function", _batch_result("hashing")),
+    SchemaFile("renew-result", "the answer of the renew function", _batch_result("renew")),
     SchemaFile("verify-event", "the event of the verify function", event_of("verify")),
     SchemaFile("verify-result", "the answer of the verify function", _verify_runs),
 )

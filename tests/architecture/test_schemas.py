@@ -381,4 +381,5 @@ class TestQueueAndFunctions:
         summary = (await audit(stub, tmp_path)).summary
         valid("audit-result", {"runs": [summary]}, {"runs": [], "left": ["run X is complete"]})
         valid("hashing-result", {"batchItemFailures": [{"itemIdentifier": "1"}]}, {"batchItemFailures": []})
+        valid("renew-result", {"batchItemFailures": [{"itemIdentifier": "1"}]}, {"batchItemFailures": []})
         assert faults("audit-result", {"runs": [{**summary, "verdicts": {}}]}) != []

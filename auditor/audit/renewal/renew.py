@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -84,11 +84,13 @@ class Renewer:
         self._clock = clock
         self._sure = sure
 
-    async def renew(self, keys: Sequence[str]) -> Renewed:
-        """Read the objects with these keys that belong to the run's target, and write their lines.
+    async def renew(self, keys: Sequence[str], told: Callable[[Renewed], Awaitable[None]]) -> Renewed:
+        """Read the objects with these keys that belong to the run's target, tell of them, and write their lines.
 
-        A key that is not listed any more has no line. Raises RunError if every further call would fail too, and
-        OutputError if the lines cannot be written.
+        A key that is not listed any more has no line. told: sends the alert. It comes before the lines are written: of
+        a reading that is written, the next one of the same event finds nothing new, so its alert would be lost. Raises
+        RunError if every further call would fail too, OutputError if the lines cannot be written, and what `told`
+        raises.
         """
         target = self._target
         wanted = [key for key in dict.fromkeys(keys) if key.startswith(target.prefix) and target.covers(key)]
@@ -97,6 +99,8 @@ class Renewer:
         if not found:
             return Renewed()
         exposed = await asyncio.to_thread(self._newly_exposed, found)
+        renewed = Renewed(len(found), sum(bool(one.evidence.unread) for one in found), exposed)
+        await told(renewed)
         keeps = self._by.settings.keep_metadata
         lines = [
             (encode_object(one, None, keeps), [encode_finding(finding, one.verdict) for finding in one.findings])
@@ -104,8 +108,7 @@ class Renewer:
         ]
         store, bucket = self._run.store, self._run.bucket_name
         await asyncio.to_thread(write_renewals, store, bucket, began, secrets.token_bytes(3), lines, sure=self._sure)
-        undecided = sum(bool(one.evidence.unread) for one in found)
-        return Renewed(len(found), undecided, exposed)
+        return renewed
 
     async def _judged(self, key: str, at: str) -> list[Judgement]:
         target = replace(self._target, prefix=key, start_after=None, stop_at=key)
@@ -144,12 +147,12 @@ def _timed(evidence: Evidence, at: str) -> Evidence:
 
 @asynccontextmanager
 async def open_renewer(
-    run: RunReader, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    run: RunReader, settings: Settings, rate: RateLimit, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> AsyncIterator[Renewer]:
     """Ask about the bucket of a complete run, and open an engine to read its objects, for the `with` block.
 
-    settings: connection and pace; the rest comes from the run. Raises RunError, and OutputError for a run without its
-    bucket.json.
+    settings: the connection; the rest comes from the run. rate: the ceiling of calls. Raises RunError, and OutputError
+    for a run without its bucket.json.
     """
     file = await asyncio.to_thread(lambda: run.bucket)
     if file is None:
@@ -157,7 +160,7 @@ async def open_renewer(
     by = judged_by(file, f"{run.uri}/{BUCKET_FILE}", Layer({}, str))
     settings = replace(settings, max_calls=None, semantics=file.facts.semantics)
     bucket = run.bucket_name
-    caller = caller_of(bucket, settings, RateLimit(settings.max_rate), ConcurrencyLimit(CALLS_AT_ONCE))
+    caller = caller_of(bucket, settings, rate, ConcurrencyLimit(CALLS_AT_ONCE))
     async with EnginePool(open_engine) as engines, AsyncExitStack() as stack:
         connection = connection_to(bucket, settings, CALLS_AT_ONCE)
         connection, facts = await ask_bucket(settings, connection, caller, engines.lend)

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from auditor.aio.stop import Stop
-from auditor.audit.renewal.events import POLL, EventCounts, EventRenewer
+from auditor.audit.renewal.events import POLL, BatchRenewer, EventCounts, EventRenewer
 from auditor.audit.renewal.renew import Renewed
 from auditor.aws.sqs import open_queue
 from auditor.cli import signals
@@ -18,6 +18,7 @@ from auditor.config.values import seconds
 from auditor.reports.renewal_alert import renewal_alert
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
+from auditor.s3.rate import RateLimit
 from auditor.text import counted
 
 
@@ -45,7 +46,8 @@ async def _renew(events: str, settings: Settings, idle: float) -> int:
         with open_store(settings.out, endpoint_url=settings.endpoint_url, profile=profile, region=region) as store:
             async with open_queue(events, region=region, profile=profile) as queue:
                 poll = min(POLL, max(1, int(idle)))
-                counts = await EventRenewer(queue, store, settings, told, stop, idle=idle, poll=poll).run()
+                renewer = BatchRenewer(store, settings, RateLimit(settings.max_rate), told)
+                counts = await EventRenewer(queue, renewer, stop, idle=idle, poll=poll).run()
         renewed = counts.renewed
         sys.stdout.write(
             f"{counted(counts.messages, 'message')}, {counts.failed:,} left on the queue:"

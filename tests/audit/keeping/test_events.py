@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from auditor.aio.stop import Stop
 from auditor.audit.explain import explain_from_run, name_of
-from auditor.audit.renewal.events import EventCounts, EventRenewer
+from auditor.audit.renewal.events import BatchRenewer, EventCounts, EventRenewer
 from auditor.audit.renewal.renew import Renewed, Renewer, open_renewer
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
@@ -26,11 +25,13 @@ from auditor.reports.renewal_alert import renewal_alert
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import read_renewals
 from auditor.runs.stores.local import LocalStore
+from auditor.s3.rate import RateLimit
 from tests.support.fakes.hashing import MemoryQueue
 from tests.support.nights import DAY, Nights, asked, keys_asked, timeless
+from tests.support.object_events import event_bridge, expose
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
-from tests.support.servers.world import StubBucket, canned
+from tests.support.servers.world import StubBucket
 
 NUMBER: Final = 40
 RULES: Final[dict[str, Any]] = {"only": ("O02", "E01")}
@@ -49,30 +50,6 @@ def keep(text: str) -> dict[str, Any]:
     return {"keep": resolve([Layer({"keep": text}, str)]).keep}
 
 
-def acl_updated(key: str, bucket: str = BUCKET) -> str:
-    """An event in EventBridge's form (S3 User Guide, ev-events)."""
-    return json.dumps(
-        {
-            "version": "0",
-            "source": "aws.s3",
-            "detail-type": "Object ACL Updated",
-            "time": "2027-03-01T08:00:00Z",
-            "detail": {
-                "version": "0",
-                "event-version": "1",
-                "bucket": {"name": bucket},
-                "object": {"key": key, "etag": "e", "version-id": ""},
-            },
-        }
-    )
-
-
-def expose(bucket: StubBucket, key: str) -> None:
-    """Change the ACL, which changes nothing that is listed."""
-    item = bucket.objects.versions(key)[0]
-    item.grants = canned("public-read", item.owner)
-
-
 class Events:
     """Renews from a queue in memory, at the time of the nights."""
 
@@ -87,11 +64,11 @@ class Events:
         async def told(run: RunReader, renewed: Renewed) -> None:
             self.told.append(renewed)
 
-        def opening(run: RunReader, settings: Settings) -> AbstractAsyncContextManager[Renewer]:
-            return open_renewer(run, settings, lambda: datetime.fromtimestamp(self._nights.now, UTC))
+        def opening(run: RunReader, settings: Settings, rate: RateLimit) -> AbstractAsyncContextManager[Renewer]:
+            return open_renewer(run, settings, rate, lambda: datetime.fromtimestamp(self._nights.now, UTC))
 
-        work = EventRenewer(self.queue, self.store, self._settings, told, Stop(), idle=1, poll=1, opening=opening)
-        return await work.run()
+        renewer = BatchRenewer(self.store, self._settings, RateLimit(None), told, opening=opening)
+        return await EventRenewer(self.queue, renewer, Stop(), idle=1, poll=1).run()
 
 
 async def test_acl_that_an_event_names_is_read_within_minutes_and_used_by_the_next_night(
@@ -103,7 +80,7 @@ async def test_acl_that_an_event_names_is_read_within_minutes_and_used_by_the_ne
     first = await nights.night(days=0.3)
     for key in ("k003", ODD_KEY):
         expose(filled, key)
-        events.queue.put(acl_updated(key))
+        events.queue.put(event_bridge(key))
     stub.forget()
     counts = await events.work()
     assert (counts.messages, counts.failed, counts.renewed.objects) == (2, 0, 2)
@@ -157,7 +134,7 @@ async def test_no_fact_is_older_than_its_limit_when_a_tenth_of_the_events_is_los
             if dice.random() < 0.1:
                 lost += 1
             else:
-                events.queue.put(acl_updated(key))
+                events.queue.put(event_bridge(key))
         assert (await events.work()).failed == 0
         nights.now += 0.5 * DAY
     assert lost > 0
@@ -174,14 +151,14 @@ async def test_event_of_a_bucket_that_fails_comes_again(
     events = Events(stub, tmp_path, nights)
     await nights.night(days=0.1)
     events.queue.put("not JSON")
-    events.queue.put(acl_updated("k001", "another-bucket"))
+    events.queue.put(event_bridge("k001", "another-bucket"))
     latest = tmp_path / f"bucket={BUCKET}" / "latest.json"
     whole = latest.read_bytes()
     latest.write_text("{}")
-    events.queue.put(acl_updated("k001"))
+    events.queue.put(event_bridge("k001"))
     counts = await events.work()
     assert (counts.messages, counts.failed) == (3, 2)
-    assert [one.body[:8] for one in events.queue.left] == ["not JSON", acl_updated("k001")[:8]]
+    assert [one.body[:8] for one in events.queue.left] == ["not JSON", event_bridge("k001")[:8]]
     assert "come again" in caplog.text
     latest.write_bytes(whole)
     events.queue.time += 1_000
@@ -196,7 +173,7 @@ async def test_two_readings_at_about_the_same_time_that_differ_are_asked_again(
     events = Events(stub, tmp_path, nights)
     await nights.night(days=0.5)
     for _ in range(2):
-        events.queue.put(acl_updated("k001"))
+        events.queue.put(event_bridge("k001"))
         await events.work()
         expose(filled, "k001")
         nights.now += 20
@@ -217,7 +194,7 @@ async def test_acl_that_differs_from_the_one_of_a_run_at_about_the_same_time_is_
     first = await nights.night(days=0)
     assert first.line("k001")["verdict"] == "exposed"
     item.grants = private
-    events.queue.put(acl_updated("k001"))
+    events.queue.put(event_bridge("k001"))
     await events.work()
     expose(filled, "k001")  # without an event: it may also have been just so when the night read it
     nights.now += DAY
@@ -234,7 +211,7 @@ async def test_acl_that_was_read_behind_a_block_is_asked_again(
     await nights.night(days=0.5)
     expose(filled, "k001")
     block, filled.public_access_block = filled.public_access_block, PublicAccessBlock(ignore_public_acls=True)
-    events.queue.put(acl_updated("k001"))
+    events.queue.put(event_bridge("k001"))
     assert (await events.work()).renewed.exposed == ()
     filled.public_access_block = block
     nights.now += DAY / 2
@@ -245,7 +222,7 @@ async def test_damaged_renewal_keeps_nothing(stub: StubServer, filled: StubBucke
     nights = Nights(stub, tmp_path, **RULES, **keep("acl=90d,head=90d"))
     events = Events(stub, tmp_path, nights)
     await nights.night(days=0.5)
-    events.queue.put(acl_updated("k001"))
+    events.queue.put(event_bridge("k001"))
     await events.work()
     assert read_renewals(events.store, BUCKET, "", most=0) is None
     (file,) = (tmp_path / f"bucket={BUCKET}" / "renewals").iterdir()

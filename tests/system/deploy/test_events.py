@@ -12,12 +12,12 @@ import pytest
 
 from auditor.aws.sqs import Received
 from auditor.hashing.queue.message import HashMessage, encode
-from auditor.hashing.queue.notification import decode_notification
+from auditor.hashing.queue.notification import decode_events, decode_notification
 from auditor.lambdas.event import read_event
 from deploy.errors import BuildError
 from deploy.events import Subject, about, kinds, sample, written
 from deploy.events import main as make_event
-from deploy.invoke import check_local, main
+from deploy.invoke import check_local, function_for, main
 from deploy.local_aws import BUCKET, OF_EVENTS, content
 from deploy.options import ROOT
 
@@ -33,6 +33,7 @@ NEW = [
     "s3-eventbridge-restored",
 ]
 DELETED = ["s3-notification-deleted", "s3-eventbridge-deleted"]
+ACLS = ["s3-notification-acl", "s3-eventbridge-acl"]
 FOR_HASHING = {"sqs-batch", "s3-test-event", *NEW, *DELETED}
 NEW_OBJECT = "photos/summer 2026/café 100%+.jpg"
 GONE = "photos/summer 2026/gone 100%+.jpg"
@@ -53,7 +54,7 @@ def bodies(name: str) -> list[str]:
 
 
 def test_every_sample_is_tried_here() -> None:
-    assert {path.stem for path in EVENTS.iterdir()} == FOR_THE_AUDIT | FOR_HASHING | FOR_VERIFYING
+    assert {path.stem for path in EVENTS.iterdir()} == FOR_THE_AUDIT | FOR_HASHING | FOR_VERIFYING | {*ACLS}
 
 
 @pytest.mark.parametrize("name", ["schedule", "rule-schedule"])
@@ -79,7 +80,7 @@ def test_a_hand_over_goes_on_with_its_run() -> None:
     assert (invocation.run, invocation.hop) == ("20260102T030405Z-a1b2c3", 1)
 
 
-@pytest.mark.parametrize("name", sorted(FOR_HASHING))
+@pytest.mark.parametrize("name", sorted({*FOR_HASHING, *ACLS}))
 def test_a_batch_has_the_fields_that_lambda_sends(name: str) -> None:
     for record in event(name)["Records"]:
         assert record["md5OfBody"] == hashlib.md5(record["body"].encode()).hexdigest()
@@ -110,6 +111,23 @@ def test_a_new_object_has_the_same_key_in_every_form(name: str) -> None:
     (task,) = message.tasks
     assert (message.bucket, message.run, task.key, task.size) == (BUCKET, "event", NEW_OBJECT, 204800)
     assert (task.etag, task.version_id) == (etag(NEW_OBJECT), None)
+
+
+@pytest.mark.parametrize("name", ACLS)
+def test_another_acl_has_the_same_key_in_every_form_and_is_for_renewals(name: str) -> None:
+    ((found,),) = map(decode_events, bodies(name))
+    assert (found.kind, found.bucket, found.key, found.version_id) == ("acl", BUCKET, NEW_OBJECT, None)
+    assert function_for(event(name)) == "renew"
+    own = Subject(bucket="mine", key=KEY, etag="e" * 32, size=7, version_id="v.1", moment=MOMENT)
+    (record,) = about(sample(name), own)["Records"]
+    ((made,),) = (decode_events(record["body"]),)
+    assert (made.kind, made.bucket, made.key, made.version_id) == ("acl", "mine", KEY, "v.1")
+
+
+def test_an_event_is_for_the_function_that_reads_it() -> None:
+    assert {function_for(event(name)) for name in FOR_HASHING} == {"hashing"}
+    assert {function_for(event(name)) for name in FOR_THE_AUDIT} == {"audit"}
+    assert function_for({"Records": [{}, None, {"body": "not JSON"}]}) == "hashing"
 
 
 @pytest.mark.parametrize("name", DELETED)
@@ -149,7 +167,7 @@ def test_a_file_that_holds_no_event_is_refused_by_name(
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("kind", sorted({*NEW, "s3-test-event"}))
+@pytest.mark.parametrize("kind", sorted({*NEW, *ACLS, "s3-test-event"}))
 def test_a_sample_is_what_the_maker_makes_of_its_own_object(kind: str) -> None:
     one = Subject(bucket=BUCKET, key=NEW_OBJECT, etag=etag(NEW_OBJECT), size=OF_EVENTS[NEW_OBJECT], moment=MOMENT)
     assert (EVENTS / f"{kind}.json").read_text() == written(about(sample(kind), one))
@@ -219,7 +237,7 @@ def test_an_event_that_cannot_be_made_is_refused(
 
 
 def test_every_sample_is_a_kind() -> None:
-    assert set(kinds()) == FOR_THE_AUDIT | FOR_HASHING | FOR_VERIFYING
+    assert set(kinds()) == FOR_THE_AUDIT | FOR_HASHING | FOR_VERIFYING | {*ACLS}
 
 
 HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:5000"}

@@ -30,7 +30,8 @@ def test_objects_of_the_audited_buckets_alone_are_told_of() -> None:
 
 @needs_osls
 def test_the_rule_passes_on_what_the_worker_takes_and_nothing_else() -> None:
-    samples = [json.loads(path.read_bytes()) for path in (ROOT / "events").glob("s3-eventbridge*.json")]
+    paths = [path for path in (ROOT / "events").glob("s3-eventbridge*.json") if not path.stem.endswith("-acl")]
+    samples = [json.loads(path.read_bytes()) for path in paths]
     taken = {json.loads(record["body"])["detail-type"] for sample in samples for record in sample["Records"]}
     pattern = Stack(of_level("fixity")).resources()["ObjectEventsRule"]["Properties"]["EventPattern"]
     assert set(pattern["detail-type"]) == taken

@@ -41,21 +41,27 @@ def parameters() -> dict[str, dict[str, Any]]:
 
 
 def resources_of_level(level: str) -> dict[str, dict[str, Any]]:
-    """Every resource that a level's files name, with scale=map, by logical ID; not those of deploy/parameters.js."""
+    """Every resource that a level's files name, with scale=map and renew=false, by logical ID; not those of
+    deploy/parameters.js.
+    """
     merged: dict[str, dict[str, Any]] = {}
     for reference in read(f"deploy/levels/{level}.yml")["resources"]:
         if not reference.startswith("${file("):
             continue
-        path = reference.removeprefix("${file(").removesuffix(")}").replace("${self:custom.checked.scale}", "map")
-        merged |= read(path).get("Resources", {})
+        merged |= read(_path(reference)).get("Resources", {})
     return merged
 
 
 def functions_of_level(level: str) -> dict[str, dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {}
     for reference in read(f"deploy/levels/{level}.yml")["functions"]:
-        merged |= read(reference.removeprefix("${file(").removesuffix(")}"))
+        merged |= read(_path(reference))
     return merged
+
+
+def _path(reference: str) -> str:
+    path = reference.removeprefix("${file(").removesuffix(")}")
+    return path.replace("${self:custom.checked.scale}", "map").replace("${self:custom.checked.renew}", "false")
 
 
 def statements(role: dict[str, Any]) -> Iterator[dict[str, Any]]:
