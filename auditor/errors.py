@@ -4,6 +4,7 @@ AuditorError              base of all; its text is one sentence for the user
 +-- UsageError            a wrong flag, setting, URI or event field: exit 2
 |   +-- ConfigError       a wrong line of auditor.toml
 |   +-- LimitTooLow       --max-calls or --max-cost leaves too little for one object
+|   +-- InventoryMissing  the bucket has no S3 Inventory of use, or it is not known
 |   +-- RunComplete       the run to resume is complete already
 |   +-- RunMissing        the run to resume does not exist
 |   +-- RunChanged        the run to resume was begun with other settings
@@ -50,6 +51,10 @@ class ConfigError(UsageError):
 
 class LimitTooLow(UsageError):  # noqa: N818 - it names the limit
     """--max-calls or --max-cost leaves too little to audit one object."""
+
+
+class InventoryMissing(UsageError):  # noqa: N818 - as RunMissing
+    """No configuration of the bucket names an S3 Inventory of use, or its configurations cannot be read."""
 
 
 class RunComplete(UsageError):  # noqa: N818 - nothing is wrong with the run

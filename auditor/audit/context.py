@@ -35,7 +35,8 @@ class RunContext:
     returns the present time, in seconds since 1970. connection: with the region of the bucket. concurrency: the largest
     number of calls in flight. before: the saved state. earlier: the run with which this one compares; None if there is
     none. keys: reads the policies of KMS keys; None if they are not read. mixed: the facts of an S3 Inventory report;
-    None if there is none.
+    None if there is none. without_inventory: why facts are read by calls although an S3 Inventory was asked for; "" if
+    none was, or it is used.
     """
 
     run_id: str
@@ -60,6 +61,7 @@ class RunContext:
     earlier: RunReader | None
     keys: KeyPolicies | None = None
     mixed: PageFacts | None = None
+    without_inventory: str = ""
 
     @property
     def has_ledger(self) -> bool:

@@ -17,7 +17,7 @@ from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
-from auditor.model.summary import Summary
+from auditor.model.summary import NO_INVENTORY, Summary
 from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.base import Rule
@@ -142,6 +142,8 @@ class RunKind:
 
     def unseen(self, run: RunContext, tally: Tally) -> Iterable[str]:
         """Return phrases on further things that the run did not look at, for the summary."""
+        if run.without_inventory:
+            return (f"{NO_INVENTORY} ({run.without_inventory})",)
         return () if run.mixed is None else run.mixed.unseen_words(tally.unreported)
 
     async def end(self, ending: RunEnding, *, hands_on: bool) -> Summary:

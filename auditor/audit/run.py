@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,6 +23,7 @@ from auditor.aws.connection import Connection
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
+from auditor.errors import InventoryError, InventoryMissing, OutputError
 from auditor.hashing.limits import STREAMS
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import Skipped
@@ -38,6 +40,8 @@ from auditor.runs.tally import Tally
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
+
+log = logging.getLogger(__name__)
 
 
 class RunCounts(NamedTuple):
@@ -234,8 +238,7 @@ class Audit:
         """Open the further sources of facts that the settings name, and yield the run with them."""
         async with AsyncExitStack() as stack:
             if self._settings.source == MIXED:
-                opening = self._kind.open_mixed(run, self._ask_setting)
-                run = replace(run, mixed=await stack.enter_async_context(opening))
+                run = await self._with_inventory(run, stack)
             if run.plan.ask.head is None and self._kind.reads_keys(run):
                 from auditor.s3.key_policies import open_key_policies
 
@@ -244,6 +247,16 @@ class Audit:
                 keys = await stack.enter_async_context(open_key_policies(run.connection, run.caller, known))
                 run = replace(run, keys=keys, facts=replace(run.facts, key_policies=keys.policies))
             yield run
+
+    async def _with_inventory(self, run: RunContext, stack: AsyncExitStack) -> RunContext:
+        """Return the run with the facts of an S3 Inventory. If the settings allow that, it may have none."""
+        try:
+            return replace(run, mixed=await stack.enter_async_context(self._kind.open_mixed(run, self._ask_setting)))
+        except (InventoryMissing, InventoryError, OutputError) as none:
+            if not self._settings.live_without_inventory:
+                raise
+            log.warning("%s is audited by calls: %s", visible(run.target.uri), none)
+            return replace(run, without_inventory=str(none))
 
     def _note_begun(self) -> None:
         if self._began is not None:

@@ -79,7 +79,7 @@ def _check(options: argparse.Namespace, settings: Settings) -> None:
         )
     if options.estate is not None and settings.inventory is not None:
         raise UsageError(
-            "--estate and --inventory exclude each other: no role of these accounts would read the reports"
+            "--estate and --inventory exclude each other: the buckets' own configurations name their reports"
         )
     if options.resume is not None:
         parse_run_id(options.resume)

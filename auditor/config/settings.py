@@ -259,6 +259,9 @@ class Settings:
     """The assumed role that reads the audited bucket, of an account of an estate; None for the own credentials. The run
     folders, the ledger, the queue and the channels are always the own account's."""
 
+    live_without_inventory: bool = False
+    """True to audit a bucket by calls if no S3 Inventory of use is found: of many buckets, some have none."""
+
     @property
     def accepted(self) -> tuple[ExceptionEntry, ...]:
         """The entries of the tables `exceptions` and `accept_undecided`, in this order."""

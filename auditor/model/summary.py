@@ -13,6 +13,9 @@ from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.json_text import JsonError, plain, typed
 from auditor.model.target import Target
 
+NO_INVENTORY: Final = "an S3 Inventory of the bucket"
+"""The begin of the phrase in not_looked_at of a run that was to use an Inventory, and found none of use."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:

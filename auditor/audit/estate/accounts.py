@@ -37,10 +37,10 @@ class OpenedAccount:
 
     def settings(self, settings: Settings) -> Settings:
         """Return the settings with which a bucket of this account is audited: signed by the account's role, in the
-        bucket's own region, and only if this account owns the bucket.
+        bucket's own region, and only if this account owns the bucket. With an S3 Inventory where the bucket has one.
         """
         owner = self.account.id or settings.expected_owner
-        return replace(settings, role=self.credentials, region=None, expected_owner=owner)
+        return replace(settings, role=self.credentials, region=None, expected_owner=owner, live_without_inventory=True)
 
 
 async def open_accounts(accounts: Sequence[EstateAccount], settings: Settings, stop: Stop) -> list[OpenedAccount]:

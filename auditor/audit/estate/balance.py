@@ -20,7 +20,7 @@ from auditor.model.estate import (
     ExclusionUse,
 )
 from auditor.model.exception import ExceptionState
-from auditor.model.summary import Summary
+from auditor.model.summary import NO_INVENTORY, Summary
 from auditor.model.target import Target
 from auditor.reports.summary import holes
 from auditor.reports.summed import IndexEntry, sum_of
@@ -111,7 +111,7 @@ def report_of(
         coverage=sums.coverage,
         verdicts=sums.verdicts,
         findings=sums.findings,
-        notes=tuple(_notes(estate, results)),
+        notes=(*_notes(estate, results), *_without_inventory(results, ends)),
         not_looked_at=NOT_LISTED,
         seconds=round(seconds, 1),
         buckets=tuple(results),
@@ -207,8 +207,24 @@ def _notes(estate: Estate, results: Sequence[BucketResult]) -> Iterable[str]:
     gone = [one.bucket for one in estate.earlier.buckets if one.bucket not in here and one.account in lost]
     for names, words in ((new, "new"), (gone, "not listed any more")):
         if names:
-            more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-            yield f"{words} since the start {estate.earlier.estate}: {', '.join(names[:_NAMED])}{more}"
+            yield f"{words} since the start {estate.earlier.estate}: {_first(names)}"
+
+
+def _without_inventory(results: Sequence[BucketResult], ends: Mapping[str, BucketEnd]) -> Iterable[str]:
+    """Yield a sentence on the buckets that were audited by calls, because they have no S3 Inventory of use."""
+    ended = {name: end.summary for name, end in ends.items() if end.summary is not None}
+    names = [
+        one.bucket
+        for one in results
+        if one.bucket in ended and any(words.startswith(NO_INVENTORY) for words in ended[one.bucket].not_looked_at)
+    ]
+    if names:
+        yield f"audited by calls alone, without an S3 Inventory of use: {_first(names)}"
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _expired(use: ExclusionUse) -> str:

@@ -13,7 +13,7 @@ from auditor.aio.stop import Stop
 from auditor.audit.mixed.reports import LoadedInventory, ReportTimes, load_newest
 from auditor.audit.mixed.source import MixedFacts, ReportLimits
 from auditor.config.settings import Settings
-from auditor.errors import CallFailed, UsageError
+from auditor.errors import CallFailed, InventoryMissing
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
@@ -44,7 +44,7 @@ async def open_mixed(
 
     facts: those of the bucket. stop: ends the loading. clock: returns the present time, in seconds since 1970. ask:
     makes a call on a setting of the bucket. Raises InventoryError if no report can be used, OutputError if their place
-    cannot be read, UsageError if it is not known, and RunStopped after a stop.
+    cannot be read, InventoryMissing if it is not known, and RunStopped after a stop.
     """
     place = await inventory_place(settings, target, ask)
     limits, times = ReportLimits.of(settings.keep), report_times(settings, clock())
@@ -69,7 +69,7 @@ def _time(seconds: float) -> str:
 async def inventory_place(settings: Settings, target: Target, ask: AskPage) -> InventoryPlace:
     """Return the place of the reports that the settings name, or else one of the bucket's own configurations.
 
-    Raises UsageError if neither names one.
+    Raises InventoryMissing if neither names one.
     """
     if settings.inventory is not None:
         return parse_place(settings.inventory)
@@ -77,7 +77,7 @@ async def inventory_place(settings: Settings, target: Target, ask: AskPage) -> I
         found = await configurations(ask)
     except CallFailed as failure:
         grant = f"grant {RIGHT}, or " if failure.status == 403 else ""
-        raise UsageError(
+        raise InventoryMissing(
             f"the S3 Inventory of {target.uri} is not known ({ACTION}: {failure.code}): {grant}name the destination of"
             " its reports by --inventory s3://BUCKET/PREFIX"
         ) from failure
@@ -85,12 +85,13 @@ async def inventory_place(settings: Settings, target: Target, ask: AskPage) -> I
 
 
 def open_reports(place: InventoryPlace, settings: Settings) -> Store:
-    """Open the bucket of the reports."""
+    """Open the bucket of the reports, by the credentials that read the audited bucket."""
     return open_store(
         f"s3://{place.bucket}",
         endpoint_url=settings.endpoint_url,
         profile=settings.profile,
         region=settings.region,
+        role=settings.role,
         sdk=settings.engine not in ASKING,
         absent="check the destination that --inventory names",
     )

@@ -11,6 +11,7 @@ from auditor.model.target import BUCKET_NAME
 from auditor.runs.stores.base import BucketObjects, Store
 
 if TYPE_CHECKING:
+    from auditor.aws.assumed_role import RoleCredentials
     from auditor.runs.stores.direct_objects import KeptTransports
 
 __all__ = ["BUCKET_NAME", "Store", "open_store"]
@@ -25,11 +26,13 @@ def open_store(
     sdk: bool = False,
     kept: KeptTransports | None = None,
     absent: str | None = None,
+    role: RoleCredentials | None = None,
 ) -> Store:
     """Return the store at `uri`, a directory or s3://BUCKET[/PREFIX]. Nothing is called or written yet.
 
     sdk: True to make the calls by the SDK in any case. kept: connections to reuse, which stay open after the store.
-    absent: what to do if there is no such bucket, for messages; None for a place of run folders.
+    absent: what to do if there is no such bucket, for messages; None for a place of run folders. role: signs
+    the calls; None for the own credentials.
     Raises UsageError for any other URI. Close the store, or use it in a `with`.
     """
     if not uri.strip() or "\0" in uri:
@@ -52,8 +55,12 @@ def open_store(
     from auditor.runs.stores.s3 import ABSENT, S3Store
 
     # The store's bucket may lie in another region than the audited one.
-    connection = Connection(bucket=bucket, region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10)
-    return S3Store(_objects(connection, sdk, kept), bucket, prefix.strip("/"), absent=absent or ABSENT)
+    connection = Connection(
+        bucket=bucket, region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10, role=role
+    )
+    return S3Store(
+        _objects(connection, sdk or role is not None, kept), bucket, prefix.strip("/"), absent=absent or ABSENT
+    )
 
 
 def _objects(connection: Connection, sdk: bool, kept: KeptTransports | None) -> BucketObjects:

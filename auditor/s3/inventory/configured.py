@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from auditor.errors import CallFailed, UsageError
+from auditor.errors import CallFailed, InventoryMissing
 from auditor.model.target import BUCKET_NAME, Target
 from auditor.s3.inventory.place import InventoryPlace
 
@@ -42,11 +42,11 @@ def configured_place(found: Iterable[Mapping[str, Any]], target: Target) -> Inve
     """Return the place of the reports of one configuration. found: all of the bucket's, in botocore's form.
 
     A configuration is of use if it is enabled, in CSV or Parquet, covers the target, and has versions if the target
-    has. One with ACLs goes before the others, then the first by its ID. Raises UsageError if there is none.
+    has. One with ACLs goes before the others, then the first by its ID. Raises InventoryMissing if there is none.
     """
     usable = sorted(_usable(found, target))
     if not usable:
-        raise UsageError(
+        raise InventoryMissing(
             f"{target.uri} has no S3 Inventory of use: `auditor inventory {target.uri}` prints one to set up, or name"
             " the destination of its reports by --inventory s3://BUCKET/PREFIX"
         )
