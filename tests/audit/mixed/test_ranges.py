@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+import auditor
 from auditor.aio.stop import Stop
 from auditor.errors import InventoryError, RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
@@ -154,6 +155,7 @@ async def test_range_that_was_stopped_goes_on_with_its_rows(
     stub.faults = []
     assert not (await run.combine()).complete
     assert spread_files(run, tmp_path / "divided")  # a run that is not complete goes on with them
+    assert auditor.check_run(run.folder).faults == ()
     await run.ranges(ids)
     divided = check(read_back((await run.combine()).to_dict()))
     assert_agree(one.objects, divided.objects)
@@ -224,6 +226,39 @@ async def test_run_that_was_stopped_while_the_report_was_read_goes_on(
     plan = (await again.begin(RANGES, run_id(tmp_path))).plan
     await again.ranges(one.id for one in plan.ranges)
     assert (await again.combine()).complete
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_two_processes_have_the_results_of_one(
+    stub: StubServer, samples: StubBucket, tmp_path: Path, form: str
+) -> None:
+    same(*in_one_and_two_processes(stub, samples, tmp_path, form))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_two_processes_have_the_versions_of_one(
+    stub: StubServer, versions: StubBucket, tmp_path: Path, form: str
+) -> None:
+    same(*in_one_and_two_processes(stub, versions, tmp_path, form, "--versions"))
+
+
+def in_one_and_two_processes(
+    stub: StubServer, bucket: StubBucket, out: Path, form: str, *flags: str
+) -> tuple[Result, Result]:
+    """The results of a mixed audit in one process, and in two."""
+    report_of(stub, bucket, form=form, versions="--versions" in flags, files=3)
+    results = []
+    for jobs in ((), ("--jobs", "2")):
+        child = start(
+            stub, out / f"{len(jobs)}", "--source", "mixed", "--inventory", PLACE, *flags, *jobs, small_parts=True
+        )
+        _, (result,), _ = finish(child, 120)
+        assert result.summary["complete"]
+        results.append(result)
+    one, two = results
+    assert list(two.folder.glob("state-*.json"))
+    return one, two
 
 
 @pytest.mark.slow
