@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
         if done.error:
             raise BuildError(done.error)
         if executions := done.answer.get("executions"):
-            runs = [*done.answer["runs"], *wait_for(executions)["runs"]]
+            runs = [*done.answer["runs"], *wait_for(executions, local=options.stage == "local")["runs"]]
             done = replace(done, answer={"runs": runs}, hands_on=False)
         ledger = ledger_after(event, done.ledger) if done.ledger and name == "hashing" else []
     except (BuildError, ClientError, BotoCoreError) as error:

@@ -174,3 +174,8 @@ def test_make_invoke_fails_with_the_cause_of_the_execution() -> None:
     client = Executions({"status": "FAILED", "error": "RunIncomplete", "cause": "A range is not complete"})
     with pytest.raises(BuildError, match="ended as FAILED: A range is not complete"):
         wait_for(["arn"], client)
+
+
+def test_make_invoke_does_not_wait_for_a_server_that_runs_no_machine() -> None:
+    with pytest.raises(BuildError, match="which make local-aws does not run"):
+        wait_for(["arn"], Executions(), local=True)
