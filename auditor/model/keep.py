@@ -11,8 +11,8 @@ from auditor.model.head_groups import CONTENT, GROUPS
 ACL: Final = "acl"
 HEAD: Final = "head"
 NAMES: Final = (ACL, HEAD, *GROUPS)
-"""What a limit can be for: the ACL, a group of members of the HEAD, and `head` for its changing groups that have no
-limit of their own.
+"""The facts that can have a limit: the ACL, each group of members of the HEAD, and `head` for the changing groups
+without a limit of their own.
 """
 _FOREVER: Final = float("inf")
 

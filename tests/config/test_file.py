@@ -109,6 +109,7 @@ def read_one(**changes: Any) -> ExceptionEntry:
         ({"rule": "Z99"}, "there is no rule 'Z99': `auditor rules` lists them"),
         ({"rule": "B04", "prefix": "site/"}, "rule B04 is on the bucket itself: remove the prefix"),
         ({"rule": None, "verdict": "unknown"}, "verdict is 'unknown': use exposed, shared, masked"),
+        ({"rule": None, "verdict": "dormant"}, "verdict is 'dormant': use exposed, shared, masked"),
         ({"rule": None, "verdict": "exposed", "grantee": "x"}, "grantee goes with a rule: name the audience"),
         ({"rule": None, "verdict": "exposed", "code": "x"}, "verdict does not go with action or code"),
         ({"code": "AccessDenied", "audience": "anyone"}, "audience does not go with action or code"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
 from auditor.model.summary import AcceptedHoles, Amount, Resume, Summary
 from tests.support.samples.reports import RUN, denied, finding, judged, sample_summary, tally_of, target
@@ -67,6 +68,14 @@ def test_members_of_a_later_version_are_ignored_and_those_of_an_earlier_one_have
     assert (found.rules, found.unread, found.accepted) == ({}, (), AcceptedHoles())
     assert found.hashing is not None
     assert (found.hashing.left_for_cost, found.hashing.routed) == ({}, Amount())
+
+
+def test_a_summary_of_an_earlier_release_has_no_dormant_objects() -> None:
+    told = full().to_dict()
+    del told["verdicts"]["dormant"], told["excepted"]["verdicts"]["dormant"]
+    found = Summary.from_dict(told)
+    assert list(found.verdicts.items()) == list(full().verdicts.items()), "the widest verdict stays first"
+    assert found.excepted.verdicts == {one.value: 0 for one in Verdict if one is not Verdict.DORMANT}
 
 
 @pytest.mark.parametrize(

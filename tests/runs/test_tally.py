@@ -201,3 +201,17 @@ def test_kept_facts_of_ranges_add_up_and_the_oldest_stays_the_oldest() -> None:
     assert total.kept_summary() == KeptFacts(
         KeptFact(3, 0, "1970-01-01T00:01:40Z"), KeptFact(0, 4, "1970-01-01T00:05:00Z")
     )
+
+
+def test_the_tally_of_an_earlier_release_goes_on_without_dormant_objects() -> None:
+    saved = tally_of(judged("a"), judged("b", verdict=Verdict.EXPOSED)).to_dict()
+    del saved["verdicts"]["dormant"]
+    tally = Tally.from_dict(json.loads(json.dumps(saved)))
+    assert tally.verdicts["dormant"] == 0
+    tally.add(judged("c", verdict=Verdict.DORMANT))
+    tally.check()
+    assert list(tally.verdicts) == [one.value for one in Verdict]
+    assert (tally.verdicts["dormant"], tally.verdicts["private"], tally.verdicts["exposed"]) == (1, 1, 1)
+    merged = tally_of(judged("d", verdict=Verdict.DORMANT))
+    add_tally(merged, Tally.from_dict(saved))
+    assert (merged.verdicts["dormant"], merged.verdicts["exposed"]) == (1, 1)

@@ -171,3 +171,12 @@ def test_a_cut_text_fits_and_says_that_it_is_cut(text: str) -> None:
     assert len(cut.encode()) <= 256
     assert cut.endswith("…")
     assert clipped("a" * 256, 256) == "a" * 256
+
+
+def test_dormant_objects_are_a_low_warning_and_never_passed() -> None:
+    found = of(judged("a", verdict=Verdict.DORMANT), judged("b"))
+    check(found)
+    (dormant,) = [one for one in found if one["ProductFields"]["s3-auditor/kind"] == "verdict"]
+    assert dormant["Compliance"]["Status"] == "WARNING"
+    assert dormant["FindingProviderFields"]["Severity"]["Label"] == "LOW"
+    assert "once ACLs count" in dormant["Title"] + dormant["Description"]

@@ -14,6 +14,7 @@ from defusedcsv import csv as defused
 from jsonschema import Draft202012Validator
 from ocsf_json_schema import OcsfJsonSchemaEmbedded, get_ocsf_schema
 
+from auditor.model.access import Verdict
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.base import COLUMNS, FormatOptions, coverage_sentence
@@ -161,3 +162,12 @@ def test_each_event_is_valid_by_the_schema(hostile: tuple[Summary, HostileRun]) 
         assert [error.message for error in checked.iter_errors(event)] == []
     seconds = {**next(events(sample_summary(), HostileRun(()))), "class_uid": 1}
     assert list(checked.iter_errors(seconds))
+
+
+def test_tables_have_dormant_objects_where_there_are_some() -> None:
+    some, none = tally_of(judged("a", verdict=Verdict.DORMANT), judged("b")), tally_of(judged("b"))
+    text = written("markdown", sample_summary(some), HostileRun(()))
+    assert "| dormant | 1 |" in text
+    assert "| private | 1 |" in text
+    assert "dormant" not in written("markdown", sample_summary(none), HostileRun(()))
+    assert json.loads(written("json", sample_summary(none), HostileRun(())))["verdicts"]["dormant"] == 0

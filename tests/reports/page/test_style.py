@@ -1,0 +1,71 @@
+"""The colours of the page: each sign's text can be read on its own colour, in the light and in the dark."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import Final
+
+import pytest
+
+from auditor.reports.page import signs
+
+STYLE: Final = files("auditor.reports.page").joinpath("templates", "style.css").read_text(encoding="utf-8")
+LEAST: Final = 4.5
+"""The least contrast of normal text (Web Content Accessibility Guidelines 2.2, success criterion 1.4.3)."""
+SIGNS: Final = sorted({*signs.BY_VERDICT, signs.INTENDED.name, signs.VANISHED.name})
+THEMES: Final = {
+    "light": r"\A:root\{(?P<body>[^}]*)\}",
+    "dark by choice": r":root\[data-theme=dark\]\{(?P<body>[^}]*--bg[^}]*)\}",
+    "dark by system": r"prefers-color-scheme:dark\)\{\s*:root:not\(\[data-theme=light\]\)\{(?P<body>[^}]*)\}",
+}
+
+
+def colours(theme: str) -> dict[str, str]:
+    """The variables of a theme by their names, such as `dormant-ink`."""
+    found = re.search(THEMES[theme], STYLE)
+    assert found is not None
+    return dict(re.findall(r"--([a-z-]+):(#[0-9a-f]+)", found["body"]))
+
+
+def luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * one for one in colour[1:4])
+    parts = (int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4))
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_as_the_guidelines_have_it() -> None:
+    assert contrast("#000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#fff") == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize("name", SIGNS)
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_text_of_a_sign_can_be_read_on_its_colour(theme: str, name: str) -> None:
+    found = colours(theme)
+    assert contrast(found[name], found[f"{name}-ink"]) >= LEAST
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_each_sign_has_a_colour_of_its_own(theme: str) -> None:
+    found = colours(theme)
+    assert len({found[name] for name in SIGNS}) == len(SIGNS)
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_the_map_and_its_words_have_the_colour(name: str) -> None:
+    assert f".v-{name}{{fill:var(--{name});" in STYLE
+    assert f".on-{name}{{fill:var(--{name}-ink);" in STYLE
+
+
+def test_dormant_takes_the_place_of_masked_only_where_nothing_is_masked() -> None:
+    numbers = {signs.MASKED: 0, signs.DORMANT: 2}
+    assert signs.held_back(numbers) is signs.DORMANT
+    assert signs.held_back(numbers | {signs.MASKED: 1}) is signs.MASKED
+    assert signs.held_back({signs.MASKED: 0, signs.DORMANT: 0}) is signs.MASKED
