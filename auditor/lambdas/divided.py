@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -73,7 +73,9 @@ def active_ranges(store: Store, plan: PlanFile, at_once: int) -> int:
 
 
 class DividedFunction:
-    """The audit function for the events of a state machine. engines, kept: as in AuditFunction."""
+    """The audit function for the events of a state machine. engines, kept: as in AuditFunction. audit_range: makes the
+    audit of a range; its arguments are those of range_audit().
+    """
 
     def __init__(
         self,
@@ -81,8 +83,10 @@ class DividedFunction:
         *,
         engines: OpenEngine[EngineChoice] = open_engine,
         kept: KeptTransports | None = None,
+        audit_range: Callable[..., Audit] = range_audit,
     ) -> None:
         self._environ = environ
+        self._audit_range = audit_range
         self._opening = partial(open_stores, engines=engines, kept=kept)
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
@@ -117,7 +121,7 @@ class DividedFunction:
     ) -> dict[str, Any]:
         answer: dict[str, Any] | None = None
         async with stop.all() as limit, self._opening(invocation.settings, [target]) as stores:
-            work = _MapStepWork(step, invocation, target, stores, stop, context, self._environ)
+            work = _MapStepWork(step, invocation, target, stores, stop, context, self._environ, self._audit_range)
             actions = {"plan": work.plan, "range": work.range, "summarize": work.summarize}
             answer = await actions[step.action]()
         if limit.expired() or answer is None:
@@ -149,8 +153,10 @@ class _MapStepWork:
         stop: FunctionStop,
         context: FunctionContext,
         environ: Mapping[str, str],
+        audit_range: Callable[..., Audit],
     ) -> None:
         self._step = step
+        self._audit_range = audit_range
         self._invocation = invocation
         self._target = target
         self._stores = stores
@@ -251,7 +257,7 @@ class _MapStepWork:
         complete = False
         try:
             async with with_ledger(self._stores, settings) as resources:
-                audit = range_audit(
+                audit = self._audit_range(
                     self._run, range_id, self._target, settings, resources, self._stop, hop=self._invocation.hop
                 )
                 complete = (await audit.run()).complete

@@ -8,9 +8,9 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -28,6 +28,8 @@ from tests.support.servers.accounts import OWN, AccountsServer, role_of
 from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.world import Odd
 
+SOON: Final = (datetime.now(UTC).date() + timedelta(30)).isoformat()
+"""The last day of an exclusion that still holds."""
 A, B, C = "111122223333", "222233334444", "333344445555"
 Run = Callable[..., tuple[int, str, str]]
 
@@ -65,7 +67,7 @@ def estate(*accounts: str, more: str = "", exclude: str = "") -> str:
     return "estate.toml"
 
 
-def exclusion(pattern: str, until: str = "2099-01-01", table: str = "exclude") -> str:
+def exclusion(pattern: str, until: str = SOON, table: str = "exclude") -> str:
     return f'[[{table}]]\npattern = "{pattern}"\nreason = "scratch"\nowner = "team a"\nuntil = "{until}"\n'
 
 
@@ -90,11 +92,6 @@ def outcomes(found: dict[str, Any]) -> dict[str, str]:
 def sentence(found: dict[str, Any], bucket: str) -> str:
     (one,) = (one for one in found["buckets"] if one["bucket"] == bucket)
     return str(one["sentence"])
-
-
-@pytest.fixture(autouse=True)
-def _far_days(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.config.estate.LONGEST_DAYS", 100_000)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -191,7 +188,8 @@ def test_role_that_is_taken_away_in_mid_run_is_a_hole(run: Run, server: Accounts
 
 def test_exclusions_restrictions_and_what_has_expired(run: Run) -> None:
     more = (
-        'include = ["aa?", "aa4-*"]\nreason = "only these"\nowner = "team b"\nuntil = "2099-01-01"\n'
+        'include = ["aa?", "aa4-*"]\nreason = "only these"\nowner = "team b"\n'
+        f'until = "{SOON}"\n'
         + exclusion("aa5", table="accounts.exclude")
         + exclusion("aa2", "2026-01-01", "accounts.exclude")
         + exclusion("typo*", table="accounts.exclude")
@@ -209,7 +207,7 @@ def test_exclusions_restrictions_and_what_has_expired(run: Run) -> None:
         "bb1": "audited",
         "bb2-logs": "excluded",
     }
-    assert sentence(found, "aa5") == "by the pattern aa5: scratch (team a, until 2099-01-01)"
+    assert sentence(found, "aa5") == f"by the pattern aa5: scratch (team a, until {SOON})"
     assert found["notes"] == [
         "the pattern aa2 of team a ended on 2026-01-01: 1 bucket is not excluded any more",
         "the pattern typo* of team a matches no bucket: remove or correct it",
@@ -419,7 +417,7 @@ def test_two_estates_and_all_buckets_share_a_place(run: Run, server: AccountsSer
     before = {path: path.read_text() for path in Path("auditor-runs").glob("estate=estate/**/*") if path.is_file()}
     Path("teams/two.toml").write_text(
         f'[[accounts]]\nrole = "{role_of(A)}"\ninclude = ["aa5"]\nreason = "ours"\nowner = "team b"\n'
-        f'until = "2099-01-01"\n[[accounts]]\nrole = "{role_of(B)}"\n'
+        f'until = "{SOON}"\n[[accounts]]\nrole = "{role_of(B)}"\n'
     )
     server.refused.add("bb1")
     assert run("audit", "--estate", "teams/two.toml", "--only", "O02")[0] == 4

@@ -11,11 +11,13 @@ import pytest
 
 from auditor.audit.divided.range import range_audit
 from auditor.audit.divided.state import range_progress
+from auditor.audit.run import Audit
 from auditor.config.settings import Settings
 from auditor.errors import RunError, RunStopped, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
-from auditor.lambdas.divided import MOST_FRUITLESS, active_ranges
+from auditor.lambdas.divided import MOST_FRUITLESS, DividedFunction, active_ranges
 from auditor.lambdas.scale import LONGEST_ALONE, MOST_ROWS, Expected, is_alone, seconds_alone
+from auditor.model.target import Target
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
@@ -67,7 +69,9 @@ def step(plan: dict[str, Any], action: str, **more: Any) -> dict[str, Any]:
     return {"action": action, "event": plan["event"], "claim": plan["claim"], **more}
 
 
-async def ranged(service: AuditFunction, plan: dict[str, Any], range_id: str, account: Account) -> list[dict[str, Any]]:
+async def ranged(
+    service: AuditFunction | DividedFunction, plan: dict[str, Any], range_id: str, account: Account
+) -> list[dict[str, Any]]:
     """The answers of the invocations until the range is complete."""
     answers: list[dict[str, Any]] = []
     fruitless = 0
@@ -292,19 +296,18 @@ async def test_another_start_waits_while_the_ranges_are_audited(service: AuditFu
 
 
 async def test_the_shares_of_a_ceiling_never_exceed_it(
-    service: AuditFunction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: StubServer, service: AuditFunction, tmp_path: Path
 ) -> None:
     seen: list[float | None] = []
-    real = range_audit
 
-    def noted(run: str, range_id: str, target: Any, settings: Any, *rest: Any, **more: Any) -> Any:
+    def noted(run: str, range_id: str, target: Target, settings: Settings, *rest: Any, **more: Any) -> Audit:
         seen.append(settings.max_rate)
-        return real(run, range_id, target, settings, *rest, **more)
+        return range_audit(run, range_id, target, settings, *rest, **more)
 
-    monkeypatch.setattr("auditor.lambdas.divided.range_audit", noted)
     plan = await planned(service, max_rate=300)
+    noting = DividedFunction(environ_of(filled, tmp_path / "divided"), audit_range=noted)
     for range_id in plan["ranges"]:
-        await ranged(service, plan, range_id, Account())
+        await ranged(noting, plan, range_id, Account())
     *two_at_once, alone = (share for share in seen if share is not None)
     assert len(two_at_once) == RANGES - 1
     assert all(0 < 2 * share <= 300 for share in two_at_once)

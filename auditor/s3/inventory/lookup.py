@@ -31,10 +31,19 @@ class InventoryLookup:
     """Finds the facts of objects that are asked for in the order of the listing.
 
     lines: the sorted lines of the rows (rows.py). shapes: the shapes of the rows, by number. versions: True if the
-    listing is one of versions. matches: the number of objects by Match.
+    listing is one of versions. most_versions: the largest number of rows of one key that are held. matches: the number
+    of objects by Match.
     """
 
-    def __init__(self, lines: Iterator[bytes], shapes: Sequence[Shape], *, versions: bool) -> None:
+    def __init__(
+        self,
+        lines: Iterator[bytes],
+        shapes: Sequence[Shape],
+        *,
+        versions: bool,
+        most_versions: int = MOST_VERSIONS,
+    ) -> None:
+        self._most_versions = most_versions
         self._lines = lines
         self._shapes = shapes
         self._facts: dict[int, InventoryFacts] = {}
@@ -91,7 +100,7 @@ class InventoryLookup:
         version = row.version_id if row is not None else _version_of(line)
         if version in self._rows:
             self._rows[version] = None  # two rows that differ
-        elif len(self._rows) < MOST_VERSIONS:
+        elif len(self._rows) < self._most_versions:
             self._rows[version] = row
 
 

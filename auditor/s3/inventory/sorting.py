@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryFile
 from typing import IO, Final, Self
@@ -19,13 +19,22 @@ _OVERHEAD: Final = 41
 _BUFFER: Final = 256 * 1024
 
 
+def _temporary_file() -> IO[bytes]:
+    return TemporaryFile(prefix="auditor-", buffering=_BUFFER)
+
+
 class SortedLines:
     """Lines of bytes without a newline in them: add() takes them in any order, sorted() yields them in order.
 
-    Equal lines stay as often as they were added. Close it, or use it in a `with`: the files are deleted.
+    Equal lines stay as often as they were added. Close it, or use it in a `with`: the files are deleted. run_bytes:
+    memory of the lines that are sorted at once. fan_in: largest number of files that are merged at once. new_file:
+    opens a file that is deleted when it is closed; it may raise OSError.
     """
 
-    def __init__(self, run_bytes: int = RUN_BYTES, fan_in: int = FAN_IN) -> None:
+    def __init__(
+        self, run_bytes: int = RUN_BYTES, fan_in: int = FAN_IN, new_file: Callable[[], IO[bytes]] = _temporary_file
+    ) -> None:
+        self._new_file = new_file
         self._run_bytes = run_bytes
         self._fan_in = fan_in
         self._runs: list[list[IO[bytes]]] = []  # by the number of times that their lines were merged
@@ -61,7 +70,7 @@ class SortedLines:
 
     def _write_run(self) -> None:
         self._lines.sort()
-        self._keep(_written(self._lines), 0)
+        self._keep(self._written(self._lines), 0)
         self._lines = []
         self._bytes = 0
 
@@ -71,19 +80,18 @@ class SortedLines:
         runs = self._runs[level]
         runs.append(run)
         if len(runs) == self._fan_in:
-            merged = _written(heapq.merge(*map(_read, runs)))
+            merged = self._written(heapq.merge(*map(_read, runs)))
             for one in runs:
                 one.close()
             runs.clear()
             self._keep(merged, level + 1)
 
-
-def _written(lines: Iterable[bytes]) -> IO[bytes]:
-    with _spooling():
-        file = TemporaryFile(prefix="auditor-", buffering=_BUFFER)  # noqa: SIM115 - SortedLines closes it
-        file.writelines(line + b"\n" for line in lines)
-        file.flush()
-    return file
+    def _written(self, lines: Iterable[bytes]) -> IO[bytes]:
+        with _spooling():
+            file = self._new_file()
+            file.writelines(line + b"\n" for line in lines)
+            file.flush()
+        return file
 
 
 def _read(file: IO[bytes]) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ import random
 import tracemalloc
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import IO, Final
 
 import pytest
 from hypothesis import given
@@ -70,12 +70,14 @@ class TestSorting:
 
         assert peak(60_000) < 1.5 * peak(15_000)
 
-    def test_full_disk_is_one_sentence(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(*_: object, **__: object) -> None:
+    def test_full_disk_is_one_sentence(self) -> None:
+        def refuse() -> IO[bytes]:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("auditor.s3.inventory.sorting.TemporaryFile", refuse)
-        with SortedLines(1) as found, pytest.raises(OutputError, match="free some space, or set TMPDIR"):
+        with (
+            SortedLines(1, new_file=refuse) as found,
+            pytest.raises(OutputError, match="free some space, or set TMPDIR"),
+        ):
             found.add([b"a"])
 
 
@@ -118,9 +120,9 @@ class TestMatching:
     def test_row_without_a_shape_gives_no_facts(self) -> None:
         assert lookup([line("k", NO_SHAPE)]).facts_of_page([ref("k")]) == [None]
 
-    def test_versions_beyond_the_limit_are_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("auditor.s3.inventory.lookup.MOST_VERSIONS", 2)
-        found = lookup([line("k", 1, version=f"v{number}") for number in range(4)], versions=True)
+    def test_versions_beyond_the_limit_are_missing(self) -> None:
+        lines = [line("k", 1, version=f"v{number}") for number in range(4)]
+        found = InventoryLookup(iter(lines), [shape(0), shape(1)], versions=True, most_versions=2)
         assert status_of(found, *(ref("k", f"v{number}") for number in range(4))) == ["S1", "S1", None, None]
 
     def test_acl_of_many_objects_is_read_once(self) -> None:
