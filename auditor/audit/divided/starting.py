@@ -6,11 +6,17 @@ import asyncio
 import sys
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
+import auditor
 from auditor.audit.divided.messages import LONGEST
 
 MODULE: Final = "auditor.audit.divided.child"
+_ROOT: Final = str(Path(auditor.__file__).parent.parent)
+_PROGRAM: Final = "import runpy, sys; sys.path.append(sys.argv[1]); runpy.run_module(sys.argv[2], run_name='__main__')"
+"""Runs a module, which may lie beside this package. `python -m` would search the working directory before all others:
+any file there that has the name of a module would be run."""
 
 
 class ProcessStarter:
@@ -41,7 +47,7 @@ class ProcessStarter:
             await process.wait()
 
     async def _start(self) -> Process:
-        command = (sys.executable, "-m", self._module)
+        command = (sys.executable, "-P", "-c", _PROGRAM, _ROOT, self._module)
         return await asyncio.create_subprocess_exec(
             *command, stdin=PIPE, stdout=PIPE, limit=LONGEST, start_new_session=True
         )
