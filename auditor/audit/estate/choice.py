@@ -79,14 +79,13 @@ def _fault(name: str) -> str | None:
 
 def _reason(account: EstateAccount, bucket: ListedBucket, day: str, used: Counter[Decision]) -> str | None:
     """Return the reason for which a bucket is left out; None if it is audited. used: counts what matches."""
-    for decision in _decisions(account):
-        if _covers(decision, bucket) and day <= decision.until:
-            used[decision] += 1
-            return f"by {_words(decision)}: {decision.reason} ({decision.owner}, until {decision.until})"
-    for decision in _decisions(account):
-        if _covers(decision, bucket):  # each of them has expired
-            used[decision] += 1
-    return None
+    covering = list(dict.fromkeys(one for one in _decisions(account) if _covers(one, bucket)))
+    holding = [one for one in covering if day <= one.until]
+    used.update(holding or covering)  # one that has expired counts if nothing else leaves out the bucket
+    if not holding:
+        return None
+    first = holding[0]
+    return f"by {_words(first)}: {first.reason} ({first.owner}, until {first.until})"
 
 
 def _decisions(account: EstateAccount) -> Iterable[Decision]:

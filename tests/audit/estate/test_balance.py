@@ -139,3 +139,18 @@ def test_unreached_bucket_of_an_interrupted_start_is_a_named_hole() -> None:
             counts=BucketCounts(buckets=2, audited=1, excluded=0, holes=1),
         ),
     )
+
+
+def test_bucket_that_two_exclusions_name_uses_both() -> None:
+    """To remove the second one would be wrong advice: it holds when the first one ends."""
+    why = {"reason": "r", "owner": "o", "until": "2099-01-01"}
+    patterns = [Exclusion(pattern=pattern, **why) for pattern in ("*-logs", "web-logs", "web-logs", "none-*")]
+    account = EstateAccount(id="1" * 12, exclusions=tuple(patterns))
+    opened = [OpenedAccount(account=account, buckets=(ListedBucket("web-logs"), ListedBucket("other")))]
+    choice = choose(opened, DAY, {})
+    assert [(use.decision, use.matched, use.state.value) for use in choice.uses] == [
+        ("the pattern *-logs", 1, "active"),
+        ("the pattern web-logs", 1, "active"),
+        ("the pattern none-*", 0, "unused"),
+    ]
+    assert [one.excluded is None for one in choice.buckets] == [True, False]
