@@ -17,11 +17,12 @@ from auditor.model.policy import parse
 from auditor.model.target import Target
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.latest import last_run
 from auditor.runs.parts import found_parts
 from auditor.runs.paths import UNDIVIDED, run_path, target_name
 from auditor.runs.plan_file import NAME as PLAN_FILE
 from auditor.runs.plan_file import load_plan
-from auditor.runs.reading import RunReader, last_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.s3 import bucket as bucketfacts
 from auditor.s3.calls import Caller

@@ -20,8 +20,9 @@ from auditor.model.target import Target, parse_target
 from auditor.reports.explain import Explanation
 from auditor.reports.summary import not_looked_at
 from auditor.rules.plan import ACLS_DISABLED
+from auditor.runs.latest import last_run
 from auditor.runs.paths import RUN_ID, run_path, target_name
-from auditor.runs.reading import RunReader, last_run
+from auditor.runs.reading import RunReader
 from auditor.runs.renewals import ObjectId, RenewedObject, read_renewals
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit

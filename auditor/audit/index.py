@@ -17,8 +17,9 @@ from auditor.model.target import BUCKET_NAME, Target
 from auditor.reports.page.from_rollups import nights_in, nights_of
 from auditor.reports.summed import IndexEntry
 from auditor.reports.trend import nights_of as trend_of
+from auditor.runs.latest import last_run
 from auditor.runs.paths import bucket_path, run_path, target_name
-from auditor.runs.reading import RunReader, last_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 
 if TYPE_CHECKING:

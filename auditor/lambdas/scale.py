@@ -20,9 +20,9 @@ from auditor.config.values import MIXED
 from auditor.errors import CallFailed, OutputError, RunChanged, RunError, UsageError
 from auditor.lambdas.event import Invocation
 from auditor.model.target import Target
+from auditor.runs.latest import last_run
 from auditor.runs.paths import target_name
 from auditor.runs.plan_file import load_plan
-from auditor.runs.reading import last_run
 from auditor.runs.stores.base import Store
 from auditor.s3.concurrency import AUTO_CEILING
 from auditor.text import visible

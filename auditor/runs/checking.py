@@ -14,10 +14,11 @@ from typing import Final
 from auditor.errors import OutputError, UsageError
 from auditor.model.json_text import JsonError
 from auditor.runs.checkpoint import load_checkpoint
+from auditor.runs.latest import last_run
 from auditor.runs.ownership import EMPTY_PART
 from auditor.runs.parts import KINDS, Part, found_parts
 from auditor.runs.paths import began_later, parse_run_id, run_path, target_name
-from auditor.runs.reading import RunReader, last_run
+from auditor.runs.reading import RunReader
 from auditor.runs.seal import FILES, OF_RANGES, Link, Seal, SealedPart, first_key_of, sha256_of
 from auditor.runs.seal import NAME as SEAL
 from auditor.text import counted, visible

@@ -19,11 +19,12 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import Checkpoint, RangeEnd
+from auditor.runs.latest import update_latest_json
 from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, found_parts, sealed_from_store, tidy
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, seal_name, target_name
 from auditor.runs.pending import KeyedCounts, LineBatch, PendingLines, RunPosition
-from auditor.runs.reading import link_to, read_seal, update_latest_json
+from auditor.runs.reading import link_to, read_seal
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, SealedPart, sha256_of, sorted_parts
 from auditor.runs.stores.base import Store

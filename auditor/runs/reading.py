@@ -1,4 +1,4 @@
-"""Read runs back: the run folder with its lines, and latest.json."""
+"""Read runs back: the run folder with its lines, its seal, and a run by its place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import JsonError, as_object, parse_object, typed
+from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.rollup import RollUps
@@ -24,7 +24,7 @@ from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_lines
-from auditor.runs.paths import RUN_ID, UNDIVIDED, began_later, bucket_path, run_path, seal_name
+from auditor.runs.paths import UNDIVIDED, run_path, seal_name
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
 from auditor.runs.stores import open_store
@@ -343,53 +343,3 @@ def link_to(store: Store, bucket: str, run_id: str) -> Link:
     """Return the link to another run of the bucket, with the digest of its seal as the store has it."""
     data = store.get(f"{run_path(bucket, run_id)}/{SEAL}")
     return Link(run_id, None if data is None else sha256_of(data))
-
-
-def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
-    """Return a reader of the latest complete run of a target; None if latest.json names none.
-
-    name: the target's name in latest.json, made by target_name(). Raises OutputError if latest.json may not be read:
-    the present run then could not update it either.
-    """
-    found = store.get(f"{bucket_path(bucket)}/latest.json")
-    try:
-        return RunReader(store, bucket, parse_object(found or b"")["runs"][name])
-    except (JsonError, KeyError, TypeError, UsageError):
-        return None  # the run is only used for an estimate, so no error ends the present run
-
-
-def latest_runs(store: Store, bucket: str) -> list[RunReader]:
-    """Return readers of the latest complete runs of all targets in a bucket, those of the widest targets first.
-
-    Raises OutputError if latest.json may not be read, or is damaged.
-    """
-    path = f"{bucket_path(bucket)}/latest.json"
-    data = store.get(path)
-    if data is None:
-        return []
-    try:
-        named = as_object(parse_object(data)["runs"])
-        return [
-            RunReader(store, bucket, str(named[name])) for name in sorted(named, key=lambda name: (len(name), name))
-        ]
-    except (JsonError, KeyError, UsageError) as error:
-        raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error
-
-
-def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
-    """Write into latest.json that this run is the target's latest one, unless the file names a run that began later.
-
-    name: the target's name in latest.json, made by target_name().
-    """
-
-    def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
-        latest = value or {}
-        runs = latest.get("runs")
-        runs = runs if isinstance(runs, dict) else {}
-        there = runs.get(name)
-        known = isinstance(there, str) and RUN_ID.fullmatch(there)
-        if known and (there == run_id or began_later(str(there), run_id)):
-            return None
-        return {**latest, "runs": {**runs, name: run_id}}
-
-    store.update_json(f"{bucket_path(bucket)}/latest.json", change)

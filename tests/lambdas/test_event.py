@@ -19,7 +19,8 @@ from auditor.errors import BucketError, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
-from auditor.runs.reading import RunReader, last_run
+from auditor.runs.latest import last_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice

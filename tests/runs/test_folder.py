@@ -22,9 +22,10 @@ from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.runs import pending
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
+from auditor.runs.latest import last_run
 from auditor.runs.paths import new_run_id, parse_run_id, run_path
 from auditor.runs.pending import FLUSH_BYTES
-from auditor.runs.reading import RunReader, last_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore, output_errors
 from auditor.runs.tally import Tally
 from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all

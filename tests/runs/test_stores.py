@@ -21,7 +21,8 @@ from auditor.aws.session import make_client
 from auditor.errors import OutputError, UsageError
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
-from auditor.runs.reading import RunReader, last_run
+from auditor.runs.latest import last_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import PIECE, LockingStore, Store
 from auditor.runs.stores.s3 import UPDATES, S3Store

@@ -32,11 +32,12 @@ from auditor.rules.selection import select
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.latest import last_run
 from auditor.runs.ownership import writer_of
 from auditor.runs.paths import UNDIVIDED, new_run_id, target_name
 from auditor.runs.plan_file import LISTING, PlanFile, PlannedRange, load_plan, numbered
 from auditor.runs.plan_file import NAME as PLAN_FILE
-from auditor.runs.reading import RunReader, last_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import ConditionalStore
 from auditor.runs.tally import Tally
 from auditor.s3.calls import Caller

@@ -17,7 +17,8 @@ from auditor.config.settings import Settings
 from auditor.errors import AuditorError, MessageError
 from auditor.hashing.queue.notification import decode_events
 from auditor.hashing.queue.s3_event import ObjectEvent
-from auditor.runs.reading import RunReader, latest_runs
+from auditor.runs.latest import latest_runs
+from auditor.runs.reading import RunReader
 from auditor.runs.renewals import is_renewal
 from auditor.runs.stores.base import Store
 from auditor.s3.rate import RateLimit

@@ -18,8 +18,8 @@ from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.target import Target
 from auditor.progress import Snapshot
+from auditor.runs.latest import last_run
 from auditor.runs.paths import target_name
-from auditor.runs.reading import last_run
 from auditor.text import counted, visible
 
 

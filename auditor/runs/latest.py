@@ -1,0 +1,61 @@
+"""Read and write latest.json, the file that names the latest complete run of each target of a bucket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.errors import OutputError, UsageError
+from auditor.model.json_text import JsonError, as_object, parse_object
+from auditor.runs.paths import RUN_ID, began_later, bucket_path
+from auditor.runs.reading import RunReader
+from auditor.runs.stores.base import Store
+
+
+def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
+    """Return a reader of the latest complete run of a target; None if latest.json names none.
+
+    name: the target's name in latest.json, made by target_name(). Raises OutputError if latest.json may not be read:
+    the present run then could not update it either.
+    """
+    found = store.get(f"{bucket_path(bucket)}/latest.json")
+    try:
+        return RunReader(store, bucket, parse_object(found or b"")["runs"][name])
+    except (JsonError, KeyError, TypeError, UsageError):
+        return None  # the run is only used for an estimate, so no error ends the present run
+
+
+def latest_runs(store: Store, bucket: str) -> list[RunReader]:
+    """Return readers of the latest complete runs of all targets in a bucket, those of the widest targets first.
+
+    Raises OutputError if latest.json may not be read, or is damaged.
+    """
+    path = f"{bucket_path(bucket)}/latest.json"
+    data = store.get(path)
+    if data is None:
+        return []
+    try:
+        named = as_object(parse_object(data)["runs"])
+        return [
+            RunReader(store, bucket, str(named[name])) for name in sorted(named, key=lambda name: (len(name), name))
+        ]
+    except (JsonError, KeyError, UsageError) as error:
+        raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error
+
+
+def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
+    """Write into latest.json that this run is the target's latest one, unless the file names a run that began later.
+
+    name: the target's name in latest.json, made by target_name().
+    """
+
+    def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
+        latest = value or {}
+        runs = latest.get("runs")
+        runs = runs if isinstance(runs, dict) else {}
+        there = runs.get(name)
+        known = isinstance(there, str) and RUN_ID.fullmatch(there)
+        if known and (there == run_id or began_later(str(there), run_id)):
+            return None
+        return {**latest, "runs": {**runs, name: run_id}}
+
+    store.update_json(f"{bucket_path(bucket)}/latest.json", change)
