@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import auditor
 from auditor.audit.divided.messages import LONGEST
 
 MODULE: Final = "auditor.audit.divided.child"
-_ROOT: Final = str(Path(auditor.__file__).parent.parent)
+_ROOT: Final = str(Path(__file__).parents[3])
+"""The folder that has the package."""
 _PROGRAM: Final = "import runpy, sys; sys.path.append(sys.argv[1]); runpy.run_module(sys.argv[2], run_name='__main__')"
 """Runs a module, which may lie beside this package. `python -m` would search the working directory before all others:
 any file there that has the name of a module would be run."""
