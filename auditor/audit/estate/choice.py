@@ -106,7 +106,7 @@ def _covers(decision: Decision, bucket: ListedBucket) -> bool:
 def _words(decision: Decision) -> str:
     if isinstance(decision, Exclusion):
         return f"the pattern {decision.pattern}"
-    parts = [", ".join(decision.include), f"in {', '.join(decision.regions)}" if decision.regions else ""]
+    parts = [", ".join(decision.include) or "buckets", f"in {', '.join(decision.regions)}" if decision.regions else ""]
     return f"the restriction to {' '.join(part for part in parts if part)}"
 
 
