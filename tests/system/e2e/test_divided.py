@@ -143,7 +143,7 @@ def test_with_a_fifth_of_the_invocations_killed_a_redrive_completes_it_and_it_ad
     system.local.doom = lambda payload: None
     system.local.invoked.clear()
     system.fire({"bucket": "many", "max_rate": "unlimited"})
-    (alone,) = system.summaries()
+    *_, alone = system.summaries()  # many objects take it several invocations
     same(divided, alone)
     for kind in ("objects", "findings", "undecided"):
         files = files_in(shared, "many")
