@@ -19,6 +19,8 @@ LATENCY: Final = 0.02
 CONCURRENCY: Final = 16
 """Calls in flight of a process where calls wait: it then sends 800 calls a second, far fewer than its core allows."""
 OBJECTS: Final = {WAITING: 24_000, SERVER: 200_000, ALONE: 200_000}
+MOST: Final = {WAITING: 1, SERVER: 1, ALONE: None}
+"""Limit of repetitions: a night takes a minute where calls wait, and half a minute with a server."""
 QUICK: Final = {WAITING: 4_000, SERVER: 20_000, ALONE: 20_000}
 NIGHTS: Final = ("first night", "second night")
 WALL: Final = (WAITING, ALONE)
@@ -39,6 +41,7 @@ def _rows(bench: Bench) -> Iterator[Row]:
                     "concurrency": CONCURRENCY if waits else None,
                 },
                 server={"objects": objects, "latency": LATENCY if waits else 0.0},
+                most=MOST[setting],
             )
 
 
@@ -62,7 +65,7 @@ def figures(measured: Measured) -> dict[str, Any]:
                 "each": {"seconds": [round(one, 3) for one in wall], "path": [round(one, 3) for one in path]},
             }
         )
-    return {**measured.labels, "nights": nights}
+    return {**measured.labels, "runs": len(measured.runs), "nights": nights}
 
 
 def measure(bench: Bench) -> Results:
@@ -94,6 +97,7 @@ def _cells(results: Results, row: dict[str, Any], night: int) -> tuple[Any, ...]
         setting,
         row["processes"],
         f"{row['objects']:,}",
+        row["runs"],
         NIGHTS[night],
         *(found[name]["median"] for name in ("seconds", "cpu", "path")),
         "-" if wall is None else f"{wall:.2f}",
@@ -106,6 +110,7 @@ def page(results: Results) -> str:
         "setting",
         "processes",
         "objects",
+        "runs",
         "night",
         "seconds",
         "CPU s",
@@ -119,7 +124,8 @@ def page(results: Results) -> str:
         f" after {1000 * LATENCY:.0f} ms, and a process has {CONCURRENCY} calls in flight. The longest way is the CPU"
         " of the process that was called, which plans and adds up, and of the slowest one that it began, imports"
         " included. `times`: the objects a second as measured, to those of one process. `computed`: the CPU of one"
-        " process, to that on the longest way of two, which is what two cores give if the server is elsewhere:\n\n"
+        " process, to that on the longest way of two, which is what two cores give if the server is elsewhere; it can"
+        " pass 2, for the loop of one process and the thread that writes its lines wait for each other:\n\n"
         + table(columns, cells)
     )
 

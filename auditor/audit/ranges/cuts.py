@@ -66,6 +66,26 @@ async def find_cuts(
     return KeyCuts(tuple(cuts), round(sum(sizes)), all(piece.whole for piece in pieces))
 
 
+async def exact_cuts(
+    listing: ListKeys, ranges: int, after: str | None, upto: str | None, *, pages: int
+) -> KeyCuts | None:
+    """Return cuts that are equal to one key, by listing all keys page by page; None if so many pages do not suffice.
+
+    For few keys that takes less time than find_cuts(), whose calls wait for each other.
+    """
+    keys: list[str] = []
+    for _ in range(pages):
+        found = await listing(keys[-1] if keys else after, PAGE)
+        inside = [key for key in found.keys if upto is None or key <= upto]
+        keys += inside
+        if not found.more or len(inside) < len(found.keys):
+            ends = sorted({len(keys) * number // ranges for number in range(1, ranges)} - {0})
+            return KeyCuts(tuple(increasing((keys[end - 1], end) for end in ends)), len(keys), True)
+        if not inside:
+            break
+    return None
+
+
 def increasing(cuts: Iterable[Cut]) -> Iterator[Cut]:
     """Leave out the cuts whose key is not after that of the cut before."""
     last: str | None = None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.audit.ranges.cuts import KeyCuts, find_cuts
+from auditor.audit.ranges.cuts import KeyCuts, exact_cuts, find_cuts
 from auditor.audit.ranges.pieces import LAST, KeysFound
 from auditor.audit.ranges.plan import _planned
 from auditor.model.target import Target
@@ -101,6 +101,19 @@ async def test_few_keys_are_cut_exactly() -> None:
     assert found == KeyCuts((("09", 10), ("19", 20), ("29", 30)), 40, True)
     assert await find_cuts(Listing(keys), 1, None, None) == KeyCuts((), 40, True)
     assert await find_cuts(Listing([]), 4, None, None) == KeyCuts((), 0, True)
+
+
+@pytest.mark.parametrize("name", ["uuids", "unicode", "one giant prefix"])
+async def test_all_keys_of_a_small_bucket_are_listed(name: str) -> None:
+    keys = keys_of_set(name, 5500)
+    listing = Listing(keys)
+    found = await exact_cuts(listing, 8, None, keys[5000], pages=6)
+    assert found is not None
+    assert max(sizes(keys[:5001], found)) - min(sizes(keys[:5001], found)) <= 1
+    assert (found.keys, found.exact, listing.calls) == (5001, True, 6)
+    assert await exact_cuts(Listing(keys), 8, None, None, pages=5) is None
+    assert await exact_cuts(Listing([]), 8, None, None, pages=5) == KeyCuts((), 0, True)
+    assert await exact_cuts(Listing(["a", "a", "b"]), 8, None, None, pages=1) == KeyCuts((("a", 1),), 3, True)
 
 
 async def test_keys_as_long_as_s3_allows() -> None:
