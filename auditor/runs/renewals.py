@@ -88,7 +88,7 @@ def read_renewals(
     all. Raises OutputError if a file is damaged.
     """
     found: dict[ObjectId, RenewedObject] = {}
-    for at, path in _files(store, bucket, since):
+    for at, path in renewal_files(store, bucket, since):
         for one in _lines(store, path, at):
             if key is None or one.line.key == key:
                 name = (one.line.key, one.line.version_id)
@@ -107,7 +107,7 @@ def _folder(bucket: str) -> str:
     return f"{bucket_path(bucket)}/{FOLDER}/"
 
 
-def _files(store: Store, bucket: str, since: str) -> Iterator[tuple[str, str]]:
+def renewal_files(store: Store, bucket: str, since: str) -> Iterator[tuple[str, str]]:
     """Yield the times and paths of the files from `since` on, the oldest first."""
     for path in store.list(_folder(bucket)):
         name = path.rpartition("/")[2]

@@ -20,6 +20,7 @@ from auditor.model.run_lines import ObjectLine
 from auditor.model.summary import Summary
 from auditor.rules.plan import Plan, head_groups
 from auditor.runs.bucket_file import BucketFile
+from auditor.runs.outdated_renewals import delete_outdated
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import CLOSE, ObjectId, RenewedObject, read_renewals
@@ -97,6 +98,7 @@ class Opening:
         acl = keep.acl if all(shows_same_acls(one, self.facts) for one in states) else None
         head = None if self._sees_more(file.configuration) else keep.head(groups)
         keeper = FactKeeper(file.now, self._turns(acl), self._turns(head), values=self.settings.keep_metadata)
+        delete_outdated(self.run.store, self.run.bucket_name)
         renewals = read_renewals(self.run.store, self.run.bucket_name, file.now)
         if renewals is None:
             log.warning("nothing is kept of run %s: too many objects were read since", self.run.run_id)
