@@ -15,8 +15,8 @@ from typing import Any, Final
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of
 from auditor.audit.report import page_of
-from auditor.audit.standing import StoredStandings
 from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, file_of, stored_counts
+from auditor.audit.stored_standing import StoredStandings
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED

@@ -14,8 +14,8 @@ from auditor.model.access import Verdict
 from auditor.model.changes import ChangeKind, Changes
 from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.object import ObjectRef
-from auditor.model.run_lines import FindingLine, ObjectLine
-from auditor.model.standing import WIDTH, PastObject, Recorded, Seen, Standing, seen_of
+from auditor.model.run_lines import FindingLine
+from auditor.model.standing import PastObject, Recorded, Seen, Standing, seen_of
 from auditor.model.target import Target
 from auditor.reports.causes import causes_between, moved_by
 from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompared
@@ -279,32 +279,3 @@ class Standings:
 
     def _pass(self, line: FindingLine) -> None:
         self._tally.compare(f"finding {line.severity.value}")
-
-
-class StoredStandings:
-    """Gives a run that is judged again the history of its findings and verdicts, as the lines of the run have it.
-
-    began: the start of the run that read the facts. A finding or verdict that the lines do not have gets this time.
-    """
-
-    def __init__(self, began: str) -> None:
-        self._began = began
-
-    def findings(self, findings: Sequence[Finding], stored: Sequence[FindingLine]) -> tuple[Standing, ...]:
-        """Return the history of each finding. stored: the finding lines of the same object, or of the bucket."""
-        known = {line.fingerprint: line for line in stored}
-        return tuple([self._of(known.get(finding.fingerprint)) for finding in findings])
-
-    def object(self, judgement: Judgement, line: ObjectLine, stored: Sequence[FindingLine]) -> Recorded:
-        """Return the judgement of an object with its history. line: its line. stored: the lines of its findings."""
-        findings = self.findings(judgement.findings, stored)
-        verdict = judgement.verdict
-        if verdict is None or not is_open(judgement):
-            return Recorded(judgement, None, findings)
-        wide = line.verdict is not None and WIDTH[line.verdict] >= WIDTH[verdict]
-        return Recorded(judgement, self._of(line if wide else None), findings)
-
-    def _of(self, line: FindingLine | ObjectLine | None) -> Standing:
-        if line is None:
-            return Standing(self._began, None)
-        return Standing(line.since or self._began, None)  # the exceptions are applied anew
