@@ -50,9 +50,11 @@ def same(one: Result, divided: Result) -> None:
     assert sources(one.objects) == sources(divided.objects)
     assert same_findings(one, divided)
     assert one.coverage == divided.coverage
-    assert one.summary["calls"]["head"] == divided.summary["calls"]["head"]
-    probes = divided.summary["calls"]["acl"] - one.summary["calls"]["acl"]
-    assert 0 <= probes <= len(list(divided.folder.glob("state-*.json")))  # a range asks anew if the bucket answers
+    calls, others = one.summary["calls"], divided.summary["calls"]
+    assert calls["head"] == others["head"]
+    # An ACL is read again to prove that a HEAD was refused for a customer's key. HEADs at the same time share a proof.
+    proofs = sum(line["head"].get("unread", {}).get("code") == "SSE-C" for line in one.objects)
+    assert abs(calls["acl"] - others["acl"]) < max(proofs, 1)
     assert one.summary["not_looked_at"] == divided.summary["not_looked_at"]
     assert one.summary["kept"] == divided.summary["kept"]
 
