@@ -91,7 +91,7 @@ def least(results: Results, setting: str, figure: str) -> float | None:
 def _cells(results: Results, row: dict[str, Any], night: int) -> tuple[Any, ...]:
     setting, found = row["setting"], row["nights"][night]
     divided = row["processes"] == JOBS
-    wall = times(results, setting, night, "seconds") if divided else None
+    wall = times(results, setting, night, "seconds") if divided and setting in WALL else None
     path = times(results, setting, night, "path") if divided and setting != WAITING else None
     return (
         setting,
