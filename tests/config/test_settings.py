@@ -76,7 +76,7 @@ def test_variables_that_are_read_elsewhere_are_those_that_are_known() -> None:
     assert environment_layer(dict.fromkeys([*NO_SETTINGS, *settings], "x")).values.keys() == SETTINGS.keys()
 
 
-def test_every_setting_has_a_parser_or_is_a_table_or_the_role_of_an_account() -> None:
+def test_every_setting_has_a_parser_or_is_a_table_or_is_set_by_an_estate() -> None:
     assert set(Settings.__dataclass_fields__) == SETTINGS.keys() | {
         "rules",
         "accounts",
@@ -84,6 +84,7 @@ def test_every_setting_has_a_parser_or_is_a_table_or_the_role_of_an_account() ->
         "accept_undecided",
         "prices",
         "role",
+        "live_without_inventory",
     }
 
 
