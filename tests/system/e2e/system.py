@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.hashing.queue.message import HashTask
+from auditor.ledger.dynamodb.shards import own_name
 from tests.system.e2e.deployment import SERVICE, Deployment
 from tests.system.e2e.environment import Answer
 from tests.system.e2e.poller import Poller
@@ -57,7 +58,7 @@ class System:
     def items(self, bucket: str) -> list[dict[str, Any]]:
         """The ledger's digests of the bucket; notices and leases have names that begin with a space."""
         table = self.deployment.outputs()["LedgerTable"]
-        found = self.deployment.client("dynamodb").scan(TableName=table)["Items"]
+        found = map(own_name, self.deployment.client("dynamodb").scan(TableName=table)["Items"])
         mine = (one for one in found if one["pk"]["S"].startswith(f"{bucket}/"))
         return [dict(one) for one in mine if not one["sk"]["S"].startswith(" ")]
 
