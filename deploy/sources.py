@@ -22,6 +22,7 @@ LEFT_OUT: Final = (
     "auditor/audit/fill_facts.py",
     "auditor/audit/fill_recorder.py",
     "auditor/audit/fill_source.py",
+    "auditor/audit/keeping/foreseen.py",
     "auditor/audit/kit",
     "auditor/audit/library.py",
     "auditor/audit/offline.py",

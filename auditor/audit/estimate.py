@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from auditor.aio.ordered import next_page, one_ahead
 from auditor.aio.stop import Stop
 from auditor.audit.begin import ask_bucket, permits_of
+from auditor.audit.keeping.foreseen import foreseen
 from auditor.config.resources import caller_of, connection_to
 from auditor.config.settings import Settings
+from auditor.config.values import MIXED
 from auditor.ledger.base import Ledger
-from auditor.model.estimate import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate
+from auditor.model.estimate import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate, KeptEstimate
 from auditor.model.object import Ask, ObjectRef
+from auditor.model.prior import NO_PRIOR
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.rules import RULES
-from auditor.rules.plan import make_plan
+from auditor.rules.plan import judges_values, make_plan
 from auditor.rules.selection import select
+from auditor.runs.reading import RunReader
 from auditor.s3.checksums import promised
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.listing import Listed, pages, within_limit
+from auditor.s3.object_reader import ObjectReader, stand_in
 from auditor.s3.prices import Prices, in_dollars, prices_with
 from auditor.s3.rate import RateLimit
 from auditor.s3.storage_class import ARCHIVED_CLASSES, charged
@@ -40,11 +45,23 @@ class EstimateRun:
     """Estimates the audit of one target. Call run() once. It sends LIST calls, and the questions about the bucket.
 
     ledger: where digests are looked up; None if the audit has none. stop: ends the listing; what was counted by then is
-    the estimate.
+    the estimate. last: the target's last complete run, whose facts `keep` takes; None if there is none. clock: returns
+    the present time, in seconds since 1970.
     """
 
-    def __init__(self, target: Target, settings: Settings, ledger: Ledger | None, stop: Stop) -> None:
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        ledger: Ledger | None,
+        stop: Stop,
+        *,
+        last: RunReader | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._target = target
+        self._last = last
+        self._clock = clock
         self._settings = settings
         self._reader = None if ledger is None else ledger.in_order(target.bucket)
         self._stop = stop
@@ -64,10 +81,25 @@ class EstimateRun:
         async with EnginePool(open_engine) as engines:
             connection, facts = await ask_bucket(settings, connection, self._caller, engines.lend)
             self._counts.questions = self._caller.counts["bucket"]
-            ask = make_plan(self._rules, facts).ask
+            plan = make_plan(self._rules, facts)
             began = time.monotonic()
             async with engines.lend((settings.engine, connection)) as engine:
-                await self._count_all(within_limit(pages(engine, self._caller, target), self._stop), ask)
+                steps = pages(engine, self._caller, target)
+                if settings.keep is not None and self._last is not None:
+                    reader = ObjectReader(engine, self._caller, plan.ask, (), stand_in(facts))
+                    steps = foreseen(
+                        steps,
+                        self._last,
+                        reader,
+                        settings,
+                        facts,
+                        plan,
+                        self._clock,
+                        versions=target.versions,
+                        ledger=self._reader is not None,
+                    )
+                    self._counts.judges_values = judges_values(plan)
+                await self._count_all(within_limit(steps, self._stop), plan.ask)
             listing = time.monotonic() - began
         return self._counts.estimate(target, listing, self._ceiling, complete=not self._stop)
 
@@ -110,6 +142,8 @@ class _Counts:
         self._looks_up = ledger
         self.questions = 0
         self.pages = 0
+        self.judges_values = False
+        self._kept_acl = self._kept_head = 0
         self.objects: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
         self._acl: Counter[str] = Counter()
@@ -127,8 +161,13 @@ class _Counts:
                 name = ref.storage_class
                 self.objects[name] += 1
                 self._bytes[name] += ref.size
-                self._acl[name] += ask.acl is None or (ask.acl_for_owner and ref.owner is None)
-                self._head[name] += ask.head is None
+                acl, head = ask.acl is None or (ask.acl_for_owner and ref.owner is None), ask.head is None
+                kept_acl = acl and (step.known is not None or (step.prior or NO_PRIOR).acl is not None)
+                kept_head = head and (step.known is not None or (step.prior or NO_PRIOR).head is not None)
+                self._acl[name] += acl and not kept_acl
+                self._head[name] += head and not kept_head
+                self._kept_acl += kept_acl
+                self._kept_head += kept_head
 
     def add_digests(self, ref: ObjectRef, known: bool) -> None:
         """Count an object by what an audit with --hash would do with it."""
@@ -173,6 +212,7 @@ class _Counts:
             seconds=round(max(calls.total / rate, listing), 1),
             pace=pace,
             hashing=hashing,
+            kept=None if settings.keep is None else KeptEstimate(acl=self._kept_acl, head=self._kept_head),
             data_events_dollars=in_dollars((calls.total - calls.bucket) * prices.data_event),
             spent=in_dollars(spent),
             unpriced=tuple(sorted(self.objects.keys() - prices.get.keys())),
@@ -214,6 +254,10 @@ class _Counts:
     def _not_counted(self) -> Iterator[str]:
         yield "retries, and the second reading of objects that are overwritten meanwhile"
         yield "requests that write the run folder, and the ledger's"
+        if self.judges_values:
+            yield "HEADs of objects whose ACL is due and opens them to metadata values that a rule judges"
+        if self._settings.source == MIXED:
+            yield "the calls that S3 Inventory saves"
         if self._settings.key_policies:
             yield "kms:GetKeyPolicy, once for each KMS key"
         if self._to_hash:
@@ -226,57 +270,3 @@ def _pace(settings: Settings, ceiling: int) -> tuple[str, float]:
     if settings.max_rate is not None and settings.max_rate <= in_flight:
         return f"{settings.max_rate:,.12g} calls a second", settings.max_rate
     return f"{ceiling:,} calls in flight of {CALL_SECONDS * 1000:.0f} ms each, an assumption", in_flight
-
-
-def summed(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the sum of the estimates of several targets, which share one pace."""
-    classes: dict[str, list[ClassEstimate]] = {}
-    for one in estimates:
-        for name, found in one.classes.items():
-            classes.setdefault(name, []).append(found)
-    hashing = [one.hashing for one in estimates if one.hashing is not None]
-    return Estimate(
-        target=None,
-        complete=all(one.complete for one in estimates),
-        objects=sum(one.objects for one in estimates),
-        bytes=sum(one.bytes for one in estimates),
-        delete_markers=sum(one.delete_markers for one in estimates),
-        classes={name: _sum_of_class(found) for name, found in classes.items()},
-        calls=EstimatedCalls(
-            list=sum(one.calls.list for one in estimates),
-            acl=sum(one.calls.acl for one in estimates),
-            head=sum(one.calls.head for one in estimates),
-            bucket=sum(one.calls.bucket for one in estimates),
-            get=sum(one.calls.get for one in estimates),
-        ),
-        dollars=sum(one.dollars for one in estimates),
-        seconds=round(sum(one.seconds for one in estimates), 1),
-        pace=estimates[0].pace,
-        hashing=_sum_of_hashing(hashing) if hashing else None,
-        data_events_dollars=sum(one.data_events_dollars for one in estimates),
-        spent=sum(one.spent for one in estimates),
-        unpriced=tuple(sorted({name for one in estimates for name in one.unpriced})),
-        prices=estimates[0].prices,
-        not_counted=tuple(dict.fromkeys(words for one in estimates for words in one.not_counted)),
-    )
-
-
-def _sum_of_class(found: Sequence[ClassEstimate]) -> ClassEstimate:
-    return ClassEstimate(
-        objects=sum(one.objects for one in found),
-        bytes=sum(one.bytes for one in found),
-        acl=sum(one.acl for one in found),
-        head=sum(one.head for one in found),
-        dollars=sum(one.dollars for one in found),
-    )
-
-
-def _sum_of_hashing(found: Sequence[HashingEstimate]) -> HashingEstimate:
-    return HashingEstimate(
-        known=sum(one.known for one in found),
-        objects=sum(one.objects for one in found),
-        bytes=sum(one.bytes for one in found),
-        left_for_cost=sum(one.left_for_cost for one in found),
-        unhashable=sum(one.unhashable for one in found),
-        dollars=sum(one.dollars for one in found),
-    )

@@ -33,6 +33,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "auditor estimate s3://my-bucket",
         "auditor estimate s3://first s3://second --level exposure --format json",
         "auditor estimate s3://my-bucket --ledger sqlite:digests.db --hash",
+        "auditor estimate s3://my-bucket --keep acl=3d,head=8d",
     ),
     "hash": (
         "auditor hash s3://my-bucket --ledger sqlite:digests.db",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,14 @@ class EstimatedCalls:
     @property
     def total(self) -> int:
         return self.list + self.acl + self.head + self.bucket + self.get
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptEstimate:
+    """Numbers of facts that an audit with `keep` would take from the last run, and that cost no call. acl: ACLs."""
+
+    acl: int = 0
+    head: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +82,8 @@ class Estimate:
     """The pace in words."""
     hashing: HashingEstimate | None = None
     """None without a ledger."""
+    kept: KeptEstimate | None = None
+    """None without `keep`."""
     data_events_dollars: float
     """The further price where a CloudTrail trail records data events of the bucket."""
     spent: float
@@ -88,3 +98,59 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as a JSON value."""
         return dict(plain(self))
+
+
+def summed(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the sum of the estimates of several targets, which share one pace."""
+    classes: dict[str, list[ClassEstimate]] = {}
+    for one in estimates:
+        for name, found in one.classes.items():
+            classes.setdefault(name, []).append(found)
+    hashing = [one.hashing for one in estimates if one.hashing is not None]
+    kept = [one.kept for one in estimates if one.kept is not None]
+    return Estimate(
+        target=None,
+        complete=all(one.complete for one in estimates),
+        objects=sum(one.objects for one in estimates),
+        bytes=sum(one.bytes for one in estimates),
+        delete_markers=sum(one.delete_markers for one in estimates),
+        classes={name: _sum_of_class(found) for name, found in classes.items()},
+        calls=EstimatedCalls(
+            list=sum(one.calls.list for one in estimates),
+            acl=sum(one.calls.acl for one in estimates),
+            head=sum(one.calls.head for one in estimates),
+            bucket=sum(one.calls.bucket for one in estimates),
+            get=sum(one.calls.get for one in estimates),
+        ),
+        dollars=sum(one.dollars for one in estimates),
+        seconds=round(sum(one.seconds for one in estimates), 1),
+        pace=estimates[0].pace,
+        hashing=_sum_of_hashing(hashing) if hashing else None,
+        kept=KeptEstimate(acl=sum(one.acl for one in kept), head=sum(one.head for one in kept)) if kept else None,
+        data_events_dollars=sum(one.data_events_dollars for one in estimates),
+        spent=sum(one.spent for one in estimates),
+        unpriced=tuple(sorted({name for one in estimates for name in one.unpriced})),
+        prices=estimates[0].prices,
+        not_counted=tuple(dict.fromkeys(words for one in estimates for words in one.not_counted)),
+    )
+
+
+def _sum_of_class(found: Sequence[ClassEstimate]) -> ClassEstimate:
+    return ClassEstimate(
+        objects=sum(one.objects for one in found),
+        bytes=sum(one.bytes for one in found),
+        acl=sum(one.acl for one in found),
+        head=sum(one.head for one in found),
+        dollars=sum(one.dollars for one in found),
+    )
+
+
+def _sum_of_hashing(found: Sequence[HashingEstimate]) -> HashingEstimate:
+    return HashingEstimate(
+        known=sum(one.known for one in found),
+        objects=sum(one.objects for one in found),
+        bytes=sum(one.bytes for one in found),
+        left_for_cost=sum(one.left_for_cost for one in found),
+        unhashable=sum(one.unhashable for one in found),
+        dollars=sum(one.dollars for one in found),
+    )

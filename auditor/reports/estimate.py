@@ -32,6 +32,8 @@ def _lines(estimate: Estimate, layout: TableLayout) -> Iterator[str]:
         "calls",
         [f"{calls.list:,} LIST, {calls.acl:,} ACL, {calls.head:,} HEAD, {calls.bucket:,} about the bucket{get}"],
     )
+    if (kept := estimate.kept) is not None:
+        yield from layout.listed("kept", [f"{kept.acl:,} ACL, {kept.head:,} HEAD of the last run, which cost no call"])
     yield from layout.listed("cost", [f"{_dollars(estimate.dollars)} for S3's requests", _prices(estimate)])
     yield from layout.listed(
         "", [f"{_dollars(estimate.data_events_dollars)} more where a CloudTrail trail records data events"]

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor.aio.stop import Stop
-from auditor.audit.estimate import EstimateRun, summed
+from auditor.audit.estimate import EstimateRun
+from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
-from auditor.model.estimate import Estimate
+from auditor.model.estimate import Estimate, KeptEstimate, summed
 from auditor.model.target import Target
+from auditor.reports.estimate import estimate_text
+from auditor.runs.latest import last_run
+from auditor.runs.paths import target_name
+from auditor.runs.reading import RunReader
+from auditor.runs.stores import open_store
 from tests.support.audit_runs import audit
+from tests.support.nights import Nights, asked
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import generated_world
 from tests.support.servers.stub import StubServer
@@ -31,11 +40,13 @@ async def estimate(
     target: Target | None = None,
     ledger: Ledger | None = None,
     stop: Stop | None = None,
+    last: RunReader | None = None,
+    clock: Callable[[], float] = time.time,
     **given: Any,
 ) -> Estimate:
     settings = Settings(**{"endpoint_url": stub.url, "max_rate": None, "concurrency": 16, **given})
     aim = target or Target(BUCKET, versions=settings.versions)
-    return await EstimateRun(aim, settings, ledger, Stop() if stop is None else stop).run()
+    return await EstimateRun(aim, settings, ledger, Stop() if stop is None else stop, last=last, clock=clock).run()
 
 
 @pytest.mark.parametrize(
@@ -129,6 +140,54 @@ async def test_bytes_to_hash(stub: StubServer, bucket: StubBucket, tmp_path: Pat
     assert (found.hashing.unhashable, found.hashing.left_for_cost, found.calls.get) == (1, 0, 2)
     assert found.hashing.dollars == pytest.approx(0.4e-6 + 1e-6 + 1000e-9 * 0.01)
     assert found.dollars - without.dollars == pytest.approx(found.hashing.dollars)
+
+
+def files_below(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+@pytest.mark.parametrize("ignore", [(), ("M02", "O15")], ids=["values are judged", "no values"])
+async def test_what_a_night_keeps_costs_no_call(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path, ignore: tuple[str, ...]
+) -> None:
+    """An estimate right before a night knows its calls: what is due, and what changed. Where a rule judges values of
+    metadata, the audit asks for some HEADs more, and the estimate says so.
+    """
+    for number in range(60):
+        acl = "public-read" if number % 5 == 0 else "private"
+        bucket.put(f"k{number:03}", b"x", acl=acl, metadata={"team": "x"})
+    keep = resolve([Layer({"keep": {"acl": "4d", "head": "7d"}}, str)]).keep
+    nights, totals = Nights(stub, tmp_path, keep=keep, ignore=ignore), set[tuple[int, int]]()
+    await nights.night()
+    for number in range(7):
+        bucket.put(f"k{number:03}", b"other", acl="private")
+        files = files_below(tmp_path)
+        with open_store(str(tmp_path)) as store:
+            last = last_run(store, BUCKET, target_name(Target(BUCKET)))
+            found = await estimate(stub, keep=keep, ignore=ignore, last=last, clock=lambda: nights.now)
+        assert files_below(tmp_path) == files
+        await nights.night()
+        more = asked(stub)[1] - found.calls.head
+        assert found.calls.acl == asked(stub)[0]
+        assert 0 <= more <= found.calls.acl
+        assert not more or any("values" in words for words in found.not_counted)
+        assert not more or not ignore
+        assert found.kept is not None
+        assert (found.kept.acl + found.calls.acl, found.kept.head + found.calls.head) == (60, 60)
+        totals.add((found.kept.acl, found.kept.head))
+    assert len(totals) > 1
+    assert max(acl for acl, _ in totals) > 30
+
+
+async def test_nothing_is_kept_without_a_run(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.put("k", b"x")
+    keep = resolve([Layer({"keep": {"acl": "4d"}}, str)]).keep
+    found = await estimate(stub, keep=keep)
+    assert (found.calls.acl, found.calls.head, found.kept) == (1, 1, KeptEstimate())
+    both = summed([found, found, await estimate(stub)])
+    assert both.kept == KeptEstimate()
+    assert "0 ACL, 0 HEAD of the last run, which cost no call" in estimate_text(found, 200)
+    assert "of the last run" not in estimate_text(await estimate(stub), 200)
 
 
 async def test_a_stop_ends_with_what_was_counted(stub: StubServer) -> None:

@@ -51,6 +51,23 @@ def test_a_table(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
     assert f"s3://{BUCKET}: 1 object" in err
 
 
+def test_a_night_that_keeps_facts_of_the_last_run(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+    for number in range(6):
+        bucket.put(f"k{number}", b"xx")
+    flags = (f"s3://{BUCKET}", "--keep", "acl=8d,head=8d", "--out", str(tmp_path / "runs"), "--format", "json")
+    assert json.loads(estimated(stub, *flags)[1])["kept"] == {"acl": 0, "head": 0}
+    assert not (tmp_path / "runs").exists()
+    assert main(["audit", *flags, "--endpoint-url", stub.url]) in (0, 3)
+    code, out, _ = estimated(stub, *flags)
+    found = json.loads(out)
+    assert (code, found["kept"]) == (0, {"acl": 6, "head": 6})
+    assert (found["calls"]["acl"], found["calls"]["head"]) == (0, 0)
+    code, _, err = estimated(stub, f"s3://{BUCKET}", "--keep", "acl=soon")
+    assert code == 2
+    assert "Traceback" not in err
+    assert "keep" in err
+
+
 def test_a_bucket_that_is_not_there(stub: StubServer) -> None:
     code, out, err = estimated(stub, "s3://no-such-bucket", f"s3://{BUCKET}")
     assert code == 4

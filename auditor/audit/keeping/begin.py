@@ -72,7 +72,8 @@ class Opening:
     """All that decides which facts of an earlier run are kept.
 
     run: the target's last complete run when this run began. settings: `keep` is set. facts: the facts of the bucket as
-    this run read them. began: start of this run, in ISO 8601. ledger: True if the run has a ledger.
+    this run read them. began: start of this run, in ISO 8601. ledger: True if the run has a ledger. tidies: True to
+    delete the renewals that no run needs any more.
     """
 
     run: RunReader
@@ -81,6 +82,7 @@ class Opening:
     plan: Plan
     began: str
     ledger: bool
+    tidies: bool = True
 
     def open(self, start_after: str | None) -> Opened | None:
         """Begin to read the earlier run after the key start_after; None if nothing of it is kept. Blocks.
@@ -98,7 +100,8 @@ class Opening:
         acl = keep.acl if all(shows_same_acls(one, self.facts) for one in states) else None
         head = None if self._sees_more(file.configuration) else keep.head(groups)
         keeper = FactKeeper(file.now, self._turns(acl), self._turns(head), values=self.settings.keep_metadata)
-        delete_outdated(self.run.store, self.run.bucket_name)
+        if self.tidies:
+            delete_outdated(self.run.store, self.run.bucket_name)
         renewals = read_renewals(self.run.store, self.run.bucket_name, file.now)
         if renewals is None:
             log.warning("nothing is kept of run %s: too many objects were read since", self.run.run_id)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.estimate import EstimateRun, summed
+from auditor.audit.estimate import EstimateRun
 from auditor.cli import signals
 from auditor.cli.each_target import HOLE, each_target
 from auditor.cli.options import settings_of, targets_of
@@ -19,11 +20,15 @@ from auditor.cli.terminal import columns
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
-from auditor.model.estimate import Estimate
+from auditor.model.estimate import Estimate, summed
 from auditor.model.target import Target
 from auditor.reports.estimate import estimate_text
 from auditor.rules import RULES
 from auditor.rules.selection import select
+from auditor.runs.latest import last_run
+from auditor.runs.paths import target_name
+from auditor.runs.reading import RunReader
+from auditor.runs.stores import open_store
 
 
 def run(options: argparse.Namespace) -> int:
@@ -57,12 +62,23 @@ class _Estimates:
         self._done: list[Estimate] = []
 
     async def one(self, target: Target, ledger: Ledger | None, stop: Stop, show: Show) -> int:
-        work = EstimateRun(target, self._settings, ledger, stop)
-        async with show(work.snapshot):
-            estimate = await work.run()
+        with ExitStack() as stack:
+            last = await asyncio.to_thread(self._last, target, stack)
+            work = EstimateRun(target, self._settings, ledger, stop, last=last)
+            async with show(work.snapshot):
+                estimate = await work.run()
         self._done.append(estimate)
         self._print(estimate)
         return 0 if estimate.complete else HOLE
+
+    def _last(self, target: Target, stack: ExitStack) -> RunReader | None:
+        """Return the last complete run whose facts `keep` takes; None if there is none. Blocks."""
+        settings = self._settings
+        if settings.keep is None or not target.whole:
+            return None
+        endpoint, profile, region = settings.endpoint_url, settings.profile, settings.region
+        store = stack.enter_context(open_store(settings.out, endpoint_url=endpoint, profile=profile, region=region))
+        return last_run(store, target.bucket, target_name(target))
 
     def close(self) -> None:
         """Print the sum of several targets."""

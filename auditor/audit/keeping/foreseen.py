@@ -1,0 +1,44 @@
+"""Foresee which facts of the last run an audit that begins now would keep, without reading an object."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from datetime import UTC, datetime
+from functools import partial
+
+from auditor.audit.keeping.begin import Opening
+from auditor.audit.keeping.source import KeepingSource
+from auditor.config.settings import Settings
+from auditor.model.bucket import BucketFacts
+from auditor.model.dates import seconds_in_utc
+from auditor.rules.judge import Judge
+from auditor.rules.plan import Plan, judges_values
+from auditor.runs.reading import RunReader
+from auditor.s3.listing import Listed
+from auditor.s3.object_reader import ObjectReader
+
+
+def foreseen(
+    pages: AsyncGenerator[list[Listed], None],
+    last: RunReader,
+    reader: ObjectReader,
+    settings: Settings,
+    facts: BucketFacts,
+    plan: Plan,
+    clock: Callable[[], float],
+    *,
+    versions: bool,
+    ledger: bool,
+) -> AsyncGenerator[list[Listed], None]:
+    """Yield the pages of a whole target's listing with the facts that are kept. Nothing is written.
+
+    last: the target's last complete run. reader: tells which facts the audit asks for; it is not asked for any.
+    settings: `keep` is set. clock: returns the present time, in seconds since 1970. versions: True if the target lists
+    versions. ledger: True if the audit has a ledger.
+    """
+    now = datetime.fromtimestamp(clock(), UTC)
+    opening = Opening(last, settings, facts, plan, seconds_in_utc(now), ledger, tidies=False)
+    judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=versions, now=now)
+    source = KeepingSource(partial(opening.open, None), reader, judge if judges_values(plan) else None, clock)
+    return source.pages(pages, asyncio.to_thread)
