@@ -159,6 +159,26 @@ def typed(kind: Callable[..., T], value: object) -> T:
     return found
 
 
+def parse_form(data: bytes, form: int) -> dict[str, Any]:
+    """Parse the JSON object of a file whose member `v` is the number of its form, and return the other members. Raises
+    JsonError, also for another form.
+    """
+    value = parse_object(data)
+    if value.pop("v", None) != form:
+        raise JsonError(f"is not {form}, the only version known", "v")
+    return value
+
+
+def typed_form(kind: type[T], data: bytes, form: int) -> T:
+    """Make the dataclass `kind` from the JSON of such a file. Raises JsonError, also for a member that `kind` does not
+    declare.
+    """
+    value = parse_form(data, form)
+    if value.keys() - member_names(kind):
+        raise JsonError("has a member that is not known")
+    return typed(kind, value)
+
+
 def member_names(kind: Any) -> set[str]:
     """Return the names that the fields of the dataclass `kind` have in JSON."""
     return {_name(field) for field in fields(kind)}

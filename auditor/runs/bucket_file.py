@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Self
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.fact_json import fact_from_json, fact_to_json
-from auditor.model.json_text import JsonError, items, member_names, parse_object, plain, typed
+from auditor.model.json_text import JsonError, items, plain, typed_form
 from auditor.model.object import Ask
 from auditor.model.target import Target
 from auditor.model.version import VERSION
@@ -98,9 +98,4 @@ class BucketFile:
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a BucketFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value = parse_object(data)
-        if value.pop("v", None) != FORM:
-            raise JsonError(f"is not {FORM}, the only version known", "v")
-        if value.keys() - member_names(cls):
-            raise JsonError("has a member that is not known")
-        return typed(cls, value)
+        return typed_form(cls, data, FORM)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from auditor.errors import RunDamaged
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import JsonError, Size, member_names, parse_object, plain, typed
+from auditor.model.json_text import JsonError, Size, member_names, parse_form, plain, typed
 from auditor.model.target import Target
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.stores.base import Store
@@ -71,9 +71,7 @@ class Checkpoint:
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a Checkpoint from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value = parse_object(data)
-        if value.pop("v", None) != 1:
-            raise JsonError("is not 1, the only version known", "v")
+        value = parse_form(data, 1)
         value.pop("beat", None)  # earlier versions counted their writes
         checkpoint = typed(cls, value)
         if value.keys() - member_names(cls):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from auditor.errors import RunDamaged
 from auditor.model.fact_json import fact_from_json, fact_to_json
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_text import JsonError, parse_form
 from auditor.model.object import Unread
 from auditor.runs.stores.base import Store
 
@@ -37,10 +37,7 @@ class KeyFile:
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a KeyFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value: dict[str, Any] = parse_object(data)
-        if value.pop("v", None) != FORM:
-            raise JsonError(f"is not {FORM}, the only version known", "v")
-        return fact_from_json(cls, value)
+        return fact_from_json(cls, parse_form(data, FORM))
 
 
 def load_keys(store: Store, folder: str, run_id: str, range_id: str) -> tuple[KeyFile, bytes] | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import JsonError, Size, member_names, parse_object, plain, typed
+from auditor.model.json_text import JsonError, Size, plain, typed_form
 from auditor.model.target import Target
 from auditor.runs.paths import run_path
 from auditor.runs.stores.base import Store
@@ -92,12 +92,7 @@ class PlanFile:
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a PlanFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value: dict[str, Any] = parse_object(data)
-        if value.pop("v", None) != FORM:
-            raise JsonError(f"is not {FORM}, the only version known", "v")
-        if value.keys() - member_names(cls):
-            raise JsonError("has a member that is not known")
-        found = typed(cls, value)
+        found = typed_form(cls, data, FORM)
         fault = next(found.faults(), None)
         if fault is not None:
             raise JsonError(f"is not whole: {fault}", "ranges")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from auditor.model.json_text import JsonError, Size, member_names, parse_object, plain, typed
+from auditor.model.json_text import JsonError, Size, member_names, parse_form, parse_object, plain, typed
 
 NAME: Final = "parts.json"
 FILES: Final = ("bucket.json", "state.json", "report.html", "rollups.json", "summary.json")
@@ -65,9 +65,7 @@ class Seal:
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a Seal from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value = parse_object(data)
-        if value.pop("v", None) != FORM:
-            raise JsonError(f"is not {FORM}, the only version known", "v")
+        value = parse_form(data, FORM)
         if value.keys() != member_names(cls):
             raise JsonError("has other members")
         return typed(cls, value)

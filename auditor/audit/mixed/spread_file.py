@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Self
 
 from auditor.audit.mixed.report_origin import ReportOrigin
 from auditor.errors import RunTaken
-from auditor.model.json_text import JsonError, Size, items, member_names, parse_object, plain, typed
+from auditor.model.json_text import JsonError, Size, items, plain, typed_form
 from auditor.runs.stores.base import ConditionalStore, Store
 from auditor.s3.inventory.facts import FACT_COLUMNS, Shape
 
@@ -73,12 +73,7 @@ class SpreadFile:
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a SpreadFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value = parse_object(data)
-        if value.pop("v", None) != FORM:
-            raise JsonError(f"is not {FORM}, the only version known", "v")
-        if value.keys() - member_names(cls):
-            raise JsonError("has a member that is not known")
-        return typed(cls, value)
+        return typed_form(cls, data, FORM)
 
 
 class SpreadFolder:
