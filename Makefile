@@ -38,13 +38,13 @@ endif
 
 # Four workers on two cores: the tests of retries and deadlines mostly wait. Without bytecode each worker would compile
 # every test anew, and every process that a test starts the package.
-QUICK := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system --ignore=tests/browser
+FAST_TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system --ignore=tests/browser
 
 test: install ## the tests that need no server but our own, within minutes
-	@$(QUICK) -m 'not slow' $(ARGS)
+	@$(FAST_TESTS) -m 'not slow' $(ARGS)
 
 test-slow: install ## the tests of the same kind that take longest
-	@$(QUICK) -m slow $(ARGS)
+	@$(FAST_TESTS) -m slow $(ARGS)
 
 test-real: install ## the tests against Ceph RGW, DynamoDB Local and ElasticMQ (each skipped, with a word, where it is missing)
 	@$(BIN)/python -m pytest -q tests/system/real $(ARGS)
