@@ -182,7 +182,9 @@ def _roles(parser: Group) -> None:
         "It allows all that an event may ask for: rules and --versions do not matter.",
     )
     deployed.add_argument(
-        "--role", choices=("audit", "hashing", "verify"), help="the role of this function, at --level (metadata)"
+        "--role",
+        choices=("audit", "hashing", "renew", "verify"),
+        help="the role of this function, at --level (metadata)",
     )
     deployed.add_argument("--stage", metavar="NAME", help="stage of the deployment (prod)")
     deployed.add_argument("--vpc", action="store_true", help="the functions are in a VPC")

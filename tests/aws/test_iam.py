@@ -15,8 +15,8 @@ from botocore import xform_name
 
 from auditor.aws.client import ThreadedClient
 from auditor.aws.iam.actions import BUCKET_CALLS, LEDGER_READS, LEDGER_SCANS, LEDGER_WRITES
+from auditor.aws.iam.deployment import Deployment
 from auditor.aws.iam.policy import Access, audit_policy, every_bucket
-from auditor.aws.iam.roles import Deployment
 from auditor.aws.partition import partition_of
 from auditor.cli.commands.policy import access_of
 from auditor.cli.main import main
@@ -198,6 +198,15 @@ def test_the_exposure_role_is_told_where_its_reads_are_allowed(printed: Printed)
     assert (code, "by the policies of the reports bucket and its key" in said) == (0, True)
 
 
+def test_the_renewing_role_writes_renewals_alone(printed: Printed) -> None:
+    code, found, said = printed("--role", "renew", "--out", "s3://reports/night*ly")
+    assert (code, said) == (0, "")
+    assert actions(found, "arn:aws:s3:::reports/night${*}ly/bucket=*/renewals/*") == {"s3:PutObject"}
+    assert actions(found, "arn:aws:s3:::reports/night${*}ly/*") == {"s3:GetObject"}
+    written = {one for one in actions(found) if one.startswith(("s3:Put", "s3:Delete"))}
+    assert written == {"s3:PutObject"}
+
+
 @pytest.mark.parametrize(
     ("given", "word"),
     [
@@ -213,6 +222,9 @@ def test_the_exposure_role_is_told_where_its_reads_are_allowed(printed: Printed)
         (("--role", "audit", "--file-system", "fs-1"), "is not the ARN of an EFS access point"),
         (("--role", "audit", "--out", "/mnt/reports"), "--file-system ARN"),
         (("--role", "audit"), "name it with --out s3://"),
+        (("--role", "renew"), "name it with --out s3://"),
+        (("--role", "renew", "--out", "/mnt/reports"), "--file-system ARN"),
+        (("--role", "renew", "--level", "exposure", "--out", "s3://r", "--key-policies"), "--level metadata or fixity"),
         (("--role", "audit", "--level", "fixity", "--out", "s3://reports"), "name it with --ledger dynamodb:TABLE"),
         (("--role", "hashing", "--ledger", "sqlite:digests"), "name it with --ledger dynamodb:TABLE"),
         (("--role", "hashing", "--level", "exposure"), "there is no hashing worker at level exposure"),

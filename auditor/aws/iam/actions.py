@@ -40,6 +40,9 @@ STORE_READS: Final = ("s3:GetObject",)
 REPORT_CALLS: Final = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 """Actions on the reports of verifications. A verification deletes its snapshot of the ledger, and no report."""
 
+RENEWAL_WRITES: Final = ("s3:PutObject",)
+"""Actions on the renewals beside the run folders."""
+
 STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
 """Actions on the run folders. At level exposure the role may only write; the reports bucket's policy allows reading."""
 

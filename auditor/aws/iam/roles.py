@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from auditor.aws.iam import actions
 from auditor.aws.iam.arns import Arns
+from auditor.aws.iam.deployment import LEVEL, Deployment
 from auditor.aws.iam.policy import (
     bucket_arns,
     channel_statements,
@@ -22,51 +22,7 @@ from auditor.aws.iam.policy import (
 from auditor.errors import UsageError
 from auditor.model.target import Target
 
-SERVICE: Final = "s3-auditor"
-"""The first part of the names of the stack and its resources; `-STAGE` is the second."""
-STAGE: Final = "prod"
-LEVEL: Final = "metadata"
-"""The default stage and level of a deployment."""
-
 Statement = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """The parameters of a deployment of the Lambda functions."""
-
-    stage: str = STAGE
-    level: str | None = None
-    """exposure, metadata or fixity; None for LEVEL."""
-    out: str = ""
-    """The place of the reports: `s3://BUCKET[/PREFIX]`."""
-    ledger: str | None = None
-    """The URI of the ledger, `dynamodb:TABLE`; None for no ledger."""
-    topic: str | None = None
-    """The ARN of the SNS topic for alerts; None for the stack's own topic."""
-    chat_topic: str | None = None
-    """The ARN of the SNS topic for chat applications; None if there is none."""
-    event_bus: str | None = None
-    """The ARN of the event bus; None if there is none."""
-    audited_keys: Sequence[str] = ()
-    """ARNs of the KMS keys of the audited objects."""
-    key_policies: bool = False
-    """True if audits read the policies of these keys, or of all keys if none are named."""
-    reports_key: str | None = None
-    """ARN of the KMS key of the reports bucket, the queues, the topic, the ledger and the logs."""
-    inventory: str | None = None
-    """The place of the reports of S3 Inventory: `s3://BUCKET[/PREFIX]`; None if audits read none."""
-    inventory_key: str | None = None
-    """ARN of the KMS key of these reports; None if they are not under SSE-KMS."""
-    divides: bool = False
-    """True if a state machine audits large targets."""
-    in_vpc: bool = False
-    """True if the functions run in a VPC."""
-    file_system: str | None = None
-    """ARN of the access point of a shared file system (EFS) that the functions mount; None if there is none."""
-
-    def named(self, thing: str) -> str:
-        return f"{SERVICE}-{self.stage}-{thing}"
 
 
 def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
@@ -76,27 +32,10 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
     are wanted at the level exposure.
     """
     arns, level = Arns(partition), deployment.level or LEVEL
-    if deployment.key_policies and level == "exposure":
-        raise UsageError(
-            "at the level exposure no HEAD names a key: use --key-policies with --level metadata or fixity"
-        )
     reports = _reports(deployment, arns, actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS)
     return document(
-        statement("Account", actions.ACCOUNT_CALLS.values(), ["*"]),
-        statement(
-            "Bucket",
-            [*actions.BUCKET_CALLS.values(), *actions.LISTING_CALLS.values()],
-            bucket_arns(targets, arns),
-        ),
-        statement(
-            "Objects",
-            [*actions.ACL_CALLS.values(), *(() if level == "exposure" else actions.READ_CALLS.values())],
-            object_arns(targets, arns),
-        ),
+        *_read_facts(targets, deployment, arns),
         *(_denials(deployment, arns) if level == "exposure" else ()),
-        *key_statements(
-            "KeyPolicies", actions.KEY_POLICIES, (deployment.audited_keys or ["*"]) if deployment.key_policies else ()
-        ),
         *reports,
         *_inventory(deployment, arns, reads=level != "exposure"),
         *(_dispatch(deployment, arns) if level == "fixity" else ()),
@@ -149,13 +88,57 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
     )
 
 
+def renew_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
+    """Return the IAM policy of the renew function's role. It reads the run folders, and writes renewals alone.
+
+    Raises UsageError if the reports bucket is missing, or if key policies are wanted at the level exposure.
+    """
+    arns, level = Arns(partition), deployment.level or LEVEL
+    return document(
+        *_read_facts(targets, deployment, arns),
+        *([_no_contents([deployment.out], arns)] if level == "exposure" else ()),
+        *_renewals(deployment, arns),
+        *_files(deployment, arns),
+        *key_statements("StackKey", actions.REPORTS_KEY, [deployment.reports_key]),
+        statement("Received", actions.POLLING, [arns.queue(deployment.named("renewals"))]),
+        statement(
+            "Sent", [actions.QUEUE_CALLS["SendMessageBatch"]], [arns.queue(deployment.named("renewal-dead-letters"))]
+        ),
+        *channel_statements(_topics(deployment, arns), None, arns),
+        *_lambda("renew", deployment, arns),
+    )
+
+
+def _read_facts(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> list[Statement]:
+    """Return the statements that let a function read the facts of objects and of their buckets."""
+    exposure = (deployment.level or LEVEL) == "exposure"
+    if deployment.key_policies and exposure:
+        raise UsageError(
+            "at the level exposure no HEAD names a key: use --key-policies with --level metadata or fixity"
+        )
+    on_buckets = [*actions.BUCKET_CALLS.values(), *actions.LISTING_CALLS.values()]
+    on_objects = [*actions.ACL_CALLS.values(), *(() if exposure else actions.READ_CALLS.values())]
+    keys = (deployment.audited_keys or ["*"]) if deployment.key_policies else ()
+    return [
+        statement("Account", actions.ACCOUNT_CALLS.values(), ["*"]),
+        statement("Bucket", on_buckets, bucket_arns(targets, arns)),
+        statement("Objects", on_objects, object_arns(targets, arns)),
+        *key_statements("KeyPolicies", actions.KEY_POLICIES, keys),
+    ]
+
+
+def _topics(deployment: Deployment, arns: Arns) -> list[str]:
+    """Return the ARNs of the topics for alerts."""
+    topics = [deployment.topic or arns.anywhere("sns", deployment.named("alerts")), deployment.chat_topic]
+    return [topic for topic in topics if topic]
+
+
 def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
     """Return the statements that let a function send alerts and events, invoke itself to go on, and queue events that
     failed.
     """
-    topics = [deployment.topic or arns.anywhere("sns", deployment.named("alerts")), deployment.chat_topic]
     return [
-        *channel_statements([topic for topic in topics if topic], deployment.event_bus, arns),
+        *channel_statements(_topics(deployment, arns), deployment.event_bus, arns),
         statement(
             "HandOver",
             actions.HAND_OVER_CALLS.values(),
@@ -179,21 +162,9 @@ def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
     The run folders, the reports of S3 Inventory and their KMS keys are excepted: their own policies may let the role
     read them.
     """
-    places = (("Reports", deployment.out), ("Inventory", deployment.inventory or ""))
-    files = [
-        one
-        for sid, place in places
-        for found in store_statements(sid, (), place, arns)[1:]
-        for one in found["Resource"]
-    ]
     keys = [key for key in (deployment.reports_key, deployment.inventory_key) if key]
     return [
-        {
-            "Sid": "NoContents",
-            "Effect": "Deny",
-            "Action": list(actions.READ_CALLS.values()),
-            **({"NotResource": files} if files else {"Resource": ["*"]}),
-        },
+        _no_contents([deployment.out, deployment.inventory or ""], arns),
         {
             "Sid": "NoDecryption",
             "Effect": "Deny",
@@ -203,24 +174,56 @@ def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
     ]
 
 
+def _no_contents(places: Sequence[str], arns: Arns) -> Statement:
+    """Return the statement that forbids to read objects. places: `s3://BUCKET[/PREFIX]`, whose objects are excepted."""
+    files = [
+        one for place in places for found in store_statements("", (), place, arns)[1:] for one in found["Resource"]
+    ]
+    return {
+        "Sid": "NoContents",
+        "Effect": "Deny",
+        "Action": list(actions.READ_CALLS.values()),
+        **({"NotResource": files} if files else {"Resource": ["*"]}),
+    }
+
+
 def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:
     """Return the statements on the reports bucket and its KMS key. calls: the actions that are allowed on the reports.
 
     If `calls` do not include reading, the role may not decrypt with the key either. To let it read reports all the
     same, the policies of the bucket and of the key must allow it.
     """
-    mounted = deployment.file_system is not None and deployment.out.startswith("/")
-    if not mounted and not deployment.out.startswith("s3://"):
-        raise UsageError(
-            "the deployed audit writes to a bucket, or to a file system that it mounts: name it with --out"
-            " s3://REPORTS/audits, or with --out /mnt/reports and --file-system ARN"
-        )
+    _check_out(deployment)
     on_key = actions.REPORTS_KEY if {*actions.STORE_READS} <= {*calls} else actions.REPORTS_KEY_WRITES
     return [
         *store_statements("Reports", calls, deployment.out, arns),
         *_files(deployment, arns),
         *key_statements("StackKey", on_key, [deployment.reports_key]),
     ]
+
+
+def _renewals(deployment: Deployment, arns: Arns) -> list[Statement]:
+    """Return the statements that let the renew function read the run folders in the reports bucket, and write renewals
+    beside them.
+    """
+    _check_out(deployment)
+    found = store_statements("ReportsRead", actions.STORE_READS, deployment.out, arns)
+    if not found:
+        return []
+    listing, reading = found
+    (below,) = reading["Resource"]
+    written = f"{below.removesuffix('*')}bucket=*/renewals/*"
+    return [listing | {"Sid": "ReportsList"}, reading, statement("Renewals", actions.RENEWAL_WRITES, [written])]
+
+
+def _check_out(deployment: Deployment) -> None:
+    """Raise UsageError for a place of the reports that the functions cannot reach."""
+    mounted = deployment.file_system is not None and deployment.out.startswith("/")
+    if not mounted and not deployment.out.startswith("s3://"):
+        raise UsageError(
+            "the deployed audit writes to a bucket, or to a file system that it mounts: name it with --out"
+            " s3://REPORTS/audits, or with --out /mnt/reports and --file-system ARN"
+        )
 
 
 def _inventory(deployment: Deployment, arns: Arns, *, reads: bool) -> list[Statement]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from auditor.aws.iam.deployment import STAGE, Deployment
 from auditor.aws.iam.policy import Access, audit_policy, every_bucket
-from auditor.aws.iam.roles import STAGE, Deployment, audit_role_policy, hashing_role_policy, verify_role_policy
+from auditor.aws.iam.roles import audit_role_policy, hashing_role_policy, renew_role_policy, verify_role_policy
 from auditor.aws.partition import partition_of
 from auditor.aws.session import make_session
 from auditor.cli.options import settings_of, targets_of
@@ -28,7 +29,12 @@ from auditor.text import counted
 _KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
 _FILES: Final = re.compile(r"arn:[a-z-]+:elasticfilesystem:[a-z0-9-]+:[0-9]{12}:access-point/fsap-[0-9a-f]+")
 _STAGE: Final = re.compile(r"[A-Za-z0-9-]+")
-_ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy, "verify": verify_role_policy}
+_ROLES: Final = {
+    "audit": audit_role_policy,
+    "hashing": hashing_role_policy,
+    "renew": renew_role_policy,
+    "verify": verify_role_policy,
+}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -103,7 +109,8 @@ def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
     """
     if not options.role and (options.stage or options.vpc or options.file_system or options.state_machine):
         raise UsageError(
-            "--stage, --vpc, --file-system and --state-machine are a deployment's: add --role audit, hashing or verify"
+            "--stage, --vpc, --file-system and --state-machine are a deployment's: add --role audit, hashing, renew or"
+            " verify"
         )
     if options.file_system and not _FILES.fullmatch(options.file_system):
         raise UsageError(
@@ -144,7 +151,7 @@ def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iter
     hashes = role in ("hashing", "verify") or (role is None and settings.hash)
     if hashes and not deployment.audited_keys:
         yield "objects under SSE-KMS are hashed only with kms:Decrypt on their keys: name them with --audited-keys"
-    reads_policies = role in (None, "audit") and settings.key_policies
+    reads_policies = role in (None, "audit", "renew") and settings.key_policies
     if reads_policies and not deployment.audited_keys:
         yield "kms:GetKeyPolicy is allowed on every key: name the objects' keys with --audited-keys"
     if deployment.audited_keys and not hashes and not reads_policies:

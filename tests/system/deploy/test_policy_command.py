@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.aws.iam import roles
+from auditor.aws.iam import deployment
 from auditor.cli.main import main
 from deploy.resolving import ACCOUNT, Stack
 from tests.system.deploy.checks.packaged import needs_osls, of_level
@@ -61,7 +61,11 @@ ON_FILES: tuple[dict[str, str], tuple[str, ...]] = (
 )
 """The same, with the run folders on the file system."""
 
-CASES = [*(("audit", level) for level in LEVELS), ("hashing", "fixity"), ("verify", "fixity")]
+CASES = [
+    *((role, level) for role in ("audit", "renew") for level in LEVELS),
+    ("hashing", "fixity"),
+    ("verify", "fixity"),
+]
 
 
 def flat(statements: Sequence[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
@@ -103,7 +107,11 @@ def test_it_prints_what_the_packaged_role_has(
     keys_read = level != "exposure"
     given = {**given, **({"KeyPolicies": "true"} if keys_read and given else {})}
     told = (*told, *(["--key-policies"] if keys_read and told else []))
-    made = of_level(level, *(["--param", "scale=map"] if "--state-machine" in told else []))
+    made = of_level(
+        level,
+        *(["--param", "scale=map"] if "--state-machine" in told else []),
+        *(["--param", "renew=true"] if role == "renew" else []),
+    )
     stack = Stack(made, region=REGION, parameters={**given, "ReportsBucketName": "reports"})
     packaged = anywhere(stack.resources()[f"{role.title()}Role"])
     places = (
@@ -119,8 +127,8 @@ def test_it_prints_what_the_packaged_role_has(
 
 def test_what_it_takes_for_granted_is_what_a_deployment_does() -> None:
     service = read("serverless.yml")
-    assert (service["service"], service["provider"]["stage"]) == (roles.SERVICE, roles.STAGE)
-    assert parameters()["default"]["level"] == roles.LEVEL
+    assert (service["service"], service["provider"]["stage"]) == (deployment.SERVICE, deployment.STAGE)
+    assert parameters()["default"]["level"] == deployment.LEVEL
 
 
 def test_the_stage_names_the_functions_queues_and_topic(capsys: pytest.CaptureFixture[str]) -> None:

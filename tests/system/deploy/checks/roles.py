@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from auditor.aws.iam import roles
+from auditor.aws.iam.deployment import Deployment
 from auditor.model.target import Target
 
 _KEY = "arn:aws:kms:eu-central-1:111122223333:key/0a1b"
@@ -16,7 +17,7 @@ _ROLES = {
 
 def allowed(function: str, level: str = "fixity", *, divides: bool = True) -> set[str]:
     """The IAM actions of the function's role at a level. divides: with a state machine."""
-    deployment = roles.Deployment(
+    deployment = Deployment(
         level=level,
         out="s3://reports/audits",
         ledger="dynamodb:digests",
