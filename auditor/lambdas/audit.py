@@ -58,11 +58,7 @@ from auditor.text import visible
 
 log = logging.getLogger(__name__)
 
-
 DIVIDED: Final = "the state machine goes on"
-POLL_SECONDS: Final = 15.0
-"""Seconds between two attempts to claim a bucket that another run has claimed."""
-
 MOST_FRUITLESS: Final = 2
 """Largest number of hops in a row that make no progress before the run fails. The first hop of a short function may end
 before the first object, and a server may be silent for half an hour."""
@@ -184,7 +180,7 @@ class _Turn:
                     log.info("%s waits: %s", visible(self._target.uri), busy)
                 told = True
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stop.wait(), POLL_SECONDS)
+                    await asyncio.wait_for(self._stop.wait(), self._context.poll_seconds)
                 if self._stop:
                     if self._context.successor is None:
                         raise RunError(f"the audit of {self._target.uri} was not begun: {busy}") from busy

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from auditor.aws.event_bus import EventBus
 from auditor.aws.topic import Topic
@@ -18,6 +18,8 @@ from auditor.config.channels import Channels, channels_named
 from auditor.config.layers import variable
 from auditor.config.settings import CHANNELS, Settings
 from auditor.lambdas.handover import FunctionStop, NextInvocation, OwnFunction, stop_before_deadline
+
+POLL_SECONDS: Final = 15.0
 
 
 def print_line(line: str) -> None:
@@ -35,7 +37,8 @@ class FunctionContext:
     seconds_left: time until the deadline, at the beginning. successor: starts the next invocation, for work that is
     left at the deadline; None if such work is not done. topic, chat, bus: the channels, see Channels; None to send
     nothing there. emit: writes a line of metrics. request: ID of the invocation, for the logs. stopping: makes the stop
-    that comes shortly before the deadline, from the seconds left. began: time.monotonic() at the beginning.
+    that comes shortly before the deadline, from the seconds left. poll_seconds: time between two attempts to claim what
+    another invocation has. began: time.monotonic() at the beginning.
     """
 
     seconds_left: float
@@ -46,6 +49,7 @@ class FunctionContext:
     emit: Callable[[str], object] = print_line
     request: str | None = None
     stopping: Callable[[float | None], AbstractContextManager[FunctionStop]] = stop_before_deadline
+    poll_seconds: float = POLL_SECONDS
     began: float = field(default_factory=time.monotonic)
 
     @classmethod

@@ -74,7 +74,8 @@ def active_ranges(store: Store, plan: PlanFile, at_once: int) -> int:
 
 class DividedFunction:
     """The audit function for the events of a state machine. engines, kept: as in AuditFunction. audit_range: makes the
-    audit of a range; its arguments are those of range_audit().
+    audit of a range; its arguments are those of range_audit(). batch_rows: number of objects in a batch manifest; None
+    for the usual one.
     """
 
     def __init__(
@@ -84,9 +85,11 @@ class DividedFunction:
         engines: OpenEngine[EngineChoice] = open_engine,
         kept: KeptTransports | None = None,
         audit_range: Callable[..., Audit] = range_audit,
+        batch_rows: int | None = None,
     ) -> None:
         self._environ = environ
         self._audit_range = audit_range
+        self._batch_rows = batch_rows
         self._opening = partial(open_stores, engines=engines, kept=kept)
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
@@ -121,7 +124,17 @@ class DividedFunction:
     ) -> dict[str, Any]:
         answer: dict[str, Any] | None = None
         async with stop.all() as limit, self._opening(invocation.settings, [target]) as stores:
-            work = _MapStepWork(step, invocation, target, stores, stop, context, self._environ, self._audit_range)
+            work = _MapStepWork(
+                step,
+                invocation,
+                target,
+                stores,
+                stop,
+                context,
+                self._environ,
+                audit_range=self._audit_range,
+                batch_rows=self._batch_rows,
+            )
             actions = {"plan": work.plan, "range": work.range, "summarize": work.summarize}
             answer = await actions[step.action]()
         if limit.expired() or answer is None:
@@ -153,10 +166,13 @@ class _MapStepWork:
         stop: FunctionStop,
         context: FunctionContext,
         environ: Mapping[str, str],
+        *,
         audit_range: Callable[..., Audit],
+        batch_rows: int | None,
     ) -> None:
         self._step = step
         self._audit_range = audit_range
+        self._batch_rows = batch_rows
         self._invocation = invocation
         self._target = target
         self._stores = stores
@@ -170,7 +186,7 @@ class _MapStepWork:
         """Claim the bucket, and divide the target into ranges, or go on with a run that is divided already."""
         scale = Scale.of(self._environ)
         wanted, follows = self._invocation.run_id(self._target), self._invocation.run is not None
-        take = partial(self._claims.take, wanted, follows=follows, seconds=self._context.seconds_left)
+        take = partial(self._claims.take, wanted, follows=follows, seconds=self._context.remaining())
         try:
             claim = await asyncio.to_thread(take)
         except BucketBusy as busy:
@@ -225,7 +241,7 @@ class _MapStepWork:
             log.warning("run %s ends unfinished, and a new run begins: %s", self._run, error)
             digest = hashlib.sha256(f"after {self._run}".encode()).digest()
             self._run = later_run_id(new_run_id(datetime.now(UTC), digest), self._run)
-            seconds = self._context.seconds_left
+            seconds = self._context.remaining()
             await asyncio.to_thread(partial(self._claims.take, self._run, follows=True, seconds=seconds, anew=True))
             return await self._begin(ranges, resume=False)
 
@@ -273,7 +289,7 @@ class _MapStepWork:
 
     async def _keep_claim(self, *, at_work: bool = False) -> None:
         """Keep the claim on the bucket. at_work: as for Claims.keep(). Raises RunTaken if another start has it."""
-        keep = partial(self._claims.keep, self._run, self._context.seconds_left, at_work=at_work)
+        keep = partial(self._claims.keep, self._run, self._context.remaining(), at_work=at_work)
         try:
             await asyncio.to_thread(keep)
         except RunTaken:
@@ -283,5 +299,13 @@ class _MapStepWork:
 
     async def summarize(self) -> dict[str, Any]:
         """Sum up the run from what its ranges have written, whatever the state machine thinks of them."""
-        work = RangesSummary(self._invocation, self._target, self._stores, self._context, self._claims, self._environ)
+        work = RangesSummary(
+            self._invocation,
+            self._target,
+            self._stores,
+            self._context,
+            self._claims,
+            self._environ,
+            batch_rows=self._batch_rows,
+        )
         return await work.summarize()

@@ -231,7 +231,7 @@ class _Hop:
                 log.info("%s", newer)
                 mine = replace(mine, run=None)
             except RunTaken as taken:
-                await pause(self._stop)
+                await pause(self._stop, self._context.poll_seconds)
                 if self._stop:
                     return Worked(None, Resume(mine.run_id(target), None, str(taken)), counts=False)
 

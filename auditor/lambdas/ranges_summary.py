@@ -35,7 +35,7 @@ class RangesSummary:
     """Sums up one divided run, in as many invocations as that takes.
 
     invocation: the event of the audit, with the run. claims: those of the state machine's execution. clock: returns
-    the seconds of a monotonic clock.
+    the seconds of a monotonic clock. batch_rows: number of objects in a batch manifest; None for the usual one.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class RangesSummary:
         claims: Claims,
         environ: Mapping[str, str],
         *,
+        batch_rows: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._invocation = invocation
@@ -55,13 +56,14 @@ class RangesSummary:
         self._context = context
         self._claims = claims
         self._environ = environ
+        self._batch_rows = batch_rows
         self._clock = clock
-        self._until = clock() + context.seconds_left - MARGIN_SECONDS
+        self._until = clock() + context.remaining() - MARGIN_SECONDS
         self._run = invocation.run or ""
 
     async def summarize(self) -> dict[str, Any]:
         """Return the step's answer. Raises RunTaken if another invocation sums up the run."""
-        take = partial(self._claims.take, self._run, follows=True, seconds=self._context.seconds_left)
+        take = partial(self._claims.take, self._run, follows=True, seconds=self._context.remaining())
         try:
             await asyncio.to_thread(take)
         except RunComplete:  # the answer of an earlier invocation was lost
@@ -75,7 +77,7 @@ class RangesSummary:
             summary, rollups = await asyncio.to_thread(self._written), await asyncio.to_thread(self._written_rollups)
         except RunStopped as stopped:
             log.info("%s", stopped)
-            await asyncio.to_thread(self._claims.keep, self._run, self._context.seconds_left)
+            await asyncio.to_thread(self._claims.keep, self._run, self._context.remaining())
             return {"complete": False, "again": True, "runs": []}
         except AuditorError:
             await asyncio.to_thread(self._claims.give_back, self._run)
@@ -98,6 +100,7 @@ class RangesSummary:
             resources,
             seconds=(datetime.now(UTC) - parse_run_id(self._run)).total_seconds(),
             time_left=lambda: self._until - self._clock(),
+            batch_rows=self._batch_rows,
         )
         if found.unfinished:
             log.error("%d ranges are not complete: %s", len(found.unfinished), ", ".join(found.unfinished[:20]))

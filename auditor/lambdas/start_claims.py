@@ -25,8 +25,6 @@ from auditor.runs.stores.base import Store
 log = logging.getLogger(__name__)
 
 NAME: Final = "running.json"
-POLL_SECONDS: Final = 15.0
-"""Seconds between two looks at a start or a run on which another invocation works."""
 
 
 class StartBusy(Exception):  # noqa: N818 - the invocation waits, and no user sees it
@@ -71,7 +69,7 @@ class StartClaims:
                 return await asyncio.to_thread(self.take, wanted, follows=follows, seconds=context.remaining())
             except StartBusy as busy:
                 log.info("this invocation waits: %s", busy)
-                await pause(stop)
+                await pause(stop, context.poll_seconds)
                 if stop:
                     raise RunTaken(f"{busy}: this one leaves it to that") from busy
 
@@ -153,7 +151,7 @@ class StartClaims:
         }
 
 
-async def pause(stop: FunctionStop) -> None:
+async def pause(stop: FunctionStop, seconds: float) -> None:
     """Wait before the next look, or until the stop."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), POLL_SECONDS)
+        await asyncio.wait_for(stop.wait(), seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from auditor.audit.run import Audit
 from auditor.config.settings import Settings
 from auditor.errors import RunError, RunStopped, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
+from auditor.lambdas.claims import AFTER_DEADLINE, BETWEEN_KEEPS
 from auditor.lambdas.divided import MOST_FRUITLESS, DividedFunction, active_ranges
 from auditor.lambdas.scale import LONGEST_ALONE, MOST_ROWS, Expected, is_alone, seconds_alone
 from auditor.model.target import Target
@@ -189,19 +191,17 @@ async def test_answers_that_are_lost_are_given_again(service: AuditFunction) -> 
     assert len(account.messages) == told, "one end is told once"
 
 
-async def test_a_long_sum_takes_several_invocations_and_ends_once(
-    filled: StubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_sum_takes_several_invocations_and_ends_once(filled: StubServer, tmp_path: Path) -> None:
     out, ledger = tmp_path / "divided", f"sqlite:{tmp_path / 'ledger.db'}"
     more = {"AUDITOR_LEDGER": ledger, "AUDITOR_BATCH_OVER": "1", "AUDITOR_LEVEL": "fixity"}
     keys = [f"{number:03}" for number in range(OBJECTS)]
     for key in keys:
         filled.put("audited", key, b"xx")  # more than the one byte of AUDITOR_BATCH_OVER
-    service, account = AuditFunction(environ_of(filled, out, **more)), Account()
-    plan = await planned(service)
+    environ, account = environ_of(filled, out, **more), Account()
+    service = DividedFunction(environ, batch_rows=30)
+    plan = await planned(AuditFunction(environ))
     for range_id in plan["ranges"]:
         await ranged(service, plan, range_id, account)
-    monkeypatch.setattr("auditor.audit.divided.routed.MOST_ROWS", 30)
     late = Account(seconds=5.0)
     answers: list[dict[str, Any]] = []
     while not answers or answers[-1]["again"]:
@@ -216,6 +216,21 @@ async def test_a_long_sum_takes_several_invocations_and_ends_once(
     assert sorted(row for one in manifests for row in one.read_text().split()) == [f"audited,{key}" for key in keys]
     running = json.loads((out / "bucket=audited" / "running.json").read_text())
     assert running["holder"] is None
+
+
+async def test_a_claim_ends_by_the_time_that_is_left_and_not_by_that_of_the_begin(
+    service: AuditFunction, tmp_path: Path
+) -> None:
+    late, plan = Account(seconds=900.0, elapsed=600.0), await planned(service)
+    running, began = tmp_path / "divided" / "bucket=audited" / "running.json", time.time()
+    running.unlink()
+    event = {"action": "plan", "event": {**plan["event"], "hop": 1}}
+    plan = dict(json.loads(json.dumps(await service.handle(event, late.around()))))
+    for action in ("plan", *plan["ranges"]):
+        if action != "plan":
+            await ranged(service, plan, action, late)
+        left = json.loads(running.read_text())["holder"]["until"] - began
+        assert left < 900.0 - 600.0 + AFTER_DEADLINE + BETWEEN_KEEPS + 100.0, action
 
 
 async def test_a_start_that_took_the_bucket_stops_the_ranges_of_an_earlier_one(service: AuditFunction) -> None:

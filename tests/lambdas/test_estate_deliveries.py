@@ -42,8 +42,7 @@ def server() -> Iterator[AccountsServer]:
 
 
 @pytest.fixture
-def service(server: AccountsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AuditFunction:
-    monkeypatch.setattr("auditor.lambdas.start_claims.POLL_SECONDS", 0.05)
+def service(server: AccountsServer, tmp_path: Path) -> AuditFunction:
     return AuditFunction(
         {
             "AUDITOR_ENDPOINT_URL": server.url,
@@ -83,7 +82,7 @@ def check(account: Account, out: Path) -> None:
 async def test_two_deliveries_at_once_have_one_balance(
     service: AuditFunction, server: AccountsServer, tmp_path: Path, event: Mapping[str, Any]
 ) -> None:
-    account = Account()
+    account = Account(poll=0.05)
     answers = await asyncio.gather(*(service.handle(event, account.around(request="one")) for _ in range(2)))
     check(account, tmp_path)
     assert [answer["estate"]["complete"] for answer in answers] == [True, True]
@@ -97,7 +96,7 @@ async def test_two_deliveries_at_once_have_one_balance(
 async def test_delivery_after_the_end_does_nothing(
     service: AuditFunction, server: AccountsServer, tmp_path: Path
 ) -> None:
-    account = Account()
+    account = Account(poll=0.05)
     server.refused.add("bucket-03")
     first = await service.handle(EVENT, account.around(request="one"))
     assert first["estate"]["counts"]["holes"] == 1
@@ -115,7 +114,7 @@ async def test_delivery_after_the_end_does_nothing(
 
 
 async def test_hop_that_is_delivered_twice(service: AuditFunction, server: AccountsServer, tmp_path: Path) -> None:
-    account = Account()
+    account = Account(poll=0.05)
     seen: list[str] = []
 
     def stopping(operation: str, key: str, nth: int) -> None:
@@ -143,7 +142,7 @@ async def test_retry_after_an_invocation_that_was_killed(
     service: AuditFunction, server: AccountsServer, tmp_path: Path, calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The killed one saves nothing. Its claims end with its deadline, which the retry waits for."""
-    account = Account(seconds=1.0)
+    account = Account(seconds=1.0, poll=0.05)
     for module in ("claims", "start_claims"):
         monkeypatch.setattr(f"auditor.lambdas.{module}.AFTER_DEADLINE", 0.5)
     seen: list[str] = []
@@ -175,7 +174,7 @@ async def test_retry_after_an_invocation_that_was_killed(
 
 
 async def test_bucket_that_another_run_has_is_waited_for(service: AuditFunction, tmp_path: Path) -> None:
-    account = Account()
+    account = Account(poll=0.05)
     with open_store(str(tmp_path)) as store:
         other = Claims(store, Target("bucket-02"), 0)
         other.take("20261125T000000Z-bbbbbb", follows=False, seconds=60.0)
@@ -193,7 +192,7 @@ async def test_bucket_that_another_run_has_is_waited_for(service: AuditFunction,
 
 async def test_newer_run_of_a_bucket_leaves_no_hole(service: AuditFunction, tmp_path: Path) -> None:
     """A person audits one bucket between two hops: the next hop audits it anew."""
-    account = Account()
+    account = Account(poll=0.05)
     with open_store(str(tmp_path)) as store:
         folder = tmp_path / f"account={OWN}"
         await service.handle(EVENT, account.around(request="one"))

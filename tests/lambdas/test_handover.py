@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,10 +29,13 @@ OBJECTS = 60
 @dataclass
 class Account:
     """A function's context that records invocations, alerts, events and metrics. deadline: comes when the test says
-    so.
+    so. poll: seconds between two attempts to claim what another invocation has. elapsed: seconds since the invocation
+    began.
     """
 
     seconds: float = 900.0
+    poll: float = 15.0
+    elapsed: float = 0.0
     events: list[Mapping[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     finished: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
@@ -59,6 +63,8 @@ class Account:
             emit=lambda line: self.lines.append(json.loads(line)),
             request=request,
             stopping=self.deadline,
+            poll_seconds=self.poll,
+            began=time.monotonic() - self.elapsed,
         )
 
     def metric(self, name: str) -> float:

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,7 +15,6 @@ from uuid import uuid4
 import pytest
 
 from auditor.errors import RunError, RunStopped
-from auditor.lambdas import audit as audits
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.event import read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop
@@ -208,9 +208,8 @@ async def test_bucket_that_is_silent_from_the_begin_is_told_after_some_hops(stub
 
 
 async def test_reports_bucket_that_falls_silent_is_told_with_the_run(
-    moto_url: str, monkeypatch: pytest.MonkeyPatch
+    moto_url: str,
 ) -> None:
-    monkeypatch.setattr(audits, "POLL_SECONDS", 0.2)  # the first hop cannot give its claim back
     name = uuid4().hex[:12]
     with closing(client("s3", moto_url)) as s3, Silencing(moto_url) as server:
         for bucket in (f"audited-{name}", f"reports-{name}"):
@@ -219,7 +218,7 @@ async def test_reports_bucket_that_falls_silent_is_told_with_the_run(
             s3.put_object(Bucket=f"audited-{name}", Key=f"{number:03}", Body=b"x")
         environ = {"AUDITOR_ENDPOINT_URL": server.url, "AUDITOR_OUT": f"s3://reports-{name}/audits"}
         service = AuditFunction({**environ, "AUDITOR_BUCKETS": f"audited-{name}", "AUDITOR_FAIL_ON": "never"})
-        account, listed = near(), threading.Event()
+        account, listed = replace(near(), poll=0.2), threading.Event()  # the first hop cannot give its claim back
 
         def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
             if "list-type=2" in target and target.startswith("/audited"):

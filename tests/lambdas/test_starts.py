@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 import pytest
 
 from auditor.errors import RunChanged, RunError, RunTaken
-from auditor.lambdas import audit as audits
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.claims import FOR_NEXT_HOP, OLDEST, BucketBusy, Claim, Claims
 from auditor.lambdas.event import read_event
@@ -77,15 +77,12 @@ def test_run_of_a_schedule_has_its_time_whoever_delivers_it() -> None:
     assert read_event({**NIGHT, "resources": ["another schedule"]}, environ).run_id(target) != first
 
 
-async def test_second_start_waits_until_the_first_has_ended(
-    stub: StubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audits, "POLL_SECONDS", 0.05)
+async def test_second_start_waits_until_the_first_has_ended(stub: StubServer, tmp_path: Path) -> None:
     fill(stub, "audited")
     store = LocalStore(tmp_path)
     first = Claims(store, Target("audited", "other/"), 0)
     first.take(RUN, follows=False, seconds=900.0)
-    me, service = Account(900.0), function(stub, tmp_path)
+    me, service = Account(900.0, poll=0.05), function(stub, tmp_path)
     asked: list[object] = []
 
     def end() -> None:
@@ -101,13 +98,12 @@ async def test_second_start_waits_until_the_first_has_ended(
 
 
 async def test_start_that_waited_its_whole_time_is_handed_on_as_the_same_start(
-    stub: StubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stub: StubServer, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(audits, "POLL_SECONDS", 0.05)
     fill(stub, "audited")
     first = Claims(LocalStore(tmp_path), Target("audited", "other/"), 0)
     first.take(RUN, follows=False, seconds=900.0)
-    me, service = near(), function(stub, tmp_path)
+    me, service = replace(near(), poll=0.05), function(stub, tmp_path)
     asyncio.get_running_loop().call_later(1.0, me.deadline.come)
     assert await service.handle(NIGHT, me.around()) == {"runs": []}
     (event,) = me.events

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -60,22 +61,31 @@ class _Log(logging.Handler):
 
 class Child:
     """Audits ranges. start: the first message. orders: the stream of the further ones. out: file descriptor of the
-    reports.
+    reports. stop: ends the work. end_late: ends the process some seconds later, whatever it does then.
     """
 
-    def __init__(self, start: Start, orders: asyncio.StreamReader, out: int) -> None:
+    def __init__(
+        self,
+        start: Start,
+        orders: asyncio.StreamReader,
+        out: int,
+        stop: Stop,
+        end_late: Callable[[], None],
+    ) -> None:
         self._start = start
         self._orders = orders
         self._out = out
         self._writing = threading.Lock()
-        self._stop = Stop(grace=GRACE)
+        self._stop = stop
+        self._end_late = end_late
         self._ranges: asyncio.Queue[Order | None] = asyncio.Queue()
         self._ceiling = RateLimit(start.settings.max_rate)
         self._audit: Audit | None = None
+        self._loop = asyncio.get_running_loop()
 
     async def run(self) -> None:
         """Audit ranges until there is no further one."""
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop_now, "stopped by SIGTERM")
+        self._loop.add_signal_handler(signal.SIGTERM, self._stop_now, "stopped by SIGTERM")
         handler = _Log(self.send)
         logging.basicConfig(handlers=[handler], level=self._start.level, format="%(message)s")
         watching = [asyncio.create_task(self._listen()), asyncio.create_task(self._tell())]
@@ -173,11 +183,18 @@ class Child:
                 self.send(Report(counts=self._counts()))
 
     def _stop_now(self, reason: str) -> None:
+        """Set the stop. Any thread may call this: the log of the thread of the run folder comes here too."""
         if not self._stop:
-            timer = threading.Timer(LONGEST_END, os._exit, (4,))  # a server may never answer
-            timer.daemon = True
-            timer.start()
-            self._stop.set(reason)
+            self._end_late()
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._stop.set, reason)
+
+
+def _end_late() -> None:
+    """End the process LONGEST_END seconds from now: a server may never answer."""
+    timer = threading.Timer(LONGEST_END, os._exit, (4,))
+    timer.daemon = True
+    timer.start()
 
 
 async def _main(out: int) -> None:
@@ -186,7 +203,7 @@ async def _main(out: int) -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
     line = await reader.readline()
     if line:
-        await Child(Start.from_line(line), reader, out).run()
+        await Child(Start.from_line(line), reader, out, Stop(grace=GRACE), _end_late).run()
 
 
 def main() -> None:

@@ -182,14 +182,13 @@ class RangeProcesses:
         if self._ends:
             self.reason = self.reason or self._stop.reason
             return
-        lost = name or "none"
+        lost, work = name or "", f"range {name}" if name else "its first range"
         self._lost[lost] += 1
         how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
         if self._lost[lost] >= LOST:
-            work = f"range {name}" if name else "any range"
             self._fail(RunError(f"a process that was to audit {work} {how}, the {LOST}rd time: see what ended it"))
         else:
-            log.warning("the process of range %s %s: another one goes on with it", visible(lost), how)
+            log.warning("a process that was to audit %s %s: another one goes on with it", visible(work), how)
         if name is not None:
             self._waiting.appendleft(name)
 
