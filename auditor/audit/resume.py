@@ -56,20 +56,25 @@ def checkpoint(
         target = replace(target, start_after=state.target.start_after)
     if state.target != target:
         raise RunChanged(f"run {run_id} is of another target, prefix or key range: start a new run")
-    if (filled := state.selection.get("filled")) != selection.get("filled"):
-        way = "fills no run: leave --fill away" if filled is None else f"fills run {filled}: go on with --fill and it"
-        raise RunChanged(f"run {run_id} {way}")
-    if state.selection != selection:
-        raise RunChanged(
-            f"run {run_id} was begun with other rules, options, exceptions or trusted IDs, with or without a ledger,"
-            " or for other algorithms: resume it with the same settings, or start a new run"
-        )
+    check_selection(state, selection)
     try:
         Tally.from_dict(state.tally).check()
         begun_rollups(state)
     except ValueError as error:
         raise damaged(f"{run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
     return state, target
+
+
+def check_selection(state: Checkpoint, selection: Mapping[str, Any]) -> None:
+    """Raise RunChanged unless a run was begun with this selection: it says nothing about what others would select."""
+    if (filled := state.selection.get("filled")) != selection.get("filled"):
+        way = "fills no run: leave --fill away" if filled is None else f"fills run {filled}: go on with --fill and it"
+        raise RunChanged(f"run {state.run} {way}")
+    if state.selection != selection:
+        raise RunChanged(
+            f"run {state.run} was begun with other rules, options, exceptions or trusted IDs, with or without a ledger,"
+            " or for other algorithms: resume it with the same settings, or start a new run"
+        )
 
 
 def begun_rollups(state: Checkpoint | None) -> RollUpBuilder | None:

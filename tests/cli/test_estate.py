@@ -332,6 +332,15 @@ def test_resumed_start_does_only_what_is_left(run: Run, server: AccountsServer) 
     assert f"the last start is {first['estate']}" in err
 
 
+def test_resumed_start_with_other_rules_calls_nothing_clean(run: Run, server: AccountsServer) -> None:
+    file = estate(B)
+    assert run("audit", "--estate", file, "--only", "O02")[0] == 0
+    code, out, _ = run("audit", "--estate", file, "--only", "E01", "--resume", report()["estate"])
+    assert code == 4
+    assert "2 buckets in 1 account = 0 audited + 0 excluded + 2 holes\n" in out
+    assert "was begun with other rules" in sentence(report(), "bb1")
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from auditor.aio.stop import Stop
+from auditor.audit.kind import judging
+from auditor.audit.resume import check_selection
 from auditor.cli import signals
 from auditor.cli.audit_output import announce, remark_on
 from auditor.cli.closing_table import TargetResult, closing_table
@@ -129,7 +131,8 @@ class Audits:
             async with show(audit.snapshot):
                 summary = await audit.run()
         except RunComplete:
-            summary, shown, rollups = await asyncio.to_thread(_read_back, target, resources, audit.run_id)
+            _, selection = judging(settings, resources)
+            summary, shown, rollups = await asyncio.to_thread(_read_back, target, resources, audit.run_id, selection)
             remark(f"{visible(target.uri)}: run {audit.run_id} is complete, this is its summary")
             again = True  # its end is told already
         else:
@@ -227,15 +230,21 @@ class Audits:
         return closing_table(results, columns())
 
 
-def _read_back(target: Target, resources: Resources, run_id: str) -> tuple[Summary, Highlights, RollUps | None]:
-    """Read the summary, the highlights and the roll-ups of a complete run from its run folder. Raises UsageError if the
-    run's target is another one than `target`.
+def _read_back(
+    target: Target, resources: Resources, run_id: str, selection: Mapping[str, Any]
+) -> tuple[Summary, Highlights, RollUps | None]:
+    """Read the summary, the highlights and the roll-ups of a complete run from its run folder.
+
+    Raises UsageError if the run's target is another one than `target`, and RunChanged if it was begun with another
+    selection: what the run did not look at would be called clean.
     """
     run = RunReader(resources.store, target.bucket, run_id)
     assert run.summary is not None
     done = run.summary.target
     if (done.prefix, done.versions) != (target.prefix, target.versions):
         raise UsageError(f"run {run_id} is of another target or prefix: it is complete, start a new run")
+    if (state := run.checkpoint) is not None:
+        check_selection(state, selection)
     rollups = run.rollups()
     shown = Highlights.read(run, run.summary.verdicts["exposed"]) if rollups is None else Highlights()
     return run.summary, shown, rollups
