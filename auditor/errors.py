@@ -4,7 +4,7 @@ AuditorError              base of all; its text is one sentence for the user
 +-- UsageError            a wrong flag, setting, URI or event field: exit 2
 |   +-- ConfigError       a wrong line of auditor.toml
 |   +-- LimitTooLow       --max-calls or --max-cost leaves too little for one object
-|   +-- InventoryMissing  the bucket has no S3 Inventory of use, or it is not known
+|   +-- InventoryMissing  the bucket has no usable S3 Inventory, or it is not known
 |   +-- RunComplete       the run to resume is complete already
 |   +-- RunMissing        the run to resume does not exist
 |   +-- RunChanged        the run to resume was begun with other settings
@@ -54,7 +54,7 @@ class LimitTooLow(UsageError):  # noqa: N818 - it names the limit
 
 
 class InventoryMissing(UsageError):  # noqa: N818 - as RunMissing
-    """No configuration of the bucket names an S3 Inventory of use, or its configurations cannot be read."""
+    """No configuration of the bucket names a usable S3 Inventory, or its configurations cannot be read."""
 
 
 class RunComplete(UsageError):  # noqa: N818 - nothing is wrong with the run

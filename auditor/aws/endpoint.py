@@ -56,8 +56,8 @@ class Origin:
 def resolve_endpoint(connection: Connection) -> Origin:
     """Find the server for the bucket's requests. Blocks, because it reads the AWS files.
 
-    The bucket may be an access point's ARN, on Outposts too. Raises UsageError for a multi-Region access point or a
-    directory bucket, and CredentialsError for a missing profile.
+    The bucket may be an access point's ARN, on Outposts too. Raises UsageError for a multi-Region access point, a
+    directory bucket, or a missing profile.
     """
     return plain_origin(connection) or origin_of(*_caught_request(connection))
 

@@ -19,7 +19,7 @@ from auditor.aws.assumed_role import RoleCredentials
 from auditor.aws.connection import Connection
 from auditor.aws.first_call import first_call_alone
 from auditor.aws.plain import custom_endpoint
-from auditor.errors import CredentialsError, UsageError
+from auditor.errors import UsageError
 from auditor.model.dates import any_date
 
 SERVICES: Final = ("dynamodb", "events", "kms", "lambda", "s3", "s3control", "sns", "sqs", "stepfunctions", "sts")
@@ -28,14 +28,18 @@ SERVICES: Final = ("dynamodb", "events", "kms", "lambda", "s3", "s3control", "sn
 
 def endpoint_of_profile(profile: str | None) -> str | None:
     """Return the endpoint_url that a profile sets in the user's AWS files; None if it sets none."""
-    with _configuration(profile):
+    with _configuration():
         session = botocore.session.Session(profile=profile)
         found = session.get_scoped_config().get("endpoint_url")
     return str(found) if found else None
 
 
-def profile_missing(profile: str | None) -> CredentialsError:
-    return CredentialsError(f"there is no AWS profile {profile!r}: see `aws configure list-profiles`, or fix --profile")
+def profile_missing(error: sdk.ProfileNotFound) -> UsageError:
+    """Return the error for a profile that the AWS files do not have. --profile names it, or AWS_PROFILE."""
+    name = str(error.kwargs["profile"])
+    return UsageError(
+        f"there is no AWS profile {name[:100]!r}: see `aws configure list-profiles`, and fix --profile or AWS_PROFILE"
+    )
 
 
 def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, Any]:
@@ -60,21 +64,21 @@ def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, An
 def make_session(profile: str | None, region: str | None, role: RoleCredentials | None = None) -> boto3.Session:
     """Make a boto3 session. role: its credentials in place of the profile's; None for those.
 
-    Raises CredentialsError for a missing profile or a role that cannot be assumed, UsageError for unusable AWS files.
+    Raises UsageError for a missing profile or unusable AWS files, CredentialsError for a role that cannot be assumed.
     """
     core = core_session(profile)
     if role is not None:
         core.register_component("credential_provider", _OneProvider(role))
-    with _configuration(profile):
+    with _configuration():
         return boto3.Session(botocore_session=core, region_name=region)
 
 
 def core_session(profile: str | None) -> Any:
     """Make a botocore session, for callers that need no client.
 
-    Raises CredentialsError for a missing profile, UsageError for unusable AWS files.
+    Raises UsageError for a missing profile or unusable AWS files.
     """
-    with _configuration(profile):
+    with _configuration():
         core = with_shared_models(botocore.session.Session(profile=profile))
         core.get_scoped_config()  # raises for a missing profile now, instead of at the first use
         return core
@@ -91,12 +95,12 @@ class _OneProvider:
 
 
 @contextmanager
-def _configuration(profile: str | None) -> Iterator[None]:
+def _configuration() -> Iterator[None]:
     """Convert the SDK's exceptions on the AWS files, within this `with` block, to the auditor's errors."""
     try:
         yield
     except sdk.ProfileNotFound as error:
-        raise profile_missing(profile) from error
+        raise profile_missing(error) from error
     except sdk.BotoCoreError as error:
         raise UsageError(f"the AWS configuration files cannot be used: {error}") from error
 

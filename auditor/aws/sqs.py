@@ -200,13 +200,19 @@ class SqsQueue:
 
 @asynccontextmanager
 async def open_queue(
-    url: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
+    url: str,
+    *,
+    flag: str = "--queue",
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
 ) -> AsyncIterator[SqsQueue]:
-    """Open the queue with this URL, at the host and in the region that the URL names.
+    """Open the queue with this URL, at the host and in the region that the URL names. flag: the flag that gave the URL,
+    for messages.
 
     If the host is AWS's, endpoint_url, AWS_ENDPOINT_URL_SQS or AWS_ENDPOINT_URL can replace it.
     """
-    host, own_region = _parse(url)
+    host, own_region = _parse(url, flag)
     endpoint = endpoint_url
     if endpoint is None and own_region is not None:
         endpoint = await asyncio.to_thread(custom_endpoint, "sqs", None, profile)  # custom_endpoint reads files
@@ -249,7 +255,7 @@ def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
     return entry
 
 
-def _parse(url: str) -> tuple[str, str | None]:
+def _parse(url: str, flag: str) -> tuple[str, str | None]:
     """Return the host and the region of a queue's URL; the region is None if the host is not AWS's.
 
     Raises UsageError if the URL does not belong to a queue, or if the queue is a FIFO queue.
@@ -257,11 +263,11 @@ def _parse(url: str) -> tuple[str, str | None]:
     parts = urlsplit(url if is_web_address(url) else "")
     if not parts.hostname or not parts.path.strip("/"):
         raise UsageError(
-            f"--queue {url[:200]!r} is not a queue's URL: it looks like https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
+            f"{flag} {url[:200]!r} is not a queue's URL: it looks like https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
         )
     if parts.path.endswith(".fifo"):
         raise UsageError(
-            f"--queue {url[:200]!r} is a FIFO queue, which cannot delay single messages: use a standard one"
+            f"{flag} {url[:200]!r} is a FIFO queue, which cannot delay single messages: use a standard one"
         )
     labels = parts.hostname.split(".")
     regions = [label for label in labels if _REGION.match(label)]
@@ -270,4 +276,4 @@ def _parse(url: str) -> tuple[str, str | None]:
 
 def _explained(url: str, failure: CallFailed) -> QueueError:
     permission = f"sqs:{failure.action.removesuffix('Batch')}"  # a batch needs the permission of the single call
-    return QueueError(explain(f"the queue {url}", failure, allow=permission, absent="check --queue and its region"))
+    return QueueError(explain(f"the queue {url}", failure, allow=permission, absent="check its URL and region"))

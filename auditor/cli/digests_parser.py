@@ -32,14 +32,16 @@ def work_command(add: Add) -> None:
     parser = command(add, "work", "hash the objects that the queue names, until it is empty")
     settings_flags(parser, queue="the queue that audits send to")
     settings_flags(parser, "ledger", "algorithms", "streams")
-    parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty for so long (20)")
+    parser.add_argument(
+        "--idle", metavar="SECONDS", default="20", help="end after the queue has been empty for this long (20)"
+    )
     settings_flags(parser, engine="which client reads: direct, aioboto3, boto3", concurrency="most objects in flight")
     connection_flags(parser)
     format_flag(parser)
 
 
 def digests_command(add: Add) -> None:
-    summary = "write the ledger's digests or history, import manifests, or retire and acknowledge what verifying found"
+    summary = "export and import digests, write their history, retire keys, acknowledge findings"
     actions = add("digests", help=summary, description=f"{summary[0].upper()}{summary[1:]}.").add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True
     )
@@ -68,7 +70,7 @@ def digests_command(add: Add) -> None:
         "--manifest",
         choices=("auto", "sha256sum", "bagit", "csv"),
         default="auto",
-        help="their form: of sha256sum, sha1sum and md5sum; BagIt's; or a table; found out when left out",
+        help="their form: of sha256sum, sha1sum and md5sum; BagIt's; or a table (by default the auditor finds out)",
     )
     _ledger_only(imported)
     format_flag(imported)
@@ -82,7 +84,7 @@ def digests_command(add: Add) -> None:
     _settle(
         actions.add_parser,
         "acknowledge",
-        "say that the last findings of keys were looked into, so that the same ones count apart",
+        "mark the last findings of keys as looked into: `auditor verify` counts them apart",
     )
 
 
@@ -106,7 +108,7 @@ def _import_report(add: Add) -> None:
     parser.add_argument(
         "reports", nargs="+", metavar="REPORT", help="its folder, manifest.json or a CSV: a path or s3://BUCKET/KEY"
     )
-    settings_flags(parser, "ledger", engine="which client looks: direct, aioboto3, boto3")
+    settings_flags(parser, "ledger", engine="which client reads: direct, aioboto3, boto3")
     settings_flags(parser, "max_rate")
     connection_flags(parser)
     format_flag(parser)
@@ -158,10 +160,10 @@ def verify_command(add: Add) -> None:
         "grace",
         "fail_on_outcomes",
         "record",
-        accept_cost="read objects too whose storage class is charged for reading (IA, Glacier IR ..)",
+        accept_cost="also read objects of storage classes that charge for reading (IA, Glacier IR ..)",
     )
     group(parser, RESULTS).add_argument(
-        "--combined", metavar="FILE", help="write a line for each object there, `-`: to stdout"
+        "--combined", metavar="FILE", help="write a line for each object to this file; -: to stdout"
     )
     settings_flags(parser, out="where reports go: a directory or s3://BUCKET/PREFIX")
     pace_flags(parser)

@@ -6,12 +6,12 @@ from typing import Final
 
 COMMAND_GROUPS: Final = {
     "look at buckets": ("audit", "renew", "estimate", "explain", "plan", "inventory", "policy", "demo"),
-    "ask a run again, without a request to its bucket": (
+    "read a finished run, without a request to its bucket": (
         *("report", "diff", "what-if", "fix-kit", "export", "sql", "judge", "check"),
         *("accept", "who"),
     ),
     "digests of the bytes": ("hash", "work", "verify", "digests", "ledger"),
-    "know the auditor": ("rules", "completion"),
+    "about the auditor": ("rules", "completion"),
 }
 """The commands in the order of `auditor --help`, by the title of their group."""
 
@@ -26,8 +26,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "audit": (
         "auditor audit s3://my-bucket",
         "auditor audit s3://my-bucket/2026/ --versions --fail-on new:high --out s3://reports/audits",
+        "auditor audit s3://my-bucket --jobs 4 --source mixed",
         "auditor audit --estate estate.toml --out s3://reports/audits",
-        "auditor audit s3://my-bucket --jobs 4 --max-rate 3000",
     ),
     "estimate": (
         "auditor estimate s3://my-bucket",

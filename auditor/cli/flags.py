@@ -58,9 +58,13 @@ def command(add: Add, name: str, summary: str, module: str | None = None) -> Gro
     parser = add(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
     parser.set_defaults(run=run)
     parser.add_argument(
-        "-v", "--verbose", action="count", default=0, help="tell each step on stderr; twice: more; -vvv: the SDKs' too"
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="log each step to stderr; -vv logs more, -vvv the SDKs' steps too",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="only results, warnings and errors")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only results, warnings and errors")
     parser.add_argument("--no-progress", action="store_true", help="show no progress")
     return parser
 
@@ -88,6 +92,13 @@ def settings_flags(container: Group, *names: str, **helps: str) -> None:
             parser.add_argument(setting.option, dest=name, action="store_const", const=True, help=text)
 
 
+def whole_number(text: str) -> int:
+    """Read the number of a flag that is no setting. Raises ArgumentTypeError, whose text argparse prints."""
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not a whole number: give one like 8")
+    return int(text)
+
+
 def connection_flags(parser: Group) -> None:
     settings_flags(parser, "endpoint_url", "profile", "region", "expected_owner", "requester_pays")
     config_flag(parser)
@@ -95,7 +106,7 @@ def connection_flags(parser: Group) -> None:
 
 def config_flag(parser: Group) -> None:
     group(parser, CONNECTION).add_argument(
-        "--config", metavar="FILE", help="settings file (auditor.toml, when there is one)"
+        "--config", metavar="FILE", help="settings file (auditor.toml, if it exists)"
     )
 
 

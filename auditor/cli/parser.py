@@ -28,6 +28,7 @@ from auditor.cli.flags import (
     pace_flags,
     settings_flags,
     target_flags,
+    whole_number,
 )
 from auditor.cli.run_parser import (
     accept_command,
@@ -81,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
     export_command(commands.add_parser)
     sql_command(commands.add_parser)
     _rules(commands.add_parser)
-    _audit(commands.add_parser, "policy", "print the least IAM policy for such an audit")
+    _audit(commands.add_parser, "policy", "print the least IAM policy that an audit needs")
     _demo(commands.add_parser)
     _completion(commands.add_parser)
     return parser
@@ -109,10 +110,15 @@ def _audit(add: Add, name: str, summary: str) -> None:
             "--resume", metavar="RUN", help="go on with this interrupted run, in its folder"
         )
         group(parser, OBJECTS).add_argument(
-            "--fill", metavar="RUN", help="ask again what this complete run could not read: its folder, path or URI"
+            "--fill",
+            metavar="RUN",
+            help="read again what this complete run could not read; RUN is its folder, a path or URI",
         )
         group(parser, PACE).add_argument(
-            "--jobs", metavar="N", type=int, help="audit ranges of keys in so many processes, under one --max-rate (1)"
+            "--jobs",
+            metavar="N",
+            type=whole_number,
+            help="audit the ranges of a bucket in N processes, under one --max-rate (1)",
         )
         settings_flags(parser, "max_cost", "keep", "every")
         format_flag(parser, PRINTED)
@@ -122,31 +128,31 @@ def _audit(add: Add, name: str, summary: str) -> None:
 
 def _estate(parser: Group) -> None:
     objects = group(parser, OBJECTS)
+    objects.add_argument("--all-buckets", action="store_true", help="every bucket of the account")
     objects.add_argument(
-        "--all-buckets", action="store_true", help="every bucket of the account, in place of those named"
-    )
-    objects.add_argument(
-        "--estate", metavar="FILE", help="every bucket of the accounts in this file, by a role of each"
+        "--estate", metavar="FILE", help="every bucket of the accounts in this TOML file, each account by its role"
     )
 
 
 def _plan(add: Add) -> None:
-    parser = command(add, "plan", "cut a bucket or prefix into ranges of keys that take about as long as each other")
+    parser = command(add, "plan", "cut a bucket or prefix into ranges with about the same number of keys")
     target_flags(parser)
     objects = group(parser, OBJECTS)
-    objects.add_argument("--ranges", metavar="N", type=int, default=64, help="number of ranges (64)")
-    objects.add_argument("--listing", action="store_true", help="list pages of the bucket, even if a run has its keys")
+    objects.add_argument("--ranges", metavar="N", type=whole_number, default=64, help="number of ranges (64)")
+    objects.add_argument(
+        "--listing", action="store_true", help="cut by the bucket's listing, even if a run folder has its keys"
+    )
     settings_flags(parser, "engine", "max_rate", out="where the last run of the target is (./auditor-runs)")
     connection_flags(parser)
     format_flag(parser)
 
 
 def _estimate(add: Add) -> None:
-    parser = command(add, "estimate", "list only, and say which calls such an audit would send, and what they cost")
+    parser = command(add, "estimate", "list a bucket, and print which calls an audit would send and what they cost")
     target_flags(parser)
     settings_flags(parser, "level", "only", "ignore", "semantics", "key_policies")
     settings_flags(parser, "engine", "concurrency", "max_rate", "keep", "every")
-    settings_flags(parser, out="where the run folders are whose facts --keep takes: a directory or s3://BUCKET/PREFIX")
+    settings_flags(parser, out="where the last run is whose facts --keep reuses: a directory or s3://BUCKET/PREFIX")
     settings_flags(parser, "ledger", "algorithms", "hash", "accept_cost", "batch_over")
     connection_flags(parser)
     format_flag(parser)
@@ -155,9 +161,13 @@ def _estimate(add: Add) -> None:
 def _inventory(add: Add) -> None:
     parser = command(add, "inventory", "print the S3 Inventory to set up for a bucket, its policy and its price")
     parser.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="the bucket, or the keys with a prefix")
-    settings_flags(parser, "versions", inventory="where the reports are to go: s3://BUCKET/PREFIX, another bucket")
+    settings_flags(
+        parser, "versions", inventory="where S3 is to write the reports: s3://BUCKET/PREFIX in another bucket"
+    )
     parser.add_argument("--weekly", action="store_true", help="a report each Sunday, not each day")
-    parser.add_argument("--parquet", action="store_true", help="reports in Parquet, which need duckdb, not in CSV")
+    parser.add_argument(
+        "--parquet", action="store_true", help="reports in Parquet in place of CSV; reading them takes duckdb"
+    )
     settings_flags(parser, "profile", "region", expected_owner="the account (12 digits) that owns the bucket")
     config_flag(parser)
     format_flag(parser)
@@ -197,10 +207,12 @@ def _roles(parser: Group) -> None:
 
 
 def _renew(add: Add) -> None:
-    parser = command(add, "renew", "read the objects again that S3's events on a queue name, until it is empty")
+    parser = command(add, "renew", "read changed objects again: those that S3's events on a queue name")
     parser.add_argument("--events", metavar="SQS-URL", required=True, help="the queue that S3 sends its events to")
     settings_flags(parser, out="where the run folders are")
-    parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty for so long (20)")
+    parser.add_argument(
+        "--idle", metavar="SECONDS", default="20", help="end after the queue has been empty for this long (20)"
+    )
     settings_flags(parser, "engine", "max_rate", *CHANNELS)
     connection_flags(parser)
 

@@ -23,7 +23,7 @@ def explain_command(add: Add) -> None:
         "--run",
         dest="run_folder",
         metavar="RUN",
-        help="explain from this run, without a request: its folder, or its ID",
+        help="explain from this run, without a request; RUN is its folder or its ID",
     )
     parser.add_argument("--version-id", metavar="ID", help="this version, not the current one")
     settings_flags(parser, out="where the run with this ID is (./auditor-runs)")
@@ -33,7 +33,9 @@ def explain_command(add: Add) -> None:
 
 
 def what_if_command(add: Add) -> None:
-    parser = command(add, "what-if", "say what a change would do to the objects of a run, without a request", "what_if")
+    parser = command(
+        add, "what-if", "print what another policy, or no ACLs, would do to the objects of a run", "what_if"
+    )
     parser.add_argument("run_folder", metavar="RUN", help="the run's folder: a path or URI, OUT/bucket=BUCKET/run=ID")
     change = parser.add_argument_group("the change")
     _either(change, "acls", ("--acls-off", False, "no ACL counts"), ("--acls-on", True, "ACLs count again"))
@@ -65,9 +67,7 @@ def what_if_command(add: Add) -> None:
 
 
 def fix_kit_command(add: Add) -> None:
-    parser = command(
-        add, "fix-kit", "write policy, jobs and steps that close what a run found open; it sends nothing", "fix_kit"
-    )
+    parser = command(add, "fix-kit", "write the policy, jobs and steps that close what a run found open", "fix_kit")
     _run_folder(parser)
     group(parser, RESULTS).add_argument(
         "--out", dest="kit", metavar="DIR", required=True, help="write the kit there: a new or an empty directory"
@@ -85,7 +85,7 @@ def _either(parser: Group, name: str, *flags: tuple[str, bool, str]) -> None:
 
 
 def judge_command(add: Add) -> None:
-    parser = command(add, "judge", "judge a run again from its folder, without a request to its bucket")
+    parser = command(add, "judge", "judge a run again, by other rules or settings")
     _run_folder(parser)
     parser.add_argument("--config", metavar="FILE", help="judge by this auditor.toml (by the run's own configuration)")
     parser.add_argument(
@@ -135,7 +135,7 @@ def check_command(add: Add) -> None:
 
 
 def report_command(add: Add) -> None:
-    parser = command(add, "report", "make the page of a run, or the index of all targets, again, by this version")
+    parser = command(add, "report", "write the page of a run, or the index page of all targets, anew")
     parser.add_argument(
         "run_folder",
         metavar="RUN|OUT",
@@ -152,7 +152,7 @@ def report_command(add: Add) -> None:
 
 
 def export_command(add: Add) -> None:
-    parser = command(add, "export", "write a run in a format for other programs, without a request to its bucket")
+    parser = command(add, "export", "write a run in a format for other programs")
     _run_folder(parser)
     parser.add_argument(
         "--format",
@@ -175,7 +175,7 @@ def export_command(add: Add) -> None:
 
 
 def sql_command(add: Add) -> None:
-    parser = command(add, "sql", "answer a query on a run in SQL, or list its tables, without a request to its bucket")
+    parser = command(add, "sql", "answer an SQL query on a run, or list its tables")
     _run_folder(parser)
     parser.add_argument("query", nargs="?", metavar="QUERY", help="one SELECT in DuckDB's SQL (the tables and columns)")
     results = group(parser, RESULTS)
@@ -195,7 +195,7 @@ def sql_command(add: Add) -> None:
 
 
 def diff_command(add: Add) -> None:
-    parser = command(add, "diff", "say what changed between two runs of one target, without a request to its bucket")
+    parser = command(add, "diff", "print what changed between two runs of one target")
     parser.add_argument("old", metavar="OLD", help="the folder of the earlier run: its path or URI")
     parser.add_argument("new", metavar="NEW", help="the folder of the later run")
     _store(parser)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, NoReturn
 
 from auditor.cli.examples import COMMAND_GROUPS, EXAMPLES
@@ -74,8 +75,8 @@ class SuggestingParser(argparse.ArgumentParser):
         return f"{self.prog} [options]{words}".replace("%", "%%")
 
     def _sections(self) -> Iterator[_Section]:
-        """Yield the title, words and flags of each section of the help page: arguments first, then flags in groups. A
-        list of commands is several sections.
+        """Yield the title, words and flags of each section of the help page: arguments first, then flags in groups. The
+        list of all commands is several sections; that of a command's actions is one.
         """
         for found in self._action_groups:
             commands = [one for one in found._group_actions if isinstance(one, argparse._SubParsersAction)]
@@ -83,7 +84,8 @@ class SuggestingParser(argparse.ArgumentParser):
                 yield found.title, found.description, found._group_actions
                 continue
             listed = {one.dest: one for one in commands[0]._choices_actions}
-            for title, names in COMMAND_GROUPS.items():
+            groups = COMMAND_GROUPS if listed.keys() >= set(chain(*COMMAND_GROUPS.values())) else {}
+            for title, names in groups.items():
                 if here := [listed.pop(name) for name in names if name in listed]:
                     yield title, None, here
             if listed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +81,7 @@ def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]
     known = SETTINGS.keys() | set(_TABLES)
     if unknown := sorted(document.keys() - known):
         refuse_removed(unknown[0], f"{name}: the key {unknown[0]}")
-        raise ConfigError(f"{name}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(known))}")
+        raise ConfigError(f"{name}: the key {unknown[0][:100]!r} is unknown: {_meant(unknown[0], known)}")
     tables = {
         "rules": _rules(document.get("rules", {}), name),
         ACCOUNTS: read_accounts(document.get(ACCOUNTS, []), name),
@@ -92,6 +92,14 @@ def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]
     return Layer(
         {key: document[key] for key in document.keys() & SETTINGS.keys()}, lambda key: f"{name}: {key}"
     ), tables
+
+
+def _meant(key: str, known: Iterable[str]) -> str:
+    """Return a clause that names the key that was probably meant, or else all keys."""
+    import difflib  # most files are right
+
+    alike = difflib.get_close_matches(key, sorted(known), 1)
+    return f"did you mean {alike[0]}?" if alike else f"use {', '.join(sorted(known))}"
 
 
 def _rules(table: Any, name: str) -> dict[str, dict[str, Any]]:

@@ -85,12 +85,12 @@ class Settings:
         values.whole, None, "send at most this many calls, then stop", "--max-calls N", _BOTH
     )
     max_cost: float | None = _setting(
-        values.dollars, None, "stop before the S3 calls cost more than so many dollars", "--max-cost DOLLARS"
+        values.dollars, None, "stop before the S3 calls cost more than this", "--max-cost DOLLARS"
     )
     keep: Keep | None = _setting(
         values.keep,
         None,
-        "take what the last run read of unchanged objects, up to these ages: acl=1d,head=7d",
+        "reuse what the last run read of unchanged objects, up to these ages: acl=3d,head=8d",
         "--keep FACT=AGE,..",
         _AUDIT,
     )
@@ -159,25 +159,37 @@ class Settings:
     accept_cost: bool = _setting(
         values.flag,
         False,
-        "hash objects too whose storage class is charged for reading (IA, Glacier IR, Intelligent-Tiering)",
+        "also hash objects of storage classes that charge for reading (IA, Glacier IR, Intelligent-Tiering)",
         "--accept-cost",
     )
     batch_over: int | None = _setting(
-        values.size, None, "leave larger objects to it (500GB, 1TiB)", "--batch-over SIZE"
+        values.size,
+        None,
+        "leave objects above this size, such as 500GB or 1TiB, to S3 Batch Operations",
+        "--batch-over SIZE",
     )
     batch_manifest: str | None = _setting(
-        values.text, None, "where manifests and jobs go (the run folder)", "--batch-manifest PLACE"
+        values.text,
+        None,
+        "where manifests and jobs of S3 Batch Operations go (the run folder)",
+        "--batch-manifest PLACE",
     )
-    batch_role: str | None = _setting(values.role, None, "the role that its jobs run as", "--batch-role ARN")
+    batch_role: str | None = _setting(
+        values.role, None, "the role that the jobs of S3 Batch Operations run as", "--batch-role ARN"
+    )
     max_age: float | None = _setting(
         values.long_span,
         None,
-        "read only objects that were not read for so long (90d), spread over the runs",
+        "read only objects that were last read this long ago, such as 90d; the runs share them out",
         "--max-age TIME",
         _VERIFY,
     )
     percent: float | None = _setting(
-        values.percent, None, "read this share of the objects in each run, others each time", "--percent P", _VERIFY
+        values.percent,
+        None,
+        "read this share of the objects, in percent; each run reads others",
+        "--percent P",
+        _VERIFY,
     )
     every: float = _setting(
         values.long_span,
@@ -187,32 +199,34 @@ class Settings:
         _BOTH,
     )
     grace: float = _setting(
-        values.span, 900.0, "a younger object may be on its way to the ledger (15m)", "--grace TIME", _VERIFY
+        values.span, 900.0, "age up to which an object may be on its way to the ledger (15m)", "--grace TIME", _VERIFY
     )
     record: bool = _setting(
-        values.flag, False, "read new and changed objects, too, and record their digests", "--record"
+        values.flag, False, "also read new and changed objects, and record their digests", "--record"
     )
     source: str = _setting(
         values.source,
         "live",
-        "live, or mixed: facts of unchanged objects from the S3 Inventory that --inventory names",
+        "live: read every fact by a call (the default); mixed: take facts of unchanged objects from S3 Inventory",
         "--source NAME",
         _AUDIT,
     )
     inventory: str | None = _setting(
         values.text,
         None,
-        "the destination of the bucket's S3 Inventory, s3://BUCKET/PREFIX; asked for when left out",
+        "where the bucket's S3 Inventory reports are, s3://BUCKET/PREFIX (by default the bucket's own configuration)",
         "--inventory PLACE",
     )
     endpoint_url: str | None = _setting(
         values.endpoint,
         None,
-        "another S3 than AWS's; for STS and DynamoDB too, unless they have theirs",
+        "URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own",
         "--endpoint-url URL",
     )
     profile: str | None = _setting(values.text, None, "AWS profile", "--profile NAME")
-    region: str | None = _setting(values.text, None, "the bucket's region; found out when left out", "--region NAME")
+    region: str | None = _setting(
+        values.text, None, "the bucket's region (by default the auditor asks S3 for it)", "--region NAME"
+    )
     expected_owner: str | None = _setting(
         values.account, None, "fail unless this account (12 digits) owns the bucket", "--expected-owner ACCOUNT"
     )
@@ -260,7 +274,7 @@ class Settings:
     folders, the ledger, the queue and the channels are always the own account's."""
 
     live_without_inventory: bool = False
-    """True to audit a bucket by calls if no S3 Inventory of use is found: of many buckets, some have none."""
+    """True to audit a bucket by calls if no usable S3 Inventory is found: of many buckets, some have none."""
 
     @property
     def accepted(self) -> tuple[ExceptionEntry, ...]:

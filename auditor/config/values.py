@@ -263,7 +263,7 @@ def keep(value: Any, source: str) -> Keep:
         pairs = [(name.strip(), given.strip()) for name, _, given in (part.partition("=") for part in parts)]
     names = [name for name, _ in pairs]
     if not pairs or not set(names) <= set(NAMES) or len(set(names)) < len(names):
-        raise _fail(source, value, f"ages like acl=1d,head=7d, of {', '.join(NAMES)}, each once")
+        raise _fail(source, value, f"ages like acl=3d,head=8d, of {', '.join(NAMES)}, each once")
     return Keep({name: long_span(given, f"{source}: {name}") for name, given in pairs})
 
 

@@ -97,11 +97,7 @@ def _number(environ: Mapping[str, str], name: str, default: int, most: int) -> i
 
 def undivided(settings: Settings) -> str | None:
     """Return the name of a setting that keeps a run from being divided; None if none does."""
-    given = {
-        "max_calls": settings.max_calls,
-        "max_cost": settings.max_cost,
-        "key_policies": settings.key_policies or None,
-    }
+    given = {"max_calls": settings.max_calls, "max_cost": settings.max_cost}
     return next((name for name, value in given.items() if value is not None), None)
 
 

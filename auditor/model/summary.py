@@ -14,7 +14,7 @@ from auditor.model.json_text import JsonError, plain, typed
 from auditor.model.target import Target
 
 NO_INVENTORY: Final = "an S3 Inventory of the bucket"
-"""The begin of the phrase in not_looked_at of a run that was to use an Inventory, and found none of use."""
+"""The begin of the phrase in not_looked_at of a run that was to use an Inventory, and found no usable one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from auditor.aws import session as aws
 from auditor.aws.connection import Connection
 from auditor.aws.endpoint import Origin, origin_of, proxy_for, resolve_endpoint, tls_context
 from auditor.aws.sigv4 import encode_key
-from auditor.errors import CredentialsError, UsageError
+from auditor.errors import UsageError
 from tests.support.servers.ends import streams_served
 
 BUCKET = "a-bucket"
@@ -256,14 +256,14 @@ def test_no_such_profile_where_the_environment_settles_the_rest(monkeypatch: pyt
     for name in ("AWS_DATA_PATH", "AWS_CA_BUNDLE"):
         monkeypatch.setenv(name, "anything")
     for resolved in (tls_context, resolve_endpoint):
-        with pytest.raises(CredentialsError, match="'nobody'"):
+        with pytest.raises(UsageError, match="'nobody'"):
             resolved(Connection(bucket=BUCKET, profile="nobody"))
 
 
 def test_files_that_cannot_be_used() -> None:
-    with pytest.raises(CredentialsError, match="'nobody'"):
+    with pytest.raises(UsageError, match="'nobody'"):
         resolve_endpoint(Connection(bucket=BUCKET, profile="nobody"))
-    with pytest.raises(CredentialsError, match="'nobody'"):
+    with pytest.raises(UsageError, match="'nobody'"):
         tls_context(Connection(bucket=BUCKET, profile="nobody"))
     write_config("[default\n")
     with pytest.raises(UsageError, match="configuration files"):

@@ -92,7 +92,7 @@ async def test_dead_letter_queue_that_may_not_be_known_is_none(code: str) -> Non
 
 async def test_queue_that_does_not_exist(moto_url: str) -> None:
     async with open_queue(f"{moto_url}/123456789012/no-such") as queue:
-        with pytest.raises(QueueError, match=r"the queue .*/no-such does not exist .*check --queue"):
+        with pytest.raises(QueueError, match=r"the queue .*/no-such does not exist .*check its URL"):
             await queue.send([Outgoing("body")])
 
 

@@ -1,4 +1,4 @@
-"""`--estate` with `--source mixed`: each bucket by its own S3 Inventory, and by calls where it has none of use."""
+"""`--estate` with `--source mixed`: each bucket by its own S3 Inventory, and by calls where it has no usable one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check(found: dict[str, Any], server: AccountsServer) -> None:
     assert found["line"] == "5 buckets in 1 account = 5 audited + 0 excluded + 0 holes"
     assert found["verdicts"]["exposed"] == 1
     (note,) = found["notes"]
-    assert note == "audited by calls alone, without an S3 Inventory of use: denied, early, plain, reports"
+    assert note == "audited by calls alone, without a usable S3 Inventory: denied, early, plain, reports"
     asked = {call.bucket for _, call in server.seen if call.operation == "GetObjectAcl"}
     assert "told" not in asked
     assert {"plain", "early", "denied"} <= asked
@@ -75,7 +75,7 @@ def test_buckets_without_an_inventory_are_audited_by_calls(
     lines = map(json.loads, capfd.readouterr().out.splitlines()[:-1])
     unseen = {one["target"]["bucket"]: "; ".join(one["not_looked_at"]) for one in lines}
     for name, reason in (
-        ("plain", "s3://plain has no S3 Inventory of use"),
+        ("plain", "s3://plain has no usable S3 Inventory"),
         ("early", "s3://reports/inventory/early/auditor has no inventory report"),
         ("denied", "grant s3:GetInventoryConfiguration"),
     ):
@@ -90,4 +90,4 @@ def test_named_target_without_an_inventory_is_refused(
 ) -> None:
     server.owners["plain"] = OWN
     assert main(["audit", "s3://plain", "--endpoint-url", server.url, *FLAGS]) == 2
-    assert "s3://plain has no S3 Inventory of use" in capfd.readouterr().err
+    assert "s3://plain has no usable S3 Inventory" in capfd.readouterr().err

@@ -153,7 +153,7 @@ def test_place_of_the_reports_is_asked_for(run: Run, stub: StubServer, engine: s
     )
     code, _, err = run(*mixed)
     assert (code, err.count("\n")) == (2, 1)
-    assert "s3://audited has no S3 Inventory of use: `auditor inventory s3://audited` prints one to set up" in err
+    assert "s3://audited has no usable S3 Inventory: `auditor inventory s3://audited` prints one to set up" in err
     audited.inventories = [
         documents(run, "s3://audited/other/", "--inventory", "s3://elsewhere")["configuration"],
         documents(run, "s3://audited", "--inventory", "s3://reports/night")["configuration"],
@@ -162,7 +162,7 @@ def test_place_of_the_reports_is_asked_for(run: Run, stub: StubServer, engine: s
     code, out, err = run(*mixed, "--format", "json")
     summary = json.loads(out)
     assert (code, summary["rules"], summary["calls"]["acl"]) == (3, {"O02": 1}, 0), err
-    for number in range(250):  # the one of use comes on the third page
+    for number in range(250):  # the usable one comes on the third page
         audited.inventories.insert(0, {**audited.inventories[0], "Id": f"other-{number}"})
     code, out, err = run(*mixed, "--format", "json")
     assert (code, json.loads(out)["calls"]["acl"]) == (3, 0), err

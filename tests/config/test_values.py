@@ -58,7 +58,7 @@ def test_ages_of_kept_facts(value: Any, limits: dict[str, float]) -> None:
     "value", ["", "acl", "acl=", "=1d", "acls=1d", "acl=1d,acl=2d", "acl=0s", {}, {"acl": 5}, 7, True]
 )
 def test_what_is_no_age_is_named(value: Any) -> None:
-    with pytest.raises(UsageError, match=r"--keep(: acl)? is .*: give (ages like acl=1d,head=7d|a time|a minute)"):
+    with pytest.raises(UsageError, match=r"--keep(: acl)? is .*: give (ages like acl=3d,head=8d|a time|a minute)"):
         keep(value, "--keep")
 
 

@@ -26,6 +26,7 @@ from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
 from tests.support.inventory_reports import into_bucket, rows_of, write_report
 from tests.support.schemas import valid
+from tests.support.servers.clients import client
 from tests.support.servers.stub import StubServer
 
 OBJECTS = 90
@@ -123,6 +124,28 @@ async def test_the_steps_add_up_to_what_one_function_finds(
     running = json.loads((tmp_path / "divided" / "bucket=audited" / "running.json").read_text())
     assert running["holder"] is None
     assert running["runs"][""] == {"run": divided["run"], "ended": True}
+
+
+async def test_the_ranges_read_the_policies_of_kms_keys_that_one_function_reads(
+    filled: StubServer, moto_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", moto_url)
+    statement = {"Effect": "Allow", "Principal": {"AWS": "444455556666"}, "Action": "kms:*", "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    arn = client("kms", moto_url).create_key(Policy=policy)["KeyMetadata"]["Arn"]
+    for key in ("003", "083"):  # of two ranges
+        filled.put("audited", key, b"x", acl="authenticated-read", sse="aws:kms", kms_key=arn)
+    settings = {"AUDITOR_KEY_POLICIES": "true"}
+    divided = await whole(AuditFunction(environ_of(filled, tmp_path / "divided", **settings)), Account())
+    alone = AuditFunction(environ_of(filled, tmp_path / "alone", **settings))
+    (single,) = (await alone.handle({}, Account().around()))["runs"]
+    assert divided["verdicts"] == single["verdicts"]
+    for name, summary in (("divided", divided), ("alone", single)):
+        with open_store(str(tmp_path / name)) as store:
+            file = RunReader(store, "audited", summary["run"]).bucket
+        assert file is not None
+        assert file.facts.key_policies == {arn: policy}
+    assert [*lines(tmp_path / "divided", divided["run"])] == [*lines(tmp_path / "alone", single["run"])]
 
 
 async def test_a_range_goes_on_over_invocations_and_only_its_last_one_says_complete(

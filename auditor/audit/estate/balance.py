@@ -211,7 +211,7 @@ def _notes(estate: Estate, results: Sequence[BucketResult]) -> Iterable[str]:
 
 
 def _without_inventory(results: Sequence[BucketResult], ends: Mapping[str, BucketEnd]) -> Iterable[str]:
-    """Yield a sentence on the buckets that were audited by calls, because they have no S3 Inventory of use."""
+    """Yield a sentence on the buckets that were audited by calls, because they have no usable S3 Inventory."""
     ended = {name: end.summary for name, end in ends.items() if end.summary is not None}
     names = [
         one.bucket
@@ -219,7 +219,7 @@ def _without_inventory(results: Sequence[BucketResult], ends: Mapping[str, Bucke
         if one.bucket in ended and any(words.startswith(NO_INVENTORY) for words in ended[one.bucket].not_looked_at)
     ]
     if names:
-        yield f"audited by calls alone, without an S3 Inventory of use: {_first(names)}"
+        yield f"audited by calls alone, without a usable S3 Inventory: {_first(names)}"
 
 
 def _first(names: Sequence[str]) -> str:

@@ -44,7 +44,7 @@ async def _renew(events: str, settings: Settings, idle: float) -> int:
         nonlocal counts
         profile, region = settings.profile, settings.region
         with open_store(settings.out, endpoint_url=settings.endpoint_url, profile=profile, region=region) as store:
-            async with open_queue(events, region=region, profile=profile) as queue:
+            async with open_queue(events, flag="--events", region=region, profile=profile) as queue:
                 poll = min(POLL, max(1, int(idle)))
                 renewer = BatchRenewer(store, settings, RateLimit(settings.max_rate), told)
                 counts = await EventRenewer(queue, renewer, stop, idle=idle, poll=poll).run()

@@ -145,7 +145,7 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
         )
         client = without_validation(aws.without_redirects(await opening.__aenter__()))
     except sdk.ProfileNotFound as error:
-        raise aws.profile_missing(connection.profile) from error
+        raise aws.profile_missing(error) from error
     except (sdk.BotoCoreError, ValueError) as error:
         raise UsageError(f"the AWS SDK refuses the settings: {error}") from error
     try:

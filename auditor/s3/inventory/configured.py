@@ -41,13 +41,13 @@ async def configurations(ask: AskPage) -> list[Mapping[str, Any]]:
 def configured_place(found: Iterable[Mapping[str, Any]], target: Target) -> InventoryPlace:
     """Return the place of the reports of one configuration. found: all of the bucket's, in botocore's form.
 
-    A configuration is of use if it is enabled, in CSV or Parquet, covers the target, and has versions if the target
+    A configuration is usable if it is enabled, in CSV or Parquet, covers the target, and has versions if the target
     has. One with ACLs goes before the others, then the first by its ID. Raises InventoryMissing if there is none.
     """
     usable = sorted(_usable(found, target))
     if not usable:
         raise InventoryMissing(
-            f"{target.uri} has no S3 Inventory of use: `auditor inventory {target.uri}` prints one to set up, or name"
+            f"{target.uri} has no usable S3 Inventory: `auditor inventory {target.uri}` prints one to set up, or name"
             " the destination of its reports by --inventory s3://BUCKET/PREFIX"
         )
     _, _, bucket, prefix = usable[0]
@@ -55,7 +55,7 @@ def configured_place(found: Iterable[Mapping[str, Any]], target: Target) -> Inve
 
 
 def _usable(found: Iterable[Mapping[str, Any]], target: Target) -> Iterator[tuple[bool, str, str, str]]:
-    """Yield of each configuration that is of use: True if it lacks ACLs, its ID, and the bucket and folder of its
+    """Yield of each usable configuration: True if it lacks ACLs, its ID, and the bucket and folder of its
     reports.
     """
     for one in found:

@@ -45,7 +45,7 @@ def test_folder_is_that_of_the_configuration() -> None:
     ],
 )
 def test_useless_configuration_is_passed_over(useless: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="has no S3 Inventory of use: `auditor inventory s3://audited/a/`"):
+    with pytest.raises(UsageError, match="has no usable S3 Inventory: `auditor inventory s3://audited/a/`"):
         chosen(useless)
     assert chosen(useless, one(Id="z")).prefix == "night/audited/z"
 
