@@ -11,9 +11,10 @@ from typing import Final
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import ask_bucket, ask_setting, check_budget, permits_of
-from auditor.audit.divided.begun import check_same, check_target, read_begun
+from auditor.audit.divided.begun import check_facts, check_same, check_target, read_begun
 from auditor.audit.divided.keys import check_keys
 from auditor.audit.divided.share import PlanningShare
+from auditor.audit.divided.state import range_progress
 from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.judged_by import begun_file
 from auditor.audit.ranges.cuts import PAGE
@@ -135,6 +136,10 @@ class _Begin:
         if file is None:
             file, calls_left, dollars_left = await self._asked(settings)
             await self.thread.run(self._store.put, f"{self._run.path}/{BUCKET_FILE}", file.to_json())
+        elif await self.thread.run(self._has_unfinished, plan):
+            facts, caller = await self._facts(settings)
+            check_facts(file, facts)
+            calls_left, dollars_left = _left(caller)
         if not await self.thread.run(self._has_state):
             if settings.source == MIXED:
                 settings = replace(settings, max_calls=calls_left, max_cost=dollars_left)
@@ -197,9 +202,7 @@ class _Begin:
 
     async def _asked(self, settings: Settings) -> tuple[BucketFile, int | None, float | None]:
         """Ask about the bucket. Return bucket.json, and the calls and dollars that are left."""
-        caller, connection = self._caller(settings)
-        async with EnginePool(self._places.engines) as engines:
-            _, facts = await ask_bucket(settings, connection, caller, engines.lend)
+        facts, caller = await self._facts(settings)
         ask = make_plan(self._rules, facts).ask
         check_budget(caller, self._settings, 1 + ask.calls)
         if settings.key_policies and ask.head is None:
@@ -208,6 +211,13 @@ class _Begin:
         ledger, against = self._places.ledger is not None, self._latest.run_id if self._latest else None
         file = begun_file(self._run_id, self._target, self._rules, settings, read, ledger=ledger, against=against)
         return file, *_left(caller)
+
+    async def _facts(self, settings: Settings) -> tuple[BucketFacts, Caller]:
+        """Return the facts of the bucket as they are now, and what made the calls for them."""
+        caller, connection = self._caller(settings)
+        async with EnginePool(self._places.engines) as engines:
+            _, facts = await ask_bucket(settings, connection, caller, engines.lend)
+        return facts, caller
 
     async def _spread(self, settings: Settings, plan: PlanFile, facts: BucketFacts) -> tuple[int | None, float | None]:
         """Spread the report of S3 Inventory over the ranges. Return the calls and dollars that are left."""
@@ -229,6 +239,10 @@ class _Begin:
         bucket = self._target.bucket
         caller = caller_of(bucket, settings, self._rate, permits, ceiling=self._places.ceiling, limits_cost=True)
         return caller, connection_to(bucket, settings, concurrency)
+
+    def _has_unfinished(self, plan: PlanFile) -> bool:
+        """True if a range is still to be audited. Blocks."""
+        return any(not one.complete for one in range_progress(self._store, plan))
 
     def _has_state(self) -> bool:
         return RunReader(self._store, self._target.bucket, self._run_id).checkpoint is not None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from auditor.errors import RunChanged, RunMissing
+from auditor.model.bucket import BucketFacts
+from auditor.model.object import Unread
 from auditor.model.target import Target
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint
@@ -55,4 +57,21 @@ def check_same(begun: BegunFiles, selection: Mapping[str, Any]) -> None:
         raise RunChanged(
             f"run {begun.plan.run} was begun with other rules, options, exceptions or trusted IDs, with or without a"
             " ledger, or for other algorithms: resume it with the same settings, or start a new run"
+        )
+
+
+def check_facts(file: BucketFile, facts: BucketFacts) -> None:
+    """Raise RunChanged if the bucket has other settings than when the run began. All ranges are judged by bucket.json:
+    an object that a new setting exposes would count as masked. file: bucket.json. facts: as they are now.
+
+    A fact that was not read then may be anything now, because nothing was called clean by it. The policies of KMS keys
+    are read by the ranges.
+    """
+    names = (one.name for one in fields(BucketFacts) if one.name != "key_policies")
+    pairs = {name: (getattr(file.facts, name), getattr(facts, name)) for name in names}
+    changed = [name for name, (then, now) in pairs.items() if then != now and not isinstance(then, Unread)]
+    if changed:
+        raise RunChanged(
+            f"the settings of bucket {facts.bucket} are not those with which run {file.run} began"
+            f" ({', '.join(changed)}), and all of its ranges are judged by these: start a new run"
         )
