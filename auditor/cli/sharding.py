@@ -2,62 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from auditor.aio.stop import Stop
-from auditor.cli import signals
-from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import first_word, print_json
-from auditor.cli.progress import make_progress, showing
-from auditor.cli.signals import stop_on_signals
-from auditor.config.resources import check_ledger, ledger_of
-from auditor.config.settings import Settings
+from auditor.cli.whole_ledger import SHOWN, WholeLedgerWork
 from auditor.errors import UsageError
+from auditor.ledger.base import Ledger
 from auditor.ledger.sharding import CopiedRows, RowConflict, ShardableLedger
-from auditor.progress import Snapshot
 from auditor.text import counted, visible
-
-_SHOWN: Final = 100
-
-
-def run(options: argparse.Namespace) -> int:
-    if options.target is not None:
-        raise UsageError("--shard gives shards to a whole ledger: leave the key out, or leave --shard out")
-    options.ledger = options.shard or options.ledger
-    settings = settings_of(options)
-    check_needed(settings, "ledger")
-    check_ledger(settings)
-    first_word(f"giving shards to the ledger {visible(settings.ledger or '')}")
-    found = signals.run(_given(settings))
-    if options.format == "json":
-        print_json(found.document())
-    else:
-        sys.stdout.write("".join(f"{line}\n" for line in found.lines()))
-    if not found.complete:
-        return 4
-    return 3 if found.conflicted else 0
-
-
-async def _given(settings: Settings) -> ShardingCounts:
-    found, stop, began = ShardingCounts(settings.ledger or ""), Stop(), time.monotonic()
-    stop_on_signals(stop)
-
-    def snapshot() -> Snapshot:
-        seconds = time.monotonic() - began
-        return Snapshot(what=visible(found.ledger), objects=found.compared, seconds=seconds)
-
-    with closing(make_progress()) as progress:
-        async with ledger_of(settings) as ledger, showing(progress, snapshot, ends=False):
-            if not isinstance(ledger, ShardableLedger):
-                raise UsageError(f"--shard takes dynamodb:TABLE: {visible(found.ledger)} is in key order as it is")
-            found.complete = await ledger.give_shards(found.add, stop.is_set)
-    return found
 
 
 @dataclass(slots=True)
@@ -66,7 +20,7 @@ class ShardingCounts:
 
     rows: number of rows of the last pass. written: number of copies that were written in all passes. compared: number
     of rows of all passes. conflicted: number of rows of the last pass that contradict their copies. conflicts: the
-    first of them, at most _SHOWN.
+    first of them, at most SHOWN.
     """
 
     ledger: str
@@ -78,6 +32,14 @@ class ShardingCounts:
     complete: bool = False
     _number: int = 0
 
+    @property
+    def objects(self) -> int:
+        return self.compared
+
+    @property
+    def faults(self) -> int:
+        return self.conflicted
+
     def add(self, part: CopiedRows) -> None:
         if part.number != self._number:
             self._number, self.rows, self.conflicted, self.conflicts = part.number, 0, 0, []
@@ -85,10 +47,9 @@ class ShardingCounts:
         self.compared += part.rows
         self.written += part.written
         self.conflicted += len(part.conflicts)
-        self.conflicts += part.conflicts[: _SHOWN - len(self.conflicts)]
+        self.conflicts += part.conflicts[: SHOWN - len(self.conflicts)]
 
     def document(self) -> dict[str, Any]:
-        """Return the JSON object that `--format json` prints."""
         conflicts = [{"bucket": one.bucket, "key": one.key, "what": one.what} for one in self.conflicts]
         counts = {"rows": self.rows, "written": self.written, "conflicted": self.conflicted}
         return {"ledger": self.ledger, "complete": self.complete, **counts, "conflicts": conflicts}
@@ -104,3 +65,14 @@ class ShardingCounts:
             yield f"  and {self.conflicted - len(self.conflicts):,} more"
         if self.conflicted:
             yield "the copies count; the old rows are still in the table, under BUCKET/KEY"
+
+
+async def _give_shards(ledger: Ledger, counts: ShardingCounts, stop: Stop) -> None:
+    if not isinstance(ledger, ShardableLedger):
+        raise UsageError(f"--shard takes dynamodb:TABLE: {visible(counts.ledger)} is in key order as it is")
+    counts.complete = await ledger.give_shards(counts.add, stop.is_set)
+
+
+SHARD: Final = WholeLedgerWork(
+    "--shard", "gives shards to a whole ledger", "giving shards to", ShardingCounts, _give_shards
+)
