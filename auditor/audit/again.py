@@ -13,7 +13,7 @@ from itertools import repeat
 from typing import Any, Final
 
 from auditor.audit.excepting import RunExceptions
-from auditor.audit.judged_by import JudgedBy, configuration_of
+from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
 from auditor.audit.report import page_of
 from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, file_of, stored_counts
 from auditor.audit.stored_standing import StoredStandings
@@ -203,15 +203,7 @@ class JudgeAgain:
                 self._write(folder, judge, stored)
 
     def _judge(self, one: ReadFacts, plan: Plan) -> Judge:
-        settings = self._by.settings
-        return Judge(
-            plan,
-            one.facts,
-            trusted=settings.trusted,
-            options=settings.rules,
-            versions=self._target.versions,
-            now=self._now,
-        )
+        return judge_of(self._by.settings, plan, one.facts, versions=self._target.versions, now=self._now)
 
     def _write_bucket(self, folder: RunFolder, judge: Judge, stored: list[FindingLine]) -> None:
         findings = [*judge.bucket(), *self._stored.of_bucket(stored)]

@@ -16,6 +16,7 @@ from auditor.audit.earlier_run import open_standings
 from auditor.audit.ending import GatheredRun, RunEnding
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.folder_thread import silent
+from auditor.audit.judged_by import judge_of
 from auditor.audit.kind import RunKind
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import begun_rollups
@@ -124,7 +125,7 @@ class Gathering:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(run.thread.close, self._folder)
             engine = await self._open_engine(stack)
-            judge = self._judge()
+            judge = judge_of(run.settings, run.plan, run.facts, versions=run.target.versions, now=self._judged_at)
             recorder = await self._open_recorder(engine, judge, stack)
             self.shown = recorder.shown
             self._began()
@@ -143,17 +144,6 @@ class Gathering:
             raise silent(self._folder.uri, run.outer_stop)
         run.caller.permits.assume_open(engine.open_connections)
         return engine
-
-    def _judge(self) -> Judge:
-        run, settings = self._run, self._run.settings
-        return Judge(
-            run.plan,
-            run.facts,
-            trusted=settings.trusted,
-            options=settings.rules,
-            versions=run.target.versions,
-            now=self._judged_at,
-        )
 
     async def _open_recorder(self, engine: Engine, judge: Judge, stack: AsyncExitStack) -> Recorder:
         run, bucket, settings = self._run, self._run.target.bucket, self._run.settings

@@ -1,9 +1,10 @@
-"""The configuration by which a run judges: written into bucket.json, and read back to judge the run again."""
+"""The configuration by which a run judges, and its judge. bucket.json has it, so that the run can be judged again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 from auditor.config import values
@@ -12,11 +13,14 @@ from auditor.config.file import load, read
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
+from auditor.model.bucket import BucketFacts
 from auditor.model.exception import ExceptionEntry
 from auditor.model.json_text import plain
 from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.base import Rule
+from auditor.rules.judge import Judge
+from auditor.rules.plan import Plan
 from auditor.rules.selection import select
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at
@@ -49,6 +53,13 @@ def begun_file(
         read=(read,),
         against=against,
     )
+
+
+def judge_of(settings: Settings, plan: Plan, facts: BucketFacts, *, versions: bool, now: datetime) -> Judge:
+    """Return the judge of a bucket with these facts. versions: True if the target is of all versions. now: the time at
+    which conditions with a date are judged.
+    """
+    return Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=versions, now=now)
 
 
 def configuration_of(settings: Settings) -> dict[str, Any]:

@@ -128,8 +128,7 @@ class RunKind:
             from auditor.audit.keeping.source import KeepingSource
 
             opening = Opening(run.earlier, run.settings, run.facts, run.plan, run.now, run.has_ledger)
-            values = judge if judges_values(run.plan) else None
-            source = kept = KeepingSource(partial(opening.open, target.start_after), reader, values, run.clock)
+            source = kept = KeepingSource(opening, reader, judge, run.clock, start_after=target.start_after)
             steps = kept.pages(steps, run.thread.run)
         if run.mixed is not None:
             heads = run.plan.ask.head is None and not run.has_ledger

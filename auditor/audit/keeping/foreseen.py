@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
-from functools import partial
 
+from auditor.audit.judged_by import judge_of
 from auditor.audit.keeping.begin import Opening
 from auditor.audit.keeping.source import KeepingSource
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import seconds_in_utc
-from auditor.rules.judge import Judge
-from auditor.rules.plan import Plan, judges_values
+from auditor.rules.plan import Plan
 from auditor.runs.reading import RunReader
 from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
@@ -39,6 +38,5 @@ def foreseen(
     """
     now = datetime.fromtimestamp(clock(), UTC)
     opening = Opening(last, settings, facts, plan, seconds_in_utc(now), ledger, tidies=False)
-    judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=versions, now=now)
-    source = KeepingSource(partial(opening.open, None), reader, judge if judges_values(plan) else None, clock)
-    return source.pages(pages, asyncio.to_thread)
+    judge = judge_of(settings, plan, facts, versions=versions, now=now)
+    return KeepingSource(opening, reader, judge, clock).pages(pages, asyncio.to_thread)

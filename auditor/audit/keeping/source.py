@@ -9,12 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from auditor.audit.keeping.begin import Opened
+from auditor.audit.keeping.begin import Opened, Opening
 from auditor.audit.keeping.earlier import Lines
 from auditor.errors import OutputError
 from auditor.model.object import Acl, Evidence, ObjectRef
 from auditor.model.prior import NO_PRIOR, Prior
 from auditor.rules.judge import Judge
+from auditor.rules.plan import judges_values
 from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
 from auditor.text import visible
@@ -26,21 +27,23 @@ log = logging.getLogger(__name__)
 class KeepingSource:
     """Yields the steps of a listing with the facts that are kept, and reads the other facts of their objects.
 
-    opening: begins to read the earlier run, and blocks; it returns the run's objects and who says which of their facts
-    hold, or None if none do. reader: reads an object. judge: judges it, to see if a rule needs a value of metadata that
-    the earlier run did not store; None if no rule does. clock: returns the present time, in seconds since 1970.
+    opening: opens the earlier run. reader: reads an object. judge: judges it, to see if a rule needs a value of
+    metadata that the earlier run did not store. clock: returns the present time, in seconds since 1970. start_after:
+    the key after which the listing begins; None for all keys.
     """
 
     def __init__(
         self,
-        opening: Callable[[], Opened | None],
+        opening: Opening,
         reader: ObjectReader,
-        judge: Judge | None,
+        judge: Judge,
         clock: Callable[[], float],
+        *,
+        start_after: str | None = None,
     ) -> None:
-        self._opening = opening
+        self._open = partial(opening.open, start_after)
         self._reader = reader
-        self._judge = judge
+        self._judge = judge if judges_values(opening.plan) else None
         self._clock = clock
 
     async def pages(
@@ -52,7 +55,7 @@ class KeepingSource:
         If the earlier run cannot be read, nothing more of it is kept.
         """
         async with aclosing(pages):
-            opened = await self._reading(partial(io, self._opening))
+            opened = await self._reading(partial(io, self._open))
             async for page in pages:
                 lines: Lines | None = None
                 if opened is not None:

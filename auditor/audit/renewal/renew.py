@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from auditor.audit.begin import ask_bucket
-from auditor.audit.judged_by import JudgedBy, judged_by
+from auditor.audit.judged_by import JudgedBy, judge_of, judged_by
 from auditor.audit.keeping.begin import shows_same_acls
 from auditor.config.layers import Layer
 from auditor.config.resources import caller_of, connection_to
@@ -172,14 +172,7 @@ async def open_renewer(
             facts = replace(facts, key_policies=keys.policies)
         engine: Engine = await stack.enter_async_context(engines.lend((settings.engine, connection)))
         plan = make_plan(by.rules, facts)
-        judge = Judge(
-            plan,
-            facts,
-            trusted=by.settings.trusted,
-            options=by.settings.rules,
-            versions=file.target.versions,
-            now=clock(),
-        )
+        judge = judge_of(by.settings, plan, facts, versions=file.target.versions, now=clock())
 
         async def listing(target: Target) -> AsyncIterator[ObjectRef]:
             async for page in pages(engine, caller, target):
