@@ -20,7 +20,7 @@ LEFT_OUT: Final = (
     "auditor/audit/explain.py",
     "auditor/audit/fill.py",
     "auditor/audit/fill_facts.py",
-    "auditor/audit/fill_recorder.py",
+    "auditor/audit/fill_judge.py",
     "auditor/audit/fill_source.py",
     "auditor/audit/keeping/foreseen.py",
     "auditor/audit/kit",

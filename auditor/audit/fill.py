@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar
 from auditor.audit.context import RunContext
 from auditor.audit.fill_facts import changed_facts, filled_facts, gained, has_unread
-from auditor.audit.fill_recorder import FillRecorder
+from auditor.audit.fill_judge import FillRecordJudge
 from auditor.audit.fill_source import FillSource
 from auditor.audit.judged_by import JudgedBy, judged_by
-from auditor.audit.kind import RunKind
-from auditor.audit.recorder import Recorder
+from auditor.audit.kind import RunKind, RunObjects
 from auditor.audit.run import Audit
 from auditor.audit.stored import StoredFindings, file_of, stored_counts
 from auditor.config.layers import Layer
@@ -42,8 +40,6 @@ from auditor.runs.seal import Link
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
-from auditor.s3.gather import EvidenceReader
-from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.relisting import Relisting
 
@@ -94,7 +90,6 @@ class FillRun(RunKind):
         self._has_object_holes = summary.coverage.undecided > 0
         self._link: Link | None = None
         self._bucket_lines: list[FindingLine] = []
-        self._recorder: FillRecorder | None = None
         self._changed: Sequence[str] = ()
 
     def load(self, store: Store, target: Target, run_id: str | None) -> RunSoFar:
@@ -129,17 +124,10 @@ class FillRun(RunKind):
             against=run.against,
         )
 
-    def recorder(self, *arguments: Any) -> Recorder:
-        kept = StoredFindings(self.rules, self._gone)
-        self._recorder = FillRecorder(*arguments, kept=kept, bucket=self._bucket_lines)
-        return self._recorder
-
     def calls_per_object(self, plan: Plan, settings: Settings) -> int:
         return 2 * plan.ask.calls + 1  # all facts twice, and a page that shows if the object is the same
 
-    def source(
-        self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge
-    ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
+    def objects(self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally) -> RunObjects:
         keys = run.keys
         source = FillSource(
             self._filled,
@@ -151,9 +139,9 @@ class FillRun(RunKind):
             first=run.target.start_after,
             knows_key=lambda key: keys is None or key in keys.policies,
         )
-        assert self._recorder is not None  # an audit opens its recorder before its source
-        self._recorder.source = source
-        return source.pages(run.thread.run, run.saved_key), source
+        kept = StoredFindings(self.rules, self._gone)
+        recorded = FillRecordJudge(judge, tally, source, kept, self._bucket_lines)
+        return RunObjects(source.pages(run.thread.run, run.saved_key), source, recorded)
 
     def _undecided_before(self) -> frozenset[str]:
         """Return the IDs of the rules that were undecided in a part of the filled run, because a fact of the bucket

@@ -17,7 +17,8 @@ from auditor.audit.ending import GatheredRun, RunEnding
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.folder_thread import silent
 from auditor.audit.judged_by import judge_of
-from auditor.audit.kind import RunKind
+from auditor.audit.kind import RunKind, RunObjects
+from auditor.audit.record_judge import RecordJudge
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import begun_rollups
 from auditor.model.dates import iso_date
@@ -25,13 +26,13 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.reports.highlights import Highlights
 from auditor.reports.open_kinds import JudgedFor
-from auditor.rules.judge import Judge
 from auditor.runs.folder import RunFolder
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import gather
 from auditor.s3.object_reader import ObjectReader, stand_in
 from auditor.text import counted
+from auditor.verdict.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -126,12 +127,17 @@ class Gathering:
             stack.push_async_callback(run.thread.close, self._folder)
             engine = await self._open_engine(stack)
             judge = judge_of(run.settings, run.plan, run.facts, versions=run.target.versions, now=self._judged_at)
-            recorder = await self._open_recorder(engine, judge, stack)
+            reader = ObjectReader(
+                engine, run.caller, run.plan.ask, run.settings.algorithms, stand_in(run.facts), run.keys
+            )
+            objects = self._kind.objects(run, engine, reader, judge, self._tally)
+            recorder = await self._open_recorder(engine, objects.judge, judge.trust, stack)
             self.shown = recorder.shown
             self._began()
             if self._kind.records_bucket and (state is None or not state.begun):
                 recorder.record_bucket()
-            ended = await self._record(engine, judge, recorder)
+            ended = await self._record(engine, objects, recorder)
+            self._lacks_acls = reader.lacks_acls
             return await self._end(recorder, ended)
 
     async def _open_engine(self, stack: AsyncExitStack) -> Engine:
@@ -145,35 +151,36 @@ class Gathering:
         run.caller.permits.assume_open(engine.open_connections)
         return engine
 
-    async def _open_recorder(self, engine: Engine, judge: Judge, stack: AsyncExitStack) -> Recorder:
+    async def _open_recorder(self, engine: Engine, judge: RecordJudge, trust: Trust, stack: AsyncExitStack) -> Recorder:
         run, bucket, settings = self._run, self._run.target.bucket, self._run.settings
         dispatcher = dispatcher_of(bucket, run.run_id, settings, run.places)
         fixity = finder_of(
             bucket, settings, run.places, engine, stack, rate=run.rate, concurrency=run.concurrency, stop=run.stop
         )
         standings = await run.thread.run(open_standings, run, self._kind, self._tally)
-        return self._kind.recorder(
-            judge,
-            standings,
-            RunExceptions(settings, bucket, run.now, self._tally),
-            self._folder,
-            self._tally,
-            fixity,
-            dispatcher,
-            settings,
-            run.caller.counts,
-            run.thread.run,
-            self._rollups,
+        return Recorder(
+            judge=judge,
+            trust=trust,
+            standings=standings,
+            exceptions=RunExceptions(settings, bucket, run.now, self._tally),
+            folder=self._folder,
+            tally=self._tally,
+            fixity=fixity,
+            dispatcher=dispatcher,
+            calls=run.caller.counts,
+            io=run.thread.run,
+            keep_metadata=settings.keep_metadata,
+            rollups=self._rollups,
         )
 
-    async def _record(self, engine: Engine, judge: Judge, recorder: Recorder) -> bool:
+    async def _record(self, engine: Engine, objects: RunObjects, recorder: Recorder) -> bool:
         """Gather and record the objects. Return True if the listing reached its end. Before an error is raised, the
         objects gathered so far are saved.
         """
         run, folder = self._run, self._folder
         try:
             async with run.outer_stop.flight() as limit:
-                ended = await self._gather(engine, judge, recorder)
+                ended = await self._gather(objects, recorder)
             await self._send_rest(recorder)
             # If S3 throttled this run, the next run begins with fewer connections.
             engine.keep_idle(run.caller.permits.statistics().limit)
@@ -189,16 +196,13 @@ class Gathering:
             raise
         return ended
 
-    async def _gather(self, engine: Engine, judge: Judge, recorder: Recorder) -> bool:
+    async def _gather(self, objects: RunObjects, recorder: Recorder) -> bool:
         run = self._run
-        acl = stand_in(run.facts)
-        reader = ObjectReader(engine, run.caller, run.plan.ask, run.settings.algorithms, acl, run.keys)
         async with task_group() as group:
             ticker = group.create_task(self._tick())
-            steps, source = self._kind.source(run, engine, reader, judge)
             ended = await gather(
-                steps,
-                source,
+                objects.pages,
+                objects.reader,
                 run.caller,
                 run.stop,
                 recorder.record,
@@ -206,7 +210,6 @@ class Gathering:
                 whole_keys=run.target.versions,
             )
             ticker.cancel()
-        self._lacks_acls = reader.lacks_acls
         return ended
 
     async def _tick(self) -> None:

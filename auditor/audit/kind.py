@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from auditor.audit.begin import RunSoFar, load_run
 from auditor.audit.context import RunContext
 from auditor.audit.ending import RunEnding
 from auditor.audit.judged_by import begun_file
-from auditor.audit.recorder import Recorder
+from auditor.audit.record_judge import LedgerRecordJudge, RecordJudge
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -37,6 +37,15 @@ from auditor.s3.object_reader import ObjectReader
 if TYPE_CHECKING:
     from auditor.audit.mixed.source import PageFacts
     from auditor.s3.inventory.configured import AskPage
+
+
+@dataclass(frozen=True, slots=True)
+class RunObjects:
+    """The objects of a run. pages: of the objects to audit. reader: of their facts. judge: says what is recorded."""
+
+    pages: AsyncGenerator[list[Listed], None]
+    reader: EvidenceReader
+    judge: RecordJudge
 
 
 class RunKind:
@@ -108,18 +117,12 @@ class RunKind:
             return known.resumed(run.facts, run.plan.ask, first_part).to_json()
         return self.bucket_file(run, first_part).to_json()
 
-    def recorder(self, *arguments: Any) -> Recorder:
-        """Return the recorder of the objects. arguments: those of Recorder."""
-        return Recorder(*arguments)
-
     def calls_per_object(self, plan: Plan, settings: Settings) -> int:
         """Return the largest number of calls for one object, without the policy of its KMS key."""
         return plan.ask.calls + (settings.keep is not None and judges_values(plan))
 
-    def source(
-        self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge
-    ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
-        """Return the pages of the objects to audit, and the reader of their facts."""
+    def objects(self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally) -> RunObjects:
+        """Return the objects to audit. tally: the counts of the run."""
         target = run.remaining
         steps = pages(engine, run.caller, target)
         source: EvidenceReader = reader
@@ -133,7 +136,7 @@ class RunKind:
         if run.mixed is not None:
             heads = run.plan.ask.head is None and not run.has_ledger
             steps = run.mixed.pages(steps, reader, judge, run.thread.run, heads=heads)
-        return steps, source
+        return RunObjects(steps, source, LedgerRecordJudge(judge, tally))
 
     def algorithms(self, run: RunContext) -> Sequence[str] | None:
         """Return the wanted digests that the summary counts; None without a ledger."""

@@ -7,30 +7,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from auditor.audit.excepting import RunExceptions
+from auditor.audit.record_judge import RecordJudge
 from auditor.audit.standing import Standings
-from auditor.config.settings import Settings
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionUse
-from auditor.model.finding import Finding, Judgement, RuleUndecided
+from auditor.model.finding import RuleUndecided
 from auditor.model.json_text import plain
-from auditor.model.object import Evidence, ObjectRef
+from auditor.model.object import Evidence
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
-from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
+from auditor.reports.lines import encode_line, finding_line, undecided_line
 from auditor.reports.rollup import RollUpBuilder
-from auditor.rules.judge import Judge
 from auditor.runs.folder import RunFolder
 from auditor.runs.tally import CALLS, Tally
 from auditor.s3.gather import Gathered
+from auditor.verdict.trust import Trust
 
 if TYPE_CHECKING:
     from auditor.hashing.queue.send import Dispatcher
     from auditor.hashing.status import HashStatus, HashStatusFinder
-
-_HASHED: Final = frozenset({"known", "hashed_now"})
 
 RunInThread = Callable[..., Awaitable[Any]]
 
@@ -39,33 +37,38 @@ class Recorder:
     """Looks objects up in the ledger, judges and counts them, and writes their lines to the run folder.
 
     gather() passes the objects, once they are read, to record(). An object is counted and written in one step, so that
-    each checkpoint has a tally that fits its lines.
+    each checkpoint has a tally that fits its lines. judge: says what is recorded. trust: that of the judge. fixity,
+    dispatcher: None without a ledger, or without a queue. calls: the numbers of calls of this process. io: runs a
+    function in the thread of the run folder. keep_metadata: True to write the values of user metadata.
     """
 
     def __init__(
         self,
-        judge: Judge,
+        *,
+        judge: RecordJudge,
+        trust: Trust,
         standings: Standings,
         exceptions: RunExceptions,
         folder: RunFolder,
         tally: Tally,
         fixity: HashStatusFinder | None,
         dispatcher: Dispatcher | None,
-        settings: Settings,
         calls: Counter[str],
         io: RunInThread,
+        keep_metadata: bool = False,
         rollups: RollUpBuilder | None = None,
     ) -> None:
         self.tally = tally
         self.shown = Highlights()
         self._judge = judge
+        self._trust = trust
         self.standings = standings
         self._exceptions = exceptions
         self._rollups = rollups
         self._folder = folder
         self._fixity = fixity
         self._dispatcher = dispatcher
-        self._settings = settings
+        self._keep_metadata = keep_metadata
         self._calls = calls
         self._earlier_calls = dict(tally.calls)
         self._queued = 0
@@ -74,7 +77,7 @@ class Recorder:
 
     def record_bucket(self) -> None:
         """Record the findings on the bucket itself. Call this before the first object."""
-        findings = self._bucket_findings()
+        findings = self._judge.bucket()
         self.tally.add_findings(findings)
         self._note_trusted()
         standings = self._exceptions.bucket(findings, self.standings.bucket(findings))
@@ -84,9 +87,6 @@ class Recorder:
         nobody = repeat(None)
         self._folder.write_findings(map(encode_finding, findings, nobody, standings))
         self.shown.add_findings(map(finding_line, findings, nobody, standings))
-
-    def _bucket_findings(self) -> list[Finding]:
-        return self._judge.bucket()
 
     async def record(self, batch: list[Gathered]) -> None:
         """Look up, judge, count and write a batch of objects that were read.
@@ -115,25 +115,15 @@ class Recorder:
         return self._exceptions.summed(undecided)
 
     def _write(self, evidence: Evidence, looked: HashStatus | None) -> bool:
-        hashed = None
-        if looked is not None:
-            hashed = looked.state in _HASHED
-            evidence = evidence.with_digests(looked.digests)
-            self._count(evidence.ref, looked)
-        routed = routed_line(evidence.ref) if looked is not None and looked.routed else None
-        return self._put(self._judge.object(evidence), hashed, routed)
-
-    def _put(self, judgement: Judgement, hashed: bool | None, routed: bytes | None) -> bool:
-        """Count a judged object and write its lines. Return True if the folder must be flushed next. hashed: None
-        without a ledger. routed: the line of an object that is left to S3 Batch Operations.
-        """
+        """Judge and count an object, and write its lines. Return True if the folder must be flushed next."""
+        judgement, hashed, routed = self._judge.object(evidence, looked)
         self.tally.add(judgement)
         recorded = self._exceptions.object(self.standings.object(judgement))
         if recorded.findings:
             self.standings.cover(judgement.findings, recorded.findings)
         if self._rollups is not None:
             self._rollups.add(recorded)
-        if self._judge.trust.number_used > self._trusted:
+        if self._trust.number_used > self._trusted:
             self._note_trusted()
         undecided = undecided_line(judgement)
         ref, verdict, findings = judgement.evidence.ref, judgement.verdict, judgement.findings
@@ -142,22 +132,15 @@ class Recorder:
         return self._folder.write(
             ref.key,
             ref.version_id,
-            encode_object(judgement, hashed, self._settings.keep_metadata, recorded.standing),
+            encode_object(judgement, hashed, self._keep_metadata, recorded.standing),
             list(map(encode_finding, findings, repeat(verdict), recorded.findings)) if findings else (),
             None if undecided is None else encode_line(plain(undecided)),
             routed,
         )
 
     def _note_trusted(self) -> None:
-        self._trusted = self._judge.trust.number_used
-        self.tally.trust(self._judge.trust.used)
-
-    def _count(self, ref: ObjectRef, looked: HashStatus) -> None:
-        self.tally.hash(looked.state)
-        if looked.left_for_cost:
-            self.tally.leave(ref.storage_class, ref.size)
-        if looked.routed:
-            self.tally.route(ref.size)
+        self._trusted = self._trust.number_used
+        self.tally.trust(self._trust.used)
 
     async def _dispatch(self, read: list[Evidence], found: list[HashStatus | None]) -> None:
         if self._dispatcher is None:

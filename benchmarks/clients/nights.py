@@ -12,7 +12,7 @@ from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
 from auditor.audit.context import RunContext
 from auditor.audit.estimate import EstimateRun
-from auditor.audit.kind import RunKind, judging
+from auditor.audit.kind import RunKind, RunObjects, judging
 from auditor.audit.run import Audit
 from auditor.config import values
 from auditor.config.resources import Resources
@@ -22,9 +22,9 @@ from auditor.model.target import Target
 from auditor.rules.judge import Judge
 from auditor.runs.paths import bucket_path
 from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
 from auditor.s3.engines import load
 from auditor.s3.engines.base import Engine
-from auditor.s3.gather import EvidenceReader
 from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
 from benchmarks.meter import Meter
@@ -40,11 +40,9 @@ _ACL: Final = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),))
 class KnownRun(RunKind):
     """A run that lists, judges and writes as any other, and finds the facts of each object known."""
 
-    def source(
-        self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge
-    ) -> tuple[AsyncGenerator[list[Listed], None], EvidenceReader]:
-        steps, source = super().source(run, engine, reader, judge)
-        return _with_facts(steps), source
+    def objects(self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally) -> RunObjects:
+        found = super().objects(run, engine, reader, judge, tally)
+        return replace(found, pages=_with_facts(found.pages))
 
 
 async def _with_facts(pages: AsyncGenerator[list[Listed], None]) -> AsyncGenerator[list[Listed], None]:

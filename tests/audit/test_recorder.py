@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from auditor.audit.excepting import RunExceptions
+from auditor.audit.record_judge import LedgerRecordJudge
 from auditor.audit.recorder import Recorder
 from auditor.audit.standing import Standings
 from auditor.config.settings import Settings
@@ -88,17 +89,19 @@ class Bench:
         self.calls: Counter[str] = Counter()
         self.flushed = 0
         self._states = states
+        judge, given = Judge(make_plan(select(RULES, {}, (), ()), bucket), bucket), Settings(**settings)
         self.recorder = Recorder(
-            Judge(make_plan(select(RULES, {}, (), ()), bucket), bucket),
-            Standings(BEGAN),
-            RunExceptions(Settings(**settings), "bucket", BEGAN, self.tally),
-            self.folder,
-            self.tally,
-            None if states is None else cast(HashStatusFinder, self),
-            cast(Dispatcher, queue),
-            Settings(**settings),
-            self.calls,
-            self._io,
+            judge=LedgerRecordJudge(judge, self.tally),
+            trust=judge.trust,
+            standings=Standings(BEGAN),
+            exceptions=RunExceptions(given, "bucket", BEGAN, self.tally),
+            folder=self.folder,
+            tally=self.tally,
+            fixity=None if states is None else cast(HashStatusFinder, self),
+            dispatcher=cast(Dispatcher, queue),
+            calls=self.calls,
+            io=self._io,
+            keep_metadata=given.keep_metadata,
         )
 
     async def find(self, batch: list[Evidence]) -> list[HashStatus | None]:

@@ -1,39 +1,43 @@
-"""Write the objects of a run that is filled: with the digests, findings and routed lines that stay as they were."""
+"""Judge the objects of a run that is filled: with the digests, findings and routed lines that stay as they were."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from auditor.audit.fill_source import FillObject, FillSource
-from auditor.audit.recorder import Recorder
+from auditor.audit.record_judge import JudgedObject
 from auditor.audit.stored import StoredFindings
 from auditor.hashing.status import HashStatus, unhashable
 from auditor.model.finding import Finding
 from auditor.model.object import Evidence
 from auditor.model.run_lines import FindingLine
 from auditor.reports.lines import routed_line
+from auditor.rules.judge import Judge
 from auditor.runs.tally import Tally
 
 
-class FillRecorder(Recorder):
-    """Records the objects of a run that is filled. The ledger is not asked again.
+class FillRecordJudge:
+    """Judges the objects of a run that is filled. The ledger is not asked again.
 
-    arguments: of Recorder. kept: keeps the findings of rules that cannot judge an object again. bucket: the stored
-    findings on the bucket itself. source: the objects; set it before the first one is recorded.
+    tally: the counts of the filled run, in which an object that is read again changes its state. source: the objects.
+    kept: keeps the findings of rules that cannot judge an object again. bucket: the stored findings on the bucket
+    itself.
     """
 
-    def __init__(self, *arguments: Any, kept: StoredFindings, bucket: list[FindingLine]) -> None:
-        super().__init__(*arguments)
+    def __init__(
+        self, judge: Judge, tally: Tally, source: FillSource, kept: StoredFindings, bucket: Sequence[FindingLine]
+    ) -> None:
+        self._judge = judge
+        self._tally = tally
+        self._source = source
         self._kept = kept
-        self._stored_on_bucket = bucket
-        self.source: FillSource | None = None
+        self._stored_on_bucket = list(bucket)
 
-    def _bucket_findings(self) -> list[Finding]:
-        return [*super()._bucket_findings(), *self._kept.of_bucket(self._stored_on_bucket)]
+    def bucket(self) -> list[Finding]:
+        return [*self._judge.bucket(), *self._kept.of_bucket(self._stored_on_bucket)]
 
-    def _write(self, evidence: Evidence, looked: HashStatus | None) -> bool:
-        assert self.source is not None
-        waiting = self.source.taken(evidence.ref)
+    def object(self, evidence: Evidence, looked: HashStatus | None) -> JudgedObject:
+        waiting = self._source.taken(evidence.ref)
         stored = waiting.stored
         same = evidence.ref.etag == waiting.known.ref.etag and not evidence.vanished
         judgement = self._kept.added(self._judge.object(evidence), stored.findings if same else [])
@@ -42,8 +46,8 @@ class FillRecorder(Recorder):
         if hashed is not None and not same:
             hashed = False
         if stored.line.hashed is not None and evidence is not waiting.known:
-            _count_again(self.tally, waiting, evidence, routed=routed is not None, same=same)
-        return self._put(judgement, hashed, None if routed is None else routed_line(routed))
+            _count_again(self._tally, waiting, evidence, routed=routed is not None, same=same)
+        return judgement, hashed, None if routed is None else routed_line(routed)
 
 
 def _count_again(tally: Tally, waiting: FillObject, evidence: Evidence, *, routed: bool, same: bool) -> None:

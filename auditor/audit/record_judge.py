@@ -1,0 +1,57 @@
+"""The judge of a run for its recorder: findings, and if an object is hashed or left to S3 Batch Operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from auditor.model.finding import Finding, Judgement
+from auditor.model.object import Evidence, ObjectRef
+from auditor.reports.lines import routed_line
+from auditor.rules.judge import Judge
+from auditor.runs.tally import Tally
+
+if TYPE_CHECKING:
+    from auditor.hashing.status import HashStatus
+
+_HASHED: Final = frozenset({"known", "hashed_now"})
+
+
+JudgedObject = tuple[Judgement, bool | None, bytes | None]
+"""What is recorded of one object: its judgement; True if its digests are known, None without a ledger; and the line of
+an object that is left to S3 Batch Operations. A plain tuple, because one is made for each object.
+"""
+
+
+class RecordJudge(Protocol):
+    """Judges the bucket and the objects of a run for its Recorder."""
+
+    def bucket(self) -> list[Finding]:
+        """Return the findings on the bucket itself."""
+
+    def object(self, evidence: Evidence, looked: HashStatus | None) -> JudgedObject:
+        """Judge an object, and count the state of its digests. looked: that state by the ledger; None without one."""
+
+
+class LedgerRecordJudge:
+    """Judges the objects of an audit. The ledger tells the state of their digests. tally: counts the states."""
+
+    def __init__(self, judge: Judge, tally: Tally) -> None:
+        self._judge = judge
+        self._tally = tally
+
+    def bucket(self) -> list[Finding]:
+        return self._judge.bucket()
+
+    def object(self, evidence: Evidence, looked: HashStatus | None) -> JudgedObject:
+        if looked is None:
+            return self._judge.object(evidence), None, None
+        self._count(evidence.ref, looked)
+        judgement = self._judge.object(evidence.with_digests(looked.digests))
+        return judgement, looked.state in _HASHED, routed_line(evidence.ref) if looked.routed else None
+
+    def _count(self, ref: ObjectRef, looked: HashStatus) -> None:
+        self._tally.hash(looked.state)
+        if looked.left_for_cost:
+            self._tally.leave(ref.storage_class, ref.size)
+        if looked.routed:
+            self._tally.route(ref.size)
