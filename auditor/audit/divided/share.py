@@ -30,8 +30,9 @@ class PlanningShare:
     @classmethod
     def of(cls, settings: Settings) -> PlanningShare:
         limits = [] if settings.max_calls is None else [settings.max_calls // PLANNING]
-        if settings.max_cost is not None:
-            limits.append(in_pico(settings.max_cost) // PLANNING // prices_with(settings.prices).list)
+        price = prices_with(settings.prices).list
+        if settings.max_cost is not None and price:  # [prices] may give a server's calls for nothing
+            limits.append(in_pico(settings.max_cost) // PLANNING // price)
         return cls(settings, min(limits, default=None))
 
     async def plan(

@@ -40,6 +40,7 @@ def test_planning_uses_a_tenth_of_the_limits() -> None:
     assert PlanningShare.of(Settings()).most is None
     assert PlanningShare.of(Settings(max_calls=1000)).most == 100
     assert PlanningShare.of(Settings(max_calls=10**6, max_cost=0.01)).most == 200
+    assert PlanningShare.of(Settings(max_cost=0.01, prices={"list": 0})).most is None
     rest = PlanningShare.of(Settings(max_calls=1000, max_cost=0.01)).rest(100)
     assert (rest.max_calls, round(rest.max_cost or 0, 6)) == (900, 0.0095)
 
