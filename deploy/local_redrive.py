@@ -3,7 +3,8 @@
 Step Functions keeps the results of the steps that ended, and of a Distributed Map those of the children that succeeded.
 It runs the other children again, each from its own unsuccessful step, in the same execution (Step Functions developer
 guide, "Redriving executions" and "Redriving Map Runs"). One failed child fails a map that tolerates none: the others
-are aborted, and start no further step; a function that one of them has invoked works on. moto 5.2 does neither.
+are aborted, and start no further step; a function that one of them has invoked works on. The context object counts the
+redrives (the guide, "Accessing execution data from the Context object"). moto 5.2 does none of this.
 """
 
 from __future__ import annotations
@@ -69,6 +70,11 @@ class _Redriving:
             if not progress.redrives:
                 return None
             return progress.entered if index is None else progress.children.get(index)
+
+    def redrives(self, environment: Any) -> int:
+        """Return how often the execution was redriven."""
+        with self._lock:
+            return self.of(environment).redrives
 
     def again(self, execution: Any) -> None:
         """Run an execution again that did not succeed."""
@@ -141,6 +147,7 @@ def allow_redrives() -> None:
         body(state, env)
 
     def begun(program: Any, env: Any) -> None:
+        env.states.context_object.context_object_data["Execution"]["RedriveCount"] = redriving.redrives(env)
         if (place := redriving.begins_at(env)) is not None:
             program = copy.copy(program)  # the children of a map share it
             program.start_at = SimpleNamespace(start_at_name=place[0])

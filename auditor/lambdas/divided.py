@@ -40,6 +40,7 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import FunctionStop, restart_event
 from auditor.lambdas.map_step import MapStep
+from auditor.lambdas.range_leases import RangeLeases
 from auditor.lambdas.ranges_summary import RangesSummary
 from auditor.lambdas.scale import Scale, undivided
 from auditor.lambdas.targets import measure, tell_failure
@@ -260,13 +261,25 @@ class _MapStepWork:
         return begun.plan
 
     async def range(self) -> dict[str, Any]:
-        """Audit one range until it is complete or the deadline is near."""
+        """Audit one range, under its lease, until it is complete or the deadline is near."""
         await self._keep_claim(at_work=True)
-        store, range_id = self._stores.store, self._step.range_id or ""
-        plan = await asyncio.to_thread(load_plan, store, self._target.bucket, self._run)
+        store, bucket, range_id = self._stores.store, self._target.bucket, self._step.range_id or ""
+        plan = await asyncio.to_thread(load_plan, store, bucket, self._run)
         if plan is None:
             raise RunMissing(f"run {self._run} has no plan of its ranges: start the audit of {self._target.uri} anew")
-        active = await asyncio.to_thread(active_ranges, store, plan, self._step.at_once)
+        plan.range(range_id)
+        leases, seconds = RangeLeases(store, bucket, self._run), self._context.remaining()
+        take = partial(leases.take, range_id, self._step.attempt, at_once=self._step.at_once, seconds=seconds)
+        lease = await asyncio.to_thread(take)
+        try:
+            return await self._audited(plan, range_id)
+        finally:
+            async with self._stop.telling():
+                await asyncio.to_thread(leases.give_back, lease)
+
+    async def _audited(self, plan: PlanFile, range_id: str) -> dict[str, Any]:
+        """Audit the range with its share of the ceiling, and return the step's answer."""
+        active = await asyncio.to_thread(active_ranges, self._stores.store, plan, self._step.at_once)
         settings = self._invocation.settings
         settings = replace(settings, max_rate=rate_share(settings.max_rate, active))
         audit: Audit | None = None

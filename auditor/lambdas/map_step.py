@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from auditor.errors import UsageError
 
 ACTIONS: Final = ("plan", "range", "summarize")
-_MEMBERS: Final = frozenset({"action", "event", "range", "claim", "at_once", "fruitless"})
+_MEMBERS: Final = frozenset({"action", "event", "range", "claim", "at_once", "fruitless", "attempt"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,9 @@ class MapStep:
 
     event: the event of the audit function. range_id: the range to audit; None for the other actions. claim: the name
     under which the plan has claimed the bucket; None before the plan. at_once: largest number of ranges audited
-    at once. fruitless: number of invocations in a row, before this one, that made no progress in the range.
+    at once. fruitless: number of invocations in a row, before this one, that made no progress in the range. attempt:
+    name of the range's execution, and how often it was redriven; "" if the definition of the state machine is of a
+    version that did not tell.
     """
 
     action: str
@@ -27,6 +29,7 @@ class MapStep:
     claim: str | None
     at_once: int
     fruitless: int
+    attempt: str
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
@@ -40,9 +43,10 @@ class MapStep:
             raise UsageError(
                 'the event of an action has no event of the audit: {"action": .., "event": {"bucket": ..}}'
             )
-        texts, numbers = (event.get("range"), event.get("claim")), (event.get("at_once", 1), event.get("fruitless", 0))
+        texts = (event.get("range"), event.get("claim"), event.get("attempt"))
+        numbers = (event.get("at_once", 1), event.get("fruitless", 0))
         if any(one is not None and not isinstance(one, str) for one in texts):
-            raise UsageError("the event's range or claim is not a text")
+            raise UsageError("the event's range, claim or attempt is not a text")
         if any(type(one) is not int or one < 0 for one in numbers) or numbers[0] < 1:
             raise UsageError("the event's at_once or fruitless is not a whole number")
         if action != "plan" and not isinstance(inner.get("run"), str):
@@ -56,6 +60,7 @@ class MapStep:
             claim=texts[1],
             at_once=numbers[0],
             fruitless=numbers[1],
+            attempt=texts[2] or "",
         )
 
 

@@ -19,6 +19,7 @@ from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import MARGIN_SECONDS
 from auditor.lambdas.index import write_function_index
 from auditor.lambdas.metrics import of_run
+from auditor.lambdas.range_leases import RangeLeases
 from auditor.lambdas.targets import measure
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
@@ -86,6 +87,9 @@ class RangesSummary:
         fail_on = self._invocation.settings.fail_on
         await self._context.channels.tell(alert_of(summary, rollups, fail_on), event_of(summary, fail_on))
         await asyncio.to_thread(partial(self._claims.give_back, self._run, ended=summary.complete))
+        if summary.complete:
+            leases = RangeLeases(self._stores.store, self._target.bucket, self._run)
+            await asyncio.to_thread(leases.forget)
         try:
             await write_function_index(self._invocation, self._stores, {})
         except AuditorError as error:

@@ -132,6 +132,7 @@ def _of_machine(ours: Schema) -> Schema:
             "claim": {"description": "The name of the plan's claim on the bucket.", **TEXT},
             "at_once": _AT_ONCE,
             "fruitless": {"description": "Number of earlier invocations in a row without progress.", **WHOLE},
+            "attempt": {"description": "The range's execution, and how often it was redriven.", **TEXT},
         },
         "required": ["action", "event"],
         "additionalProperties": False,

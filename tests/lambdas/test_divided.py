@@ -18,6 +18,7 @@ from auditor.errors import RunError, RunStopped, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.claims import AFTER_DEADLINE, BETWEEN_KEEPS
 from auditor.lambdas.divided import MOST_FRUITLESS, DividedFunction, active_ranges
+from auditor.lambdas.range_leases import RangeLeases
 from auditor.lambdas.scale import LONGEST_ALONE, MOST_ROWS, Expected, is_alone, seconds_alone
 from auditor.model.target import Target
 from auditor.runs.plan_file import load_plan
@@ -286,6 +287,35 @@ async def test_no_start_gets_the_bucket_while_a_function_may_be_at_work_on_a_ran
         await service.handle(step(plan, "range", range="00003", at_once=2), account.around())
 
 
+async def test_a_redriven_range_waits_for_a_function_of_the_failed_attempt(
+    service: AuditFunction, filled: StubServer, tmp_path: Path
+) -> None:
+    plan, account = await planned(service, max_rate=300), Account()
+    with open_store(str(tmp_path / "divided")) as store:
+        leases = RangeLeases(store, "audited", plan["event"]["run"])
+        at_work = leases.take("00001", "first", at_once=2, seconds=900.0)
+        before = len(filled.calls)
+        redriven = step(plan, "range", range="00001", at_once=2, attempt="first, redrive 1")
+        valid("audit-event", redriven)
+        with pytest.raises(RunTaken, match="may be at work on range 00001"):
+            await service.handle(redriven, account.around())
+        assert len(filled.calls) == before
+        assert account.messages == []
+        leases.give_back(at_work)
+        assert (await service.handle(redriven, account.around()))["complete"]
+        for range_id in plan["ranges"]:
+            await ranged(service, plan, range_id, account)
+        killed = leases.take("00001", "first", at_once=2, seconds=900.0)
+        assert (await service.handle(step(plan, "summarize"), account.around()))["complete"]
+        assert leases.take("00001", "second", at_once=1, seconds=900.0) != killed, "a complete run has no leases"
+
+
+async def test_a_range_that_the_plan_does_not_have_is_refused_in_a_sentence(service: AuditFunction) -> None:
+    plan, account = await planned(service), Account()
+    with pytest.raises(UsageError, match=r"has no range '\.\./x': give 00001 to 00004"):
+        await service.handle(step(plan, "range", range="../x", at_once=2), account.around())
+
+
 async def test_a_long_report_is_read_over_several_plans(
     service: AuditFunction, filled: StubServer, tmp_path: Path
 ) -> None:
@@ -370,6 +400,7 @@ async def test_the_shares_of_a_ceiling_never_exceed_it(
         ({"action": "range", "event": {"bucket": "audited", "run": "x"}}, "for the action range alone"),
         ({"action": "plan", "event": {"bucket": "audited"}, "at_once": 0}, "not a whole number"),
         ({"action": "plan", "event": {"bucket": "audited"}, "claim": 7}, "not a text"),
+        ({"action": "plan", "event": {"bucket": "audited"}, "attempt": 1}, "not a text"),
         ({"action": "range", "event": {"bucket": "audited", "run": "x"}, "range": "../x"}, "is not a run ID"),
     ],
 )

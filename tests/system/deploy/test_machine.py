@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.aws.iam.actions import MACHINE, REPORTS_KEY
+from auditor.lambdas.claims import AFTER_DEADLINE
 from auditor.lambdas.map_step import ACTIONS
 from auditor.lambdas.scale import Scale
 from deploy.errors import BuildError
@@ -127,6 +128,16 @@ def test_its_map_tolerates_no_failed_range_and_writes_results_by_reference() -> 
     children = ranges["ItemProcessor"]["States"]
     (choice,) = children["IsRangeComplete"]["Choices"]
     assert (choice["Variable"], children["IsRangeComplete"]["Default"]) == ("$.done.complete", "Audit")
+
+
+@needs_osls
+def test_a_range_tells_its_redrives_and_waits_for_functions_of_the_attempt_before() -> None:
+    machine = definition(Stack(of_level("metadata", *MAP), parameters={"ReportsBucketName": "reports"}))
+    audit = machine["States"]["Ranges"]["ItemProcessor"]["States"]["Audit"]
+    names = "$$.Execution.Name, $$.Execution.RedriveCount"
+    assert audit["Parameters"]["Payload"]["attempt.$"] == f"States.Format('{{}}, redrive {{}}', {names})"
+    (taken,) = [one for one in audit["Retry"] if one["ErrorEquals"] == ["RunTaken"]]
+    assert (taken["BackoffRate"], taken["IntervalSeconds"] * taken["MaxAttempts"] > 900 + AFTER_DEADLINE) == (1, True)
 
 
 @needs_osls

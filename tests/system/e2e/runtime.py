@@ -111,10 +111,6 @@ class LocalLambda:
         while self._running:
             self._running.pop(0).result()
 
-    def busy(self) -> bool:
-        """True while any invocation is at work."""
-        return any(one.call is not None and not one.call.done.done() for one in self._environments)
-
     def kill(self, text: str) -> None:
         """At once, whoever works on an event with this text in it: no farewell, as when memory runs out."""
         for environment in self._environments:
