@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from auditor.errors import RunComplete, RunGivenUp, RunTaken
+from auditor.lambdas.claim_file import ClaimBusy, claim_in
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
 from auditor.runs.paths import bucket_path, later_run_id, parse_run_id, same_start, target_name
@@ -31,7 +32,7 @@ OLDEST: Final = 3 * 86_400.0
 new ones."""
 
 
-class BucketBusy(Exception):  # noqa: N818 - the invocation waits, and no user sees it
+class BucketBusy(ClaimBusy):
     """Raised if the bucket cannot be claimed now, because another run has it."""
 
 
@@ -84,29 +85,20 @@ class Claims:
         up for a newer one; RunComplete if the event's run is finished.
         """
         parse_run_id(wanted)
-        found: Claim | Exception = Claim(wanted, follows)
 
-        def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
-            nonlocal found
-            value, now = value or {}, self._clock()
+        def choose(value: Mapping[str, Any]) -> tuple[dict[str, Any], Claim]:
+            now = self._clock()
             before = value.get("holder") or {}
-            try:
-                self._check_holder(before, wanted, follows, now)
-                newest = {} if anew else (value.get("runs") or {}).get(self._name) or {}
-                found = self._chosen(newest, wanted, follows, now)
-            except (BucketBusy, RunTaken, RunComplete) as refused:  # raised below, because the store did not fail
-                found = refused
-                return None
+            self._check_holder(before, wanted, follows, now)
+            newest = {} if anew else (value.get("runs") or {}).get(self._name) or {}
+            found = self._chosen(newest, wanted, follows, now)
             if before.get("passed") and before.get("run") == found.run:
                 found = replace(found, fruitless=int(before.get("fruitless", 0)))
             until = now + seconds + AFTER_DEADLINE
             holder = {"run": found.run, "hop": self._hop, "request": self.request, "until": until}
-            return self._changed(value, holder, found.run, ended=False)
+            return self._changed(value, holder, found.run, ended=False), found
 
-        self._store.update_json(self._path, change)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        return claim_in(self._store, self._path, choose)
 
     def give_back(
         self, run: str, *, ended: bool = False, dropped: bool = False, passed_on: bool = False, fruitless: int = 0
@@ -135,30 +127,21 @@ class Claims:
         its share of max_rate: while one might, no other start gets the bucket, not even one that follows the run.
         Raises RunTaken if another start has the bucket.
         """
-        refused: RunTaken | None = None
 
-        def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
-            nonlocal refused
-            refused, now = None, self._clock()
-            value = value or {}
-            holder = value.get("holder") or {}
-            until = float(holder.get("until", 0.0))
-            if until > now and (holder.get("run"), holder.get("request")) != (run, self.request):
-                refused = RunTaken(f"run {holder.get('run')} has the bucket: this invocation leaves it to that")
-                return None
-            kept = holder.get("request") == self.request and bool(holder.get("passed"))
-            kept &= bool(holder.get("at_work")) or not at_work
+        def choose(value: Mapping[str, Any]) -> tuple[dict[str, Any] | None, None]:
+            now, holder = self._clock(), value.get("holder") or {}
+            until, mine = float(holder.get("until", 0.0)), holder.get("request") == self.request
+            if until > now and not (mine and holder.get("run") == run):
+                raise RunTaken(f"run {holder.get('run')} has the bucket: this invocation leaves it to that")
             working = at_work or bool(holder.get("at_work"))
+            kept = mine and bool(holder.get("passed")) and working == bool(holder.get("at_work"))
             if kept and until > now + seconds + AFTER_DEADLINE:
-                return None  # another invocation has kept it already
+                return None, None  # another invocation has kept it already
             later = now + seconds + AFTER_DEADLINE + BETWEEN_KEEPS
-            holder = {"run": run, "hop": self._hop, "request": self.request, "passed": True, "until": later}
-            holder |= {"at_work": True} if working else {}
-            return self._changed(value, holder, run, ended=False)
+            kept_on = {"run": run, "hop": self._hop, "request": self.request, "passed": True, "until": later}
+            return self._changed(value, kept_on | ({"at_work": True} if working else {}), run, ended=False), None
 
-        self._store.update_json(self._path, change)
-        if refused is not None:
-            raise refused
+        claim_in(self._store, self._path, choose)
 
     def _check_holder(self, holder: Mapping[str, Any], wanted: str, follows: bool, now: float) -> None:
         until = float(holder.get("until", 0.0))

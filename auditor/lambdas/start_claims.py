@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.errors import RunTaken
+from auditor.lambdas.claim_file import ClaimBusy, claim_in
 from auditor.lambdas.claims import AFTER_DEADLINE, FOR_NEXT_HOP, OLDEST
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.handover import FunctionStop
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 NAME: Final = "running.json"
 
 
-class StartBusy(Exception):  # noqa: N818 - the invocation waits, and no user sees it
+class StartBusy(ClaimBusy):
     """Raised if another invocation works on the start, and may yet hand it on, end it, or die."""
 
 
@@ -80,35 +81,24 @@ class StartClaims:
         StartBusy; RunTaken if this delivery has nothing to do, because a later hop goes on with the start.
         """
         parse_run_id(wanted)
-        found: StartClaim | Exception = StartClaim(wanted)
 
-        def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
-            nonlocal found
+        def choose(value: Mapping[str, Any]) -> tuple[dict[str, Any] | None, StartClaim]:
             now = self._clock()
             starts = {
                 start: entry
-                for start, entry in ((value or {}).get("starts") or {}).items()
+                for start, entry in (value.get("starts") or {}).items()
                 if now - float(entry.get("at", 0.0)) <= OLDEST
             }
             same = [start for start in starts if start == wanted or (same_start(start, wanted) and not follows)]
             start = max(same, default=wanted)
             entry: Mapping[str, Any] = starts.get(start) or {}
-            try:
-                found = StartClaim(start, self._is_ended(entry, follows))
-                if not found.ended:
-                    self._check_free(start, entry, now)
-            except (StartBusy, RunTaken) as refused:  # raised below, because the store did not fail
-                found = refused
-                return None
-            if found.ended:
-                return None
+            if self._is_ended(entry, follows):
+                return None, StartClaim(start, ended=True)
+            self._check_free(start, entry, now)
             until = now + seconds + AFTER_DEADLINE
-            return {**(value or {}), "starts": {**starts, start: self._entry(self._hop, until=until)}}
+            return {**value, "starts": {**starts, start: self._entry(self._hop, until=until)}}, StartClaim(start)
 
-        self._store.update_json(self._path, change)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        return claim_in(self._store, self._path, choose)
 
     def give_back(self, start: str, *, passed: bool = False, ended: bool = False) -> None:
         """End the claim, if this invocation still has it. passed: True if the next hop goes on with the start. ended:
@@ -131,8 +121,8 @@ class StartClaims:
         return bool(entry.get("ended")) and not named
 
     def _check_free(self, start: str, entry: Mapping[str, Any], now: float) -> None:
-        if float(entry.get("until", 0.0)) <= now:
-            return
+        if float(entry.get("until", 0.0)) <= now or entry.get("token") == self._token:
+            return  # nobody works on it, or this is our own entry, whose answer was lost
         hop = int(entry.get("hop", 0))
         if self._hop < hop:
             raise RunTaken(f"the start {start} has come to hop {hop}: this invocation leaves it to that")

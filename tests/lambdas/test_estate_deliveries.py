@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from auditor.errors import RunTaken
+from auditor.errors import RunComplete, RunTaken
 from auditor.lambdas.audit import AuditFunction
-from auditor.lambdas.claims import OLDEST, Claims
+from auditor.lambdas.claims import OLDEST, BucketBusy, Claims
 from auditor.lambdas.start_claims import StartBusy, StartClaim, StartClaims
 from auditor.model.target import Target
 from auditor.runs.paths import parse_run_id
 from auditor.runs.stores import open_store
+from auditor.runs.stores.base import Change
 from tests.lambdas.test_event import SCHEDULE
 from tests.lambdas.test_handover import Account
 from tests.support.schemas import faults
@@ -245,6 +246,40 @@ def test_claim_of_a_start_goes_from_hop_to_hop(tmp_path: Path) -> None:
         late = claims(tmp_path, clock, hop, request)
         assert late.take(wanted, follows=hop > 0, seconds=100.0) == StartClaim(START, ended=True)
     assert claims(tmp_path, clock, 0, "a person").take(START, follows=True, seconds=1.0) == StartClaim(START)
+
+
+class LostAnswers:
+    """A bucket whose first answer to each write is lost: the store reads its own write, and makes the change again."""
+
+    def __init__(self, out: Path) -> None:
+        self._store = open_store(str(out))
+
+    def update_json(self, path: str, change: Change) -> None:
+        for _ in range(2):
+            self._store.update_json(path, change)
+
+
+def test_claim_of_a_start_whose_answer_is_lost_is_had(tmp_path: Path) -> None:
+    clock = Clock()
+    mine = StartClaims(LostAnswers(tmp_path), "account=1", 0, "one", clock)  # type: ignore[arg-type]
+    assert mine.take(START, follows=False, seconds=100.0) == StartClaim(START)
+    with pytest.raises(StartBusy):
+        claims(tmp_path, clock).take(DUPLICATE, follows=False, seconds=100.0)
+    mine.give_back(START, passed=True)
+    assert claims(tmp_path, clock, hop=1, request="two").take(START, follows=True, seconds=9.0) == StartClaim(START)
+
+
+def test_claim_of_a_bucket_whose_answer_is_lost_is_had(tmp_path: Path) -> None:
+    clock, target = Clock(), Target("audited")
+    store = LostAnswers(tmp_path)
+    mine = Claims(store, target, 0, clock)  # type: ignore[arg-type]
+    assert mine.take(START, follows=False, seconds=100.0).run == START
+    mine.keep(START, 100.0, at_work=True)
+    with pytest.raises(BucketBusy):
+        Claims(open_store(str(tmp_path)), target, 0, clock).take(DUPLICATE, follows=False, seconds=100.0)
+    mine.give_back(START, ended=True)
+    with pytest.raises(RunComplete):
+        Claims(open_store(str(tmp_path)), target, 0, clock).take(DUPLICATE, follows=False, seconds=100.0)
 
 
 def test_claim_of_a_killed_invocation_ends_with_its_deadline(tmp_path: Path) -> None:
