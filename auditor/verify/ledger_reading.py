@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from auditor.aio.groups import together
@@ -21,7 +21,7 @@ from auditor.model.target import Target
 from auditor.runs.stores.base import Store
 from auditor.s3.listing import Listed
 from auditor.verify.compare import Comparison, is_settled
-from auditor.verify.ledger_snapshot import InThread, LedgerSnapshot
+from auditor.verify.ledger_snapshot import InThread, LedgerSnapshot, discard_abandoned
 from auditor.verify.merge import Pair, merged, replaced
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ class LedgerReading:
     def __init__(self, ledger: Ledger, bucket: str, store: Store | None, folder: str, in_thread: InThread) -> None:
         self._ledger = ledger
         self._bucket = bucket
+        self._store = store
         self._in_thread = in_thread
         self._snapshot: LedgerSnapshot | None = None
         self._is_read = False
@@ -62,14 +63,16 @@ class LedgerReading:
         return self._renewed(self._snapshot, merged(pages, self._snapshot.records(prefix, start_after), target))
 
     async def end(self) -> None:
-        """Delete the snapshot, which no later invocation needs. If that fails, log it, and leave the rest.
+        """Delete the snapshot, which no later invocation needs, and those of killed verifications. If that fails, log
+        it, and leave the rest.
 
         A ledger that was given an order since the first invocation may have one, too.
         """
-        if self._snapshot is None:
+        if self._snapshot is None or self._store is None:
             return
         try:
             await self._in_thread(self._snapshot.discard)
+            await self._in_thread(discard_abandoned, self._store, self._bucket, datetime.now(UTC))
         except OutputError as error:
             log.warning("the snapshot of the ledger is not deleted: %s", error)
 

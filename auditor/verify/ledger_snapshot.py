@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from auditor.errors import OutputError
@@ -15,6 +17,7 @@ from auditor.ledger.base import KeyRecord
 from auditor.ledger.snapshot import ScannedLedger
 from auditor.model.dates import iso_date, now_in_utc
 from auditor.model.json_text import parse_object, typed
+from auditor.runs.paths import bucket_path, new_run_id
 from auditor.runs.stores.base import Store
 
 VERSION: Final = 1
@@ -23,6 +26,11 @@ _PART_BYTES: Final = 4 * 1024 * 1024
 _LEVEL: Final = 1
 """zlib's level: the snapshot is deleted when the verification is complete."""
 _AT_ONCE: Final = 500
+
+_ABANDONED: Final = timedelta(days=3)
+"""Age of a verification that no invocation goes on with: 200 of 15 minutes each (lambdas.handover.MOST_HOPS) take two
+days."""
+_OF_SNAPSHOT: Final = re.compile(r"bucket=[^/]+/verify=([^/]+)/(?:ledger\.json|ledger/[^/]+)")
 
 InThread = Callable[..., Awaitable[Any]]
 """A function that calls a blocking function with arguments in a thread, and returns its result."""
@@ -45,6 +53,14 @@ class SnapshotIndex:
 
     taken_at: str
     parts: tuple[SnapshotPart, ...]
+
+
+def discard_abandoned(store: Store, bucket: str, now: datetime) -> None:
+    """Delete the snapshots of a bucket's verifications that were killed, so that they never deleted them. Blocks."""
+    before = new_run_id(now - _ABANDONED, b"\0\0\0")
+    for path in store.list(f"{bucket_path(bucket)}/verify="):
+        if (found := _OF_SNAPSHOT.fullmatch(path)) is not None and found[1] < before:
+            store.delete(path)
 
 
 class LedgerSnapshot:
@@ -114,12 +130,10 @@ class LedgerSnapshot:
         return index
 
     def discard(self) -> None:
-        """Delete the snapshot, its index first. Blocks."""
-        index = self._load()
-        if index is not None:
-            self._store.delete(self._index_path)
-            for number in range(len(index.parts)):
-                self._store.delete(self._path(number))
+        """Delete the snapshot, its index first, and the parts that a killed invocation left without one. Blocks."""
+        self._store.delete(self._index_path)
+        for path in self._store.list(f"{self._folder}/"):
+            self._store.delete(path)
 
     def _path(self, number: int) -> str:
         return f"{self._folder}/part-{number:05}.jsonl.gz"

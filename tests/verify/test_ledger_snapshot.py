@@ -252,6 +252,24 @@ async def test_snapshot_that_was_not_finished_is_taken_anew(scanned: tuple[Bench
     assert (last.outcomes, ledger.scans) == ({"match": 6}, 2)
 
 
+async def test_what_killed_verifications_left_of_their_snapshots_is_deleted(scanned: tuple[Bench, Scanned]) -> None:
+    bench, _ = scanned
+    await bench.recorded(*(bench.put(f"k{number}", b"x") for number in range(6)))
+    first = await hop(bench, 0, None, stop_after=2)
+    folder = Path(first.summary["out"])
+    old, young = folder.parent / "verify=20260102T030405Z-0a1b2c", folder.parent / f"{folder.name[:-6]}ffffff"
+    beside = [old / "summary.json", old / "combined-00000-00000.jsonl.gz", folder.parent / "run=x" / "ledger.json"]
+    parts = [one / "ledger" / f"part-{number:05}.jsonl.gz" for one in (old, young, folder) for number in (5, 6)]
+    for path in (*beside, old / "ledger.json", *parts):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    last = await hop(bench, 1, first.summary["verify"])
+    assert last.summary["complete"]
+    assert snapshot_files(folder) == snapshot_files(old) == []
+    assert len(snapshot_files(young)) == 2, "that verification may be under way"
+    assert all(path.exists() for path in beside)
+
+
 async def test_snapshot_of_many_parts_is_read_from_the_part_of_the_first_key(tmp_path: Path) -> None:
     read: list[str] = []
 
