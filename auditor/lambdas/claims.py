@@ -6,6 +6,7 @@ Lambda may deliver an event twice: the second invocation finds in this file that
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -13,12 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from auditor.errors import RunComplete, RunGivenUp, RunTaken
+from auditor.errors import OutputError, RunComplete, RunGivenUp, RunTaken
 from auditor.lambdas.claim_file import ClaimBusy, claim_in
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
 from auditor.runs.paths import bucket_path, later_run_id, parse_run_id, same_start, target_name
 from auditor.runs.stores.base import Store
+
+log = logging.getLogger(__name__)
 
 AFTER_DEADLINE: Final = 5.0
 """Seconds from the deadline of an invocation to the end of its claim. By then, Lambda has killed the invocation."""
@@ -103,7 +106,8 @@ class Claims:
     def give_back(
         self, run: str, *, ended: bool = False, dropped: bool = False, passed_on: bool = False, fruitless: int = 0
     ) -> None:
-        """End the claim on the bucket, if this invocation still has it.
+        """End the claim on the bucket, if this invocation still has it. If the store does not answer, the claim ends by
+        itself after the deadline.
 
         ended: True if the run's end is reported. dropped: True if the run cannot go on. passed_on: True if the next
         invocation goes on with the run, so that the bucket is kept for it. fruitless: number of invocations in a row,
@@ -118,7 +122,10 @@ class Claims:
             holder["fruitless"] = fruitless
             return self._changed(value, holder if passed_on else None, None if dropped else run, ended=ended)
 
-        self._store.update_json(self._path, change)
+        try:
+            self._store.update_json(self._path, change)
+        except OutputError as error:
+            log.warning("the claim on the bucket stays until the deadline: %s", error)
 
     def keep(self, run: str, seconds: float, *, at_work: bool = False) -> None:
         """Keep the claim of a run that many invocations work on, until some minutes after this one's deadline.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from auditor.audit.divided.begin import begin
 from auditor.audit.divided.range import range_audit
@@ -38,7 +38,7 @@ from auditor.errors import (
 from auditor.lambdas.claims import BucketBusy, Claims
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
-from auditor.lambdas.handover import FunctionStop, restart_event
+from auditor.lambdas.handover import MOST_FRUITLESS, FunctionStop, restart_event
 from auditor.lambdas.map_step import MapStep
 from auditor.lambdas.range_leases import RangeLeases
 from auditor.lambdas.ranges_summary import RangesSummary
@@ -54,9 +54,6 @@ from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import EngineChoice, OpenEngine
 
 log = logging.getLogger(__name__)
-
-MOST_FRUITLESS: Final = 2
-"""Largest number of invocations in a row that make no progress in a range before the range fails."""
 
 
 def active_ranges(store: Store, plan: PlanFile, at_once: int) -> int:

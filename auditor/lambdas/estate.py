@@ -27,8 +27,8 @@ from auditor.errors import AuditorError, OutputError, RunComplete, RunError, Run
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.estate_sums import ended_before, estate_metrics
 from auditor.lambdas.event import Invocation, read_event
-from auditor.lambdas.handover import MOST_HOPS, FunctionStop
-from auditor.lambdas.start_claims import StartClaims, pause
+from auditor.lambdas.handover import MOST_HOPS, FunctionStop, pause
+from auditor.lambdas.start_claims import StartClaims
 from auditor.lambdas.targets import Worked, measure, tell_failure
 from auditor.logs import bound
 from auditor.model.estate import OWN_ACCOUNT, BucketResult, EstateReport

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from typing import Any, Final, Protocol
 
 from auditor.aio.stop import Grace, Stop
@@ -16,6 +16,9 @@ from auditor.model.summary import Resume
 from auditor.model.target import Target
 
 MOST_HOPS: Final = 200
+MOST_FRUITLESS: Final = 2
+"""Largest number of invocations in a row that make no progress before the work fails. The first one of a short function
+may end before the first object, and a server may be silent for half an hour."""
 
 
 class NextInvocation(Protocol):
@@ -110,6 +113,12 @@ class FunctionStop(Stop):
 
     def telling(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
         return self.limit(0.95 * self._margin)
+
+
+async def pause(stop: FunctionStop, seconds: float) -> None:
+    """Wait before the next look at what another invocation works on, or until the stop."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
 
 
 @contextmanager

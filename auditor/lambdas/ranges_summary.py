@@ -12,20 +12,17 @@ from typing import Any
 
 from auditor.audit.divided.combine import combine
 from auditor.config.resources import Resources, with_ledger
-from auditor.errors import AuditorError, OutputError, RunComplete, RunDamaged, RunStopped, RunTaken
+from auditor.errors import AuditorError, RunComplete, RunDamaged, RunStopped, RunTaken
 from auditor.lambdas.claims import BucketBusy, Claims
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import MARGIN_SECONDS
 from auditor.lambdas.index import write_function_index
-from auditor.lambdas.metrics import of_run
 from auditor.lambdas.range_leases import RangeLeases
-from auditor.lambdas.targets import measure
+from auditor.lambdas.run_end import RunEnd, written_rollups
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.alert import alert_of
-from auditor.reports.run_event import event_of
 from auditor.runs.paths import parse_run_id
 from auditor.runs.reading import RunReader
 
@@ -75,7 +72,9 @@ class RangesSummary:
             async with with_ledger(self._stores, self._invocation.settings) as resources:
                 summary, rollups = await asyncio.to_thread(self._combined, resources)
         except RunComplete:  # an earlier invocation died before it told of the end
-            summary, rollups = await asyncio.to_thread(self._written), await asyncio.to_thread(self._written_rollups)
+            summary = await asyncio.to_thread(self._written)
+            run = RunReader(self._stores.store, self._target.bucket, self._run)
+            rollups = await asyncio.to_thread(written_rollups, run)
         except RunStopped as stopped:
             log.info("%s", stopped)
             await asyncio.to_thread(self._claims.keep, self._run, self._context.remaining())
@@ -83,9 +82,7 @@ class RangesSummary:
         except AuditorError:
             await asyncio.to_thread(self._claims.give_back, self._run)
             raise
-        measure(self._environ, self._context, of_run(summary), self._target)
-        fail_on = self._invocation.settings.fail_on
-        await self._context.channels.tell(alert_of(summary, rollups, fail_on), event_of(summary, fail_on))
+        await RunEnd(self._target, self._invocation, self._context, self._environ).tell(summary, rollups)
         await asyncio.to_thread(partial(self._claims.give_back, self._run, ended=summary.complete))
         if summary.complete:
             leases = RangeLeases(self._stores.store, self._target.bucket, self._run)
@@ -116,12 +113,6 @@ class RangesSummary:
         if summary is None:
             raise RunDamaged(f"run {self._run} is complete, and has no summary: start a new run")
         return summary
-
-    def _written_rollups(self) -> RollUps | None:
-        try:
-            return RunReader(self._stores.store, self._target.bucket, self._run).rollups()
-        except OutputError:  # an alert then names no groups
-            return None
 
 
 def _answer(summary: Summary) -> dict[str, Any]:

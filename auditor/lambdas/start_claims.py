@@ -11,7 +11,6 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from auditor.errors import RunTaken
 from auditor.lambdas.claim_file import ClaimBusy, claim_in
 from auditor.lambdas.claims import AFTER_DEADLINE, FOR_NEXT_HOP, OLDEST
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.handover import FunctionStop
+from auditor.lambdas.handover import FunctionStop, pause
 from auditor.runs.paths import parse_run_id, same_start
 from auditor.runs.stores.base import Store
 
@@ -139,9 +138,3 @@ class StartClaims:
             "passed": passed,
             "ended": ended,
         }
-
-
-async def pause(stop: FunctionStop, seconds: float) -> None:
-    """Wait before the next look, or until the stop."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), seconds)

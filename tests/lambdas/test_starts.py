@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from auditor.errors import RunChanged, RunError, RunTaken
+from auditor.errors import OutputError, RunChanged, RunError, RunTaken
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.claims import FOR_NEXT_HOP, OLDEST, BucketBusy, Claim, Claims
 from auditor.lambdas.event import read_event
 from auditor.model.target import Target
 from auditor.runs.paths import new_run_id
+from auditor.runs.stores.base import Change
 from auditor.runs.stores.local import LocalStore
 from tests.lambdas.test_event import SCHEDULE
 from tests.lambdas.test_handover import Account
@@ -211,6 +212,24 @@ def test_claim_of_another_is_not_given_back(tmp_path: Path) -> None:
     before = store.get("bucket=audited/running.json")
     killed.give_back(RUN, ended=True)
     assert store.get("bucket=audited/running.json") == before
+
+
+def test_claim_that_cannot_be_given_back_fails_no_run(tmp_path: Path) -> None:
+    class Silent(LocalStore):
+        def update_json(self, path: str, change: Change) -> None:
+            raise OutputError("the store does not answer")
+
+    clock, target = Clock(), Target("audited")
+    mine = Claims(LocalStore(tmp_path), target, 0, clock)
+    mine.take(RUN, follows=False, seconds=900.0)
+    with logged() as lines:
+        Claims(Silent(tmp_path), target, 0, clock, request=mine.request).give_back(RUN, ended=True)
+    assert [line["message"] for line in lines] == [
+        "the claim on the bucket stays until the deadline: the store does not answer"
+    ]
+    clock.now += 906.0
+    told_again = Claims(LocalStore(tmp_path), target, 0, clock).take(OTHER, follows=False, seconds=900.0)
+    assert told_again == Claim(RUN, True, untold=True)
 
 
 async def first_hop(stub: StubServer, out: Path) -> tuple[Account, AuditFunction, str]:
