@@ -98,6 +98,14 @@ def test_many_buckets_have_a_row_each(run: Recipe, bucket: StubBucket, stub: Stu
 
 
 @pytest.mark.slow
+def test_a_large_bucket_is_estimated_and_audited_in_two_processes(run: Recipe, bucket: StubBucket) -> None:
+    done = run(RECIPES["large"])
+    assert done.returncode == 3, done.stderr  # nothing blocks public access
+    assert "this estimate   it listed only" in done.stdout
+    assert done.stdout.count("2 listed = 2 audited + 0 undecided: complete") == 2
+
+
+@pytest.mark.slow
 def test_one_rule_sends_no_head(run: Recipe, bucket: StubBucket, stub: StubServer) -> None:
     done = run(RECIPES["one rule"])
     assert done.returncode == 0, done.stderr
