@@ -6,6 +6,7 @@ One file has the lines of the objects that one batch of events named. A file is 
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -129,9 +130,10 @@ def _lines(store: Store, path: str, at: str) -> Iterator[RenewedObject]:
     try:
         if data is None:
             raise EOFError("it is gone")
-        for line in gzip.decompress(data).splitlines():
-            value = parse_object(line, "a line")
-            findings = items(value.get("findings"), lambda one: typed(FindingLine, one))
-            yield RenewedObject(at, typed(ObjectLine, value.get("object")), findings, value.get("sure") is True)
+        with io.BufferedReader(gzip.GzipFile(fileobj=io.BytesIO(data)), 65536) as lines:
+            for line in lines:
+                value = parse_object(line, "a line")
+                findings = items(value.get("findings"), lambda one: typed(FindingLine, one))
+                yield RenewedObject(at, typed(ObjectLine, value.get("object")), findings, value.get("sure") is True)
     except (OSError, EOFError, zlib.error, JsonError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): delete it, and audit without --keep") from error

@@ -39,6 +39,10 @@ _ENCRYPTION: Final[Mapping[str, str | None]] = {
 _BUCKET_KEY: Final[Mapping[str, bool | None]] = {"ENABLED": True, "DISABLED": None}
 """HeadObject sends its header only for an object with a bucket key."""
 
+_REPLICATION: Final = frozenset({"PENDING", "COMPLETED", "FAILED", "REPLICA"})
+_LOCK_MODES: Final = frozenset({"GOVERNANCE", "COMPLIANCE"})
+_HOLDS: Final = frozenset({"ON", "OFF"})
+
 _ENCRYPTION_MEMBERS: Final = frozenset({"server_side_encryption", "sse_kms_key_id", "sse_customer_algorithm"})
 
 Shape = tuple[str, ...]
@@ -92,17 +96,17 @@ def facts_of(shape: Shape) -> InventoryFacts:
             members["sse_kms_key_id"] = None
     if cells["BucketKeyStatus"] in _BUCKET_KEY:
         members["bucket_key_enabled"] = _BUCKET_KEY[cells["BucketKeyStatus"]]
-    if cells["ReplicationStatus"]:
+    if cells["ReplicationStatus"] in _REPLICATION:
         members["replication_status"] = cells["ReplicationStatus"]
     _add_lock(members, cells)
     return InventoryFacts(read_acl(cells["ObjectAccessControlList"], owner), owner, members)
 
 
 def _add_lock(members: dict[str, Any], cells: Mapping[str, str]) -> None:
-    if cells["ObjectLockMode"]:
-        members["object_lock_mode"] = cells["ObjectLockMode"].upper()
-    if cells["ObjectLockLegalHoldStatus"]:
-        members["object_lock_legal_hold_status"] = cells["ObjectLockLegalHoldStatus"].upper()
+    if (mode := cells["ObjectLockMode"].upper()) in _LOCK_MODES:
+        members["object_lock_mode"] = mode
+    if (hold := cells["ObjectLockLegalHoldStatus"].upper()) in _HOLDS:
+        members["object_lock_legal_hold_status"] = hold
     if cells["ObjectLockRetainUntilDate"]:
         try:
             date = seconds_in_utc(iso_date(cells["ObjectLockRetainUntilDate"]))

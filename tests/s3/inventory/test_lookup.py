@@ -27,7 +27,7 @@ WRITTEN: Final = "2026-01-02T03:04:05"
 
 def shape(number: int) -> Shape:
     """A shape whose facts are those of no other number."""
-    return tuple({"ReplicationStatus": f"S{number}"}.get(column, "") for column in FACT_COLUMNS)
+    return tuple({"ObjectOwner": f"S{number}"}.get(column, "") for column in FACT_COLUMNS)
 
 
 def line(key: str, shape_number: int = 0, *, version: str = "", etag: str = "e", size: object = 1) -> bytes:
@@ -42,8 +42,8 @@ def lookup(lines: Iterable[bytes], *, versions: bool = False, shapes: int = 8) -
     return InventoryLookup(iter(sorted(lines)), [shape(number) for number in range(shapes)], versions=versions)
 
 
-def status_of(found: InventoryLookup, *refs: ObjectRef) -> list[object]:
-    return [facts and facts.members["replication_status"] for facts in found.facts_of_page(refs)]
+def owner_of(found: InventoryLookup, *refs: ObjectRef) -> list[object]:
+    return [facts and facts.owner for facts in found.facts_of_page(refs)]
 
 
 class TestSorting:
@@ -85,13 +85,13 @@ class TestMatching:
     def test_each_object_gets_the_facts_of_its_own_row(self) -> None:
         keys = sorted(ODD_KEYS.values())
         found = lookup([line(key, number % 8) for number, key in enumerate(keys)])
-        assert status_of(found, *map(ref, keys)) == [f"S{number % 8}" for number in range(len(keys))]
+        assert owner_of(found, *map(ref, keys)) == [f"S{number % 8}" for number in range(len(keys))]
         assert found.matches == {Match.FOUND: len(keys)}
 
     def test_rows_of_other_keys_are_passed_over(self) -> None:
         found = lookup([line(key) for key in ("a", "ab", "b", "c")])
-        assert status_of(found, ref("aa"), ref("ab"), ref("c")) == [None, "S0", "S0"]
-        assert status_of(found, ref("d")) == [None]
+        assert owner_of(found, ref("aa"), ref("ab"), ref("c")) == [None, "S0", "S0"]
+        assert owner_of(found, ref("d")) == [None]
 
     @pytest.mark.parametrize(
         "listed",
@@ -99,23 +99,23 @@ class TestMatching:
     )
     def test_object_that_was_written_again_has_no_facts(self, listed: ObjectRef) -> None:
         found = lookup([line("k")])
-        assert status_of(found, listed) == [None]
+        assert owner_of(found, listed) == [None]
         assert found.matches == {Match.CHANGED: 1}
 
     def test_equal_rows_are_one(self) -> None:
-        assert status_of(lookup([line("k", 3)] * 3), ref("k")) == ["S3"]
+        assert owner_of(lookup([line("k", 3)] * 3), ref("k")) == ["S3"]
 
     @pytest.mark.parametrize("second", [line("k", 4), line("k", 3, etag="f"), line("k", 3, size="many")])
     def test_rows_that_differ_say_nothing(self, second: bytes) -> None:
         found = lookup([line("k", 3), second, line("l", 5)])
-        assert status_of(found, ref("k"), ref("l")) == [None, "S5"]
+        assert owner_of(found, ref("k"), ref("l")) == [None, "S5"]
         assert found.matches == {Match.CONTRADICTED: 1, Match.FOUND: 1}
 
     def test_versions_are_told_apart_over_the_border_of_a_page(self) -> None:
         lines = [line("k", number, version=version) for number, version in enumerate(("v3", "v2", "null", "v1"))]
         found = lookup([*lines, line("l", 5, version="null")], versions=True)
-        assert status_of(found, ref("k", "v3"), ref("k", "v2")) == ["S0", "S1"]
-        assert status_of(found, ref("k", "null"), ref("k", "v9"), ref("l", "null")) == ["S2", None, "S5"]
+        assert owner_of(found, ref("k", "v3"), ref("k", "v2")) == ["S0", "S1"]
+        assert owner_of(found, ref("k", "null"), ref("k", "v9"), ref("l", "null")) == ["S2", None, "S5"]
 
     def test_row_without_a_shape_gives_no_facts(self) -> None:
         assert lookup([line("k", NO_SHAPE)]).facts_of_page([ref("k")]) == [None]
@@ -123,7 +123,7 @@ class TestMatching:
     def test_versions_beyond_the_limit_are_missing(self) -> None:
         lines = [line("k", 1, version=f"v{number}") for number in range(4)]
         found = InventoryLookup(iter(lines), [shape(0), shape(1)], versions=True, most_versions=2)
-        assert status_of(found, *(ref("k", f"v{number}") for number in range(4))) == ["S1", "S1", None, None]
+        assert owner_of(found, *(ref("k", f"v{number}") for number in range(4))) == ["S1", "S1", None, None]
 
     def test_acl_of_many_objects_is_read_once(self) -> None:
         cells = {"ObjectAccessControlList": acl_field_of(), "ObjectOwner": OWNER}

@@ -159,8 +159,11 @@ def shape(**cells: str) -> Shape:
         ({"BucketKeyStatus": "ENABLED"}, {"bucket_key_enabled": True}),
         ({"BucketKeyStatus": "DISABLED"}, {"bucket_key_enabled": None}),
         ({"ReplicationStatus": "FAILED"}, {"replication_status": "FAILED"}),
+        ({"ReplicationStatus": "UNAVAILABLE"}, {}),
         ({"ObjectLockMode": "Governance"}, {"object_lock_mode": "GOVERNANCE"}),
+        ({"ObjectLockMode": "UNAVAILABLE"}, {}),
         ({"ObjectLockLegalHoldStatus": "On"}, {"object_lock_legal_hold_status": "ON"}),
+        ({"ObjectLockLegalHoldStatus": "true"}, {}),
         (
             {"ObjectLockRetainUntilDate": "2027-01-02T03:04:05.678Z"},
             {"object_lock_retain_until_date": "2027-01-02T03:04:05Z"},
