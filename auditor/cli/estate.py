@@ -58,29 +58,21 @@ def audit_estate(options: argparse.Namespace, settings: Settings) -> int:
 def _check(options: argparse.Namespace, settings: Settings) -> None:
     """Raise UsageError for flags that do not go with an estate."""
     flag = "--all-buckets" if options.estate is None else "--estate"
-    others = {
-        "--all-buckets": options.all_buckets and options.estate is not None,
-        "s3://..": bool(options.targets),
-        "--fill": options.fill is not None,
-        "--start-after": options.start_after is not None,
-        "--stop-at": options.stop_at is not None,
-        "--jobs": options.jobs is not None,
-        "--expected-owner": options.estate is not None and settings.expected_owner is not None,
-    }
-    if wrong := [other for other, given in others.items() if given]:
-        raise UsageError(f"{flag} and {wrong[0]} exclude each other: an estate has every bucket of its accounts")
-    if options.jobs is not None:
-        raise UsageError(
-            f"{flag} and --jobs exclude each other: eight buckets are audited side by side, leave --jobs away"
-        )
-    if options.estate is not None and settings.queue is not None:
-        raise UsageError(
-            "--estate and --queue exclude each other: the worker has no role of these accounts, use --hash"
-        )
-    if options.estate is not None and settings.inventory is not None:
-        raise UsageError(
-            "--estate and --inventory exclude each other: the buckets' own configurations name their reports"
-        )
+    file, whole = options.estate is not None, "an estate has every bucket of its accounts"
+    refused = (
+        ("--all-buckets", options.all_buckets and file, "name the accounts in the file"),
+        ("s3://..", bool(options.targets), whole),
+        ("--fill", options.fill is not None, whole),
+        ("--start-after", options.start_after is not None, whole),
+        ("--stop-at", options.stop_at is not None, whole),
+        ("--jobs", options.jobs is not None, "eight buckets are audited side by side, leave --jobs away"),
+        ("--expected-owner", file and settings.expected_owner is not None, "the file names the accounts"),
+        ("--queue", file and settings.queue is not None, "the worker has no role of these accounts, use --hash"),
+        ("--inventory", file and settings.inventory is not None, "the buckets' own configurations name their reports"),
+    )
+    for other, given, why in refused:
+        if given:
+            raise UsageError(f"{flag} and {other} exclude each other: {why}")
     if options.resume is not None:
         parse_run_id(options.resume)
 

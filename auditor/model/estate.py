@@ -29,10 +29,6 @@ class Exclusion:
     def matches(self, bucket: str) -> bool:
         return any_matches((self.pattern,), bucket)
 
-    def holds_on(self, day: str) -> bool:
-        """True if the exclusion has not expired on this day, YYYY-MM-DD."""
-        return day <= self.until
-
 
 @record(kw_only=True)
 class Restriction:

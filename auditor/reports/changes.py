@@ -10,7 +10,6 @@ from auditor.reports.causes import WORDS
 from auditor.runs.tally import Tally
 
 NO_RUN = "there is no earlier complete run of the target"
-KEY_RANGE = "a range of keys has no last run: compare two runs by auditor diff"
 UNREADABLE = "the last run, {run}, could not be read"
 CUT = "the listing did not reach its end: what lies behind its last key counts as unread"
 

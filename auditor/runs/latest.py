@@ -14,14 +14,15 @@ from auditor.runs.stores.base import Store
 def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
     """Return a reader of the latest complete run of a target; None if latest.json names none.
 
-    name: the target's name in latest.json, made by target_name(). Raises OutputError if latest.json may not be read:
-    the present run then could not update it either.
+    name: the target's name in latest.json, made by target_name(). A damaged latest.json names none: a run then compares
+    with nothing and keeps nothing, and its end says what to do with the file. Raises OutputError if latest.json may not
+    be read: the present run then could not update it either.
     """
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
         return RunReader(store, bucket, parse_object(found or b"")["runs"][name])
     except (JsonError, KeyError, TypeError, UsageError):
-        return None  # the run is only used for an estimate, so no error ends the present run
+        return None
 
 
 def latest_runs(store: Store, bucket: str) -> list[RunReader]:

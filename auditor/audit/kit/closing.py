@@ -12,8 +12,6 @@ from auditor.model.object import ANONYMOUS_OWNER, Acl, Grant
 
 PRIVATE: Final = "private"
 OWNER_TOO: Final = "bucket-owner-full-control"
-CANNED: Final = (PRIVATE, OWNER_TOO)
-"""The canned ACLs of the jobs: for the objects that the bucket's owner owns, and for those that others own."""
 _WRITING: Final = frozenset({"WRITE_ACP", "FULL_CONTROL"})
 
 

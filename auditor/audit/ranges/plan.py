@@ -100,10 +100,11 @@ async def plan_by_listing(
     page: int = PAGE,
     rate: RateLimit | None = None,
 ) -> RangePlan:
-    """Plan the ranges of a target by listing pages of it. progress: called with the estimated number of keys so far.
-    most: largest number of calls; None: no limit. page: number of keys on a
-    page; below PAGE the plan is to be quick, and a small bucket is listed as a whole. rate:
-    the limit of calls per second; None for one by the settings.
+    """Plan the ranges of a target by listing pages of it.
+
+    progress: called with the estimated number of keys so far. most: largest number of calls; None: no limit. page:
+    number of keys on a page; below PAGE the plan is to be quick, and a small bucket is listed as a whole. rate: the
+    limit of calls per second; None for one by the settings.
 
     Raises BucketError if the bucket cannot be listed, and CallFailed (MaxCalls) if `most` calls do not suffice.
     """

@@ -23,7 +23,6 @@ CHANGED_BYTES: Final = Sign("bytes", "damaged", "✱", "the bytes are not those 
 MISSING: Final = Sign(
     "exposed", "missing", "●", "in the ledger, not in the bucket, and nobody said that it was deleted"
 )
-MATCHED: Final = Sign("intended", "match", "✓", "read, and the bytes are what they were")
 
 BY_VERDICT: Final = {sign.name: sign for sign in (EXPOSED, SHARED, UNKNOWN, MASKED, DORMANT, PRIVATE)}
 OPEN: Final = (EXPOSED, SHARED, UNKNOWN)
