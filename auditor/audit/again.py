@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import repeat
-from typing import Any, Final
+from typing import Final
 
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
 from auditor.audit.report import page_of
 from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, file_of, stored_counts
 from auditor.audit.stored_standing import StoredStandings
+from auditor.audit.stored_values import StoredValues
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import Verdict
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.bucket import BucketFacts
 from auditor.model.changes import Changes
 from auditor.model.dates import iso_date
-from auditor.model.finding import Judgement, RuleUndecided
 from auditor.model.json_text import plain
-from auditor.model.object import Skipped
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Resume, Summary
 from auditor.model.version import VERSION
@@ -37,9 +35,8 @@ from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.reports.trend import nights_of
-from auditor.rules.base import Rule
 from auditor.rules.judge import Judge
-from auditor.rules.plan import Plan, carried_on, make_plan
+from auditor.rules.plan import Plan
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.folder import RunFolder
@@ -51,8 +48,6 @@ from auditor.runs.tally import Tally
 from auditor.text import counted, visible
 from auditor.verdict.trust import Trust
 
-NOT_STORED: Final = "NotStored"
-"""The error code of a rule that is undecided because the run folder does not have a value that it needs."""
 ENGINE: Final = "none"
 """The name of the engine in the summary of a run that was judged again: no request was made."""
 _AT_ONCE: Final = 1024
@@ -83,9 +78,7 @@ class JudgeAgain:
         self._tally = Tally()
         self._exceptions = RunExceptions(by.settings, run.bucket_name, self._file.now, self._tally)
         self._rollups = RollUpBuilder()
-        self._unstored: Counter[str] = Counter()
-        """Number of objects by the ID of each rule that could not judge them, for lack of a stored value."""
-        self._lacking: dict[str, RuleUndecided] = {}
+        self._values = StoredValues(self._file, by)
         self._same = True  # the configuration is that of the run
         self._noted: tuple[Judge, int] | None = None
         self._started = time.monotonic()
@@ -104,7 +97,7 @@ class JudgeAgain:
             raise UsageError(f"{self._run.uri} was begun by an earlier version, without {BUCKET_FILE}: audit again")
         self._tally = stored_counts(self._run)
         self._exceptions = RunExceptions(self._by.settings, self._target.bucket, self._file.now, self._tally)
-        plans = self._plans(read)
+        plans = self._values.plans(read)
         link = link_to(self._run.store, self._run.bucket_name, self._run.run_id)
         judged = replace(
             self._file,
@@ -152,31 +145,9 @@ class JudgeAgain:
             expected=last.coverage.listed if last else None,
         )
 
-    def _facts(self, one: ReadFacts) -> Any:
+    def _facts(self, one: ReadFacts) -> BucketFacts:
         semantics = self._by.settings.semantics
         return one.facts if semantics is None else replace(one.facts, semantics=semantics)
-
-    def _plans(self, read: tuple[ReadFacts, ...]) -> list[Plan]:
-        """Return a plan for each process of the run, without the rules whose facts the process did not ask for."""
-        plans: list[Plan] = []
-        for one in read:
-            plan = make_plan(self._by.rules, one.facts)
-            lacking = [item for rule in plan.object_rules if (item := self._not_asked(rule, one))]
-            names = {item.rule for item in lacking}
-            ready = tuple(rule for rule in plan.object_rules if rule.id not in names)
-            plan = replace(plan, object_rules=ready, undecided=(*plan.undecided, *lacking))
-            plans.append(carried_on(plan, plans[-1].undecided if plans else ()))
-        return plans
-
-    def _not_asked(self, rule: Rule, one: ReadFacts) -> RuleUndecided | None:
-        """Return the rule as undecided if it is new to the run, and the run did not ask for a fact that it needs."""
-        if rule.id in self._file.selected:
-            return None
-        if one.ask.head is not None and rule.needs("head"):
-            return RuleUndecided(rule.id, "HeadObject", NOT_STORED)
-        if one.ask.acl is not None and rule.needs("acl") and one.facts.ownership != BUCKET_OWNER_ENFORCED:
-            return RuleUndecided(rule.id, "GetObjectAcl", NOT_STORED)
-        return None
 
     def _judge_parts(
         self,
@@ -217,7 +188,9 @@ class JudgeAgain:
 
     def _write(self, folder: RunFolder, judge: Judge, stored: StoredObject) -> None:
         line, evidence = stored.line, stored.line.evidence
-        judgement = self._with_stored(judge.object(evidence), stored.findings)
+        judgement = judge.object(evidence)
+        self._values.note(judgement)
+        judgement = self._stored.added(judgement, stored.findings)
         tally, ref, verdict, findings = self._tally, evidence.ref, judgement.verdict, judgement.findings
         if (noted := (judge, judge.trust.number_used)) != self._noted:
             self._noted = noted
@@ -239,33 +212,9 @@ class JudgeAgain:
         if full:
             folder.flush()
 
-    def _with_stored(self, judgement: Judgement, stored: list[FindingLine]) -> Judgement:
-        """Return the judgement with the stored findings of the rules that could not judge the object again."""
-        for rule in judgement.unstored:
-            self._unstored[rule] += 1
-            if rule not in self._lacking and not self._judged_before(rule):
-                self._lacking[rule] = RuleUndecided(rule, "HeadObject", NOT_STORED)
-        self._note_owners(judgement)
-        return self._stored.added(judgement, stored)
-
-    def _note_owners(self, judgement: Judgement) -> None:
-        """Note the rules that the run did not judge by, and that lack the owner of this object."""
-        if isinstance(judgement.evidence.owner, Skipped) and judgement.access is not None:
-            for rule in self._by.rules:
-                if "owner" in rule.reads and rule.id not in self._file.selected:
-                    self._lacking[rule.id] = RuleUndecided(rule.id, "GetObjectAcl", NOT_STORED)
-
-    def _judged_before(self, rule: str) -> bool:
-        """True if the run was judged by this rule with the present options."""
-        before: Mapping[str, Any] = self._file.configuration.get("rules") or {}
-        return rule in self._file.selected and before.get(rule) == plain(self._by.settings.rules.get(rule))
-
     def _summary(self, folder: RunFolder, plan: Plan) -> Summary:
         last = self._run.summary
-        known = {item.rule: item for item in plan.undecided}
-        for rule in sorted(self._lacking.keys() - known):
-            known[rule] = self._lacking[rule]
-        undecided = self._tally.rules_undecided(tuple(known.values()))
+        undecided = self._tally.rules_undecided(self._values.undecided(plan.undecided))
         accepted, exceptions = self._exceptions.summed(undecided)
         complete = self._run.complete
         algorithms = last.hashing.algorithms if last and last.hashing else None
@@ -313,8 +262,7 @@ class JudgeAgain:
         """Yield phrases on the things that the judging did not look at, besides those that the run did not."""
         run = self._run.run_id
         yield f"changes since {self._file.now}: judged again from the facts of run {run}, without a request"
-        for rule, number in sorted(self._unstored.items()):
-            yield f"values that run {run} did not store: {rule} stays on {counted(number, 'object')} as it was found"
+        yield from self._values.words(run)
         for rule in sorted(self._by.gone):
             yield f"rule {visible(rule)}, which this version does not have: its findings are as that run found them"
         if changed := self._file.changed_facts():

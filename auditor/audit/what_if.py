@@ -19,7 +19,8 @@ from auditor.model.object import Acl, Evidence, Outcome
 from auditor.model.run_lines import ObjectLine
 from auditor.progress import Snapshot
 from auditor.reports.lines import encode_line
-from auditor.reports.what_if import AccessChange, WhatIfCounts, change_of, changed_line, render
+from auditor.reports.what_if import AccessChange, WhatIfCounts, change_of, changed_line
+from auditor.reports.what_if_text import render
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
 from auditor.text import counted, visible

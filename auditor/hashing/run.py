@@ -29,7 +29,7 @@ from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
 from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import Target
 from auditor.progress import Snapshot
-from auditor.rules.exceptions import accepts_object, holes_of
+from auditor.rules.exception_matching import accepts_object, holes_of
 from auditor.runs.tally import REASONS, Tally
 from auditor.s3.listing import Listed, listed_still, pages, within_limit
 from auditor.s3.object_reader import ObjectReader

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
-from auditor.reports.explain import SENTENCES, ReasonGroup, sentences_of, words_of
+from auditor.reports.explain import SENTENCES, ReasonGroup
 from auditor.reports.lines import access_members
-from auditor.reports.table_layout import MOST, TableLayout
-from auditor.text import counted, shorten, visible
 from auditor.verdict.principals import ceph_user
 
 SAMPLES: Final = 5
@@ -205,20 +203,20 @@ class WhatIfCounts:
             "not_predictable": {
                 "objects": self.unpredictable,
                 "unknown_before": self.unknown_before,
-                "causes": _ordered(self.causes),
+                "causes": largest_first(self.causes),
             },
             "moves": [
                 {
                     "before": move.before.value,
                     "after": move.after.value,
                     "objects": moved.objects,
-                    "prefixes": _ordered(moved.prefixes),
+                    "prefixes": largest_first(moved.prefixes),
                     "samples": [{"key": key, "version_id": version_id} for key, version_id in moved.samples],
                 }
                 for move, moved in self.ordered
             ],
-            "gains": _ordered(self.gains),
-            "loses": _ordered(self.loses),
+            "gains": largest_first(self.gains),
+            "loses": largest_first(self.loses),
         }
 
 
@@ -226,7 +224,8 @@ def _count(counts: Counter[str], name: str) -> None:
     counts[name if name in counts or len(counts) < NAMES else OTHERS] += 1
 
 
-def _ordered(counts: Mapping[str, int]) -> dict[str, int]:
+def largest_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts, sorted by number, the largest first."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -254,66 +253,3 @@ def changed_line(key: str, version_id: str | None, change: AccessChange) -> dict
         "new_exposure": change.wider,
         "predictable": change.predictable,
     }
-
-
-def render(head: Iterable[tuple[str, str]], counts: WhatIfCounts, remarks: Sequence[str], columns: int) -> str:
-    """Return the counts as a table for a terminal, safe to print. head: labels and words of the first lines, safe to
-    print. remarks: sentences on the change.
-    """
-    layout = TableLayout(max(columns, 40))
-    sections = [
-        *(layout.listed(label, [words]) for label, words in head),
-        _moves(counts, layout),
-        layout.listed("Gain access", _audiences(counts.gains)),
-        layout.listed("Lose access", _audiences(counts.loses)),
-        layout.listed("Not predictable", _unpredictable(counts)),
-        layout.listed("Remarks", remarks),
-        layout.listed("Result", [_result(counts)]),
-    ]
-    return "".join(f"{line}\n" for section in sections for line in section)
-
-
-def _moves(counts: WhatIfCounts, layout: TableLayout) -> Iterator[str]:
-    for move, moved in counts.ordered:
-        words = f"from {move.before} to {move.after}: {counted(moved.objects, 'object')}"
-        if move.before is move.after:
-            words = f"{move.before} as before, for others: {counted(moved.objects, 'object')}"
-        yield from layout.listed("Objects", [words])
-        yield from layout.pairs("", ((prefix or "no folder", n) for prefix, n in _ordered(moved.prefixes).items()))
-        for key, version_id in moved.samples:
-            version = "" if version_id is None else f" (version {visible(version_id)})"
-            yield from layout.listed("", [shorten(f"  {visible(key)}{version}", layout.room)])
-    if not counts.moves:
-        yield from layout.listed("Objects", ["no object is opened or closed to anybody"])
-
-
-def _audiences(counts: Mapping[str, int]) -> Iterator[str]:
-    for text, number in list(_ordered(counts).items())[:MOST]:
-        words = text if text == OTHERS else words_of(Audience.parse(text))
-        yield f"{words}: {counted(number, 'object')}"
-    if (more := len(counts) - MOST) > 0:
-        yield f"and {more:,} more"
-
-
-def _unpredictable(counts: WhatIfCounts) -> Iterator[str]:
-    if not counts.unpredictable:
-        return
-    before = f", {counts.unknown_before:,} of them unknown already" if counts.unknown_before else ""
-    yield f"{counted(counts.unpredictable, 'object')}{before}"
-    for cause, number in _ordered(counts.causes).items():
-        yield f"{counted(number, 'object')}: {_cause(cause)}"
-
-
-def _cause(text: str) -> str:
-    try:
-        (sentence,) = sentences_of([Reason.parse(text)], ReasonGroup.LEAVES_OPEN)
-    except ValueError:
-        return visible(text)
-    return sentence
-
-
-def _result(counts: WhatIfCounts) -> str:
-    opened = f"{counted(counts.wider, 'object')} opened to somebody" if counts.wider else "no new exposure"
-    closed = f"{counted(counts.narrower, 'object')} closed to somebody"
-    unsure = f", {counted(counts.unpredictable, 'object')} not predictable" if counts.unpredictable else ""
-    return f"{opened}, {closed}{unsure}, of {counted(counts.objects, 'object')}"

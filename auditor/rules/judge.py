@@ -11,113 +11,29 @@ from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from auditor.errors import NotStored
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Finding, Judgement, RuleUndecided, fingerprint
 from auditor.model.object import CUSTOMER_KEY, Acl, Evidence, Head, Skipped, Unread
 from auditor.model.partial_head import PartialHead
 from auditor.rules import RULES
-from auditor.rules.base import OBJECT_FACTS, SHARED_HEAD, Hit, Rule, bucket_fact
+from auditor.rules.bound_rule import KNOWN_IN_PART, BoundRule, RuleAnswer, fixed_facts
 from auditor.rules.plan import Plan, make_plan
 from auditor.rules.selection import select
 from auditor.verdict.control import control_of
 from auditor.verdict.judge import VerdictJudge
 from auditor.verdict.trust import Trust
 
-SHARED_FACTS: Final = frozenset({"acl", "owner", *(f"head.{name}" for name in SHARED_HEAD)})
-"""Names of the facts that many objects have in common. The owner comes from the ACL, or from the listing if no ACL is
-read.
-"""
-
 CACHED_ANSWERS: Final = 1024
 """Largest number of combinations of shared facts for which the rules' answers are cached. The cache drops the least
 recently used one.
 """
 
-UNKNOWN: Final = Unread("Verdict", "Unknown")
-"""The fact that a rule on exposed objects lacks if the verdict is unknown."""
 _NO_DORMANT: Final = Skipped("no S3 Inventory shows a hidden part of the stored ACL")
-_NOT_STORED: Final = object()
-"""Stands for a fact of an object that is known in part only, if the rule may need the rest of it."""
 CUSTOMER_ALGORITHM: Final = "AES256"
 """The only algorithm of a customer's key (SSE-C)."""
-
-
-class _BoundRule(NamedTuple):
-    """A rule together with the facts that are the same for the whole run. order: the rule's position in the run."""
-
-    order: int
-    rule: Rule
-    arguments: tuple[Any, ...]
-    places: tuple[tuple[int, str], ...]
-    """Index and name of each argument that is a fact of an object."""
-    applies: bool
-    """True if no fact of the run was skipped."""
-    lacks: bool
-    """True if a fact of the run could not be read: the rule is then undecided. make_plan() leaves such a rule out."""
-
-    @classmethod
-    def of(cls, order: int, rule: Rule, fixed: Mapping[str, Any]) -> _BoundRule:
-        arguments = tuple(fixed.get(name) for name in rule.reads)
-        places = tuple((place, name) for place, name in enumerate(rule.reads) if name in OBJECT_FACTS)
-        applies = not any(isinstance(fact, Skipped) for fact in arguments)
-        return cls(order, rule, arguments, places, applies, any(isinstance(fact, Unread) for fact in arguments))
-
-    @property
-    def on_exposed(self) -> bool:
-        """True if the rule is asked about exposed objects only."""
-        return "access" in self.rule.reads
-
-    @property
-    def shared(self) -> bool:
-        """True if the rule reads only facts of an object that many have in common, so that its answers are cached."""
-        return SHARED_FACTS.issuperset(name for _, name in self.places)
-
-    def ask(self, facts: Mapping[str, Any]) -> _RuleAnswer | None:
-        """Run the rule's check on an object with these facts. Return None if there is no hit. Return None also if a
-        fact was skipped: the rule does not apply to the object then.
-        """
-        arguments = list(self.arguments)
-        unread, stored = self.lacks, True
-        for place, name in self.places:
-            fact = arguments[place] = facts[name]
-            if isinstance(fact, Skipped):
-                return None
-            unread = unread or isinstance(fact, Unread)
-            stored = stored and fact is not _NOT_STORED
-        if unread:
-            return _RuleAnswer(self.order, self.rule, None)
-        if not stored:
-            return _RuleAnswer(self.order, self.rule, None, stored=False)
-        try:
-            found = tuple(self.rule.check(*arguments))
-        except NotStored:
-            return _RuleAnswer(self.order, self.rule, None, stored=False)
-        hits = tuple([item for item in found if isinstance(item, Hit)])
-        if len(hits) < len(found):
-            lacking = next(item for item in found if isinstance(item, Unread))
-            return _RuleAnswer(self.order, self.rule, None, lacking)
-        return _RuleAnswer(self.order, self.rule, hits) if hits else None
-
-    def ask_unknown(self, facts: Mapping[str, Any]) -> _RuleAnswer | None:
-        """Run the rule's check on an object whose verdict is unknown: a rule that would flag it is undecided."""
-        answer = self.ask(facts)
-        return answer and answer._replace(hits=None, lacking=answer.lacking or (UNKNOWN if answer.hits else None))
-
-
-class _RuleAnswer(NamedTuple):
-    """The answer of one rule about one object. hits: None if the rule is undecided. lacking: the fact that it lacked,
-    although no call failed. stored: False if the run folder does not have a value that the rule needs.
-    """
-
-    order: int
-    rule: Rule
-    hits: tuple[Hit, ...] | None
-    lacking: Unread | None = None
-    stored: bool = True
 
 
 class Judge:
@@ -141,7 +57,7 @@ class Judge:
         if any("control" in rule.reads for rule in plan.bucket_rules):
             run_facts["control"] = control_of(facts, trust, now)
         ready = [
-            _BoundRule.of(order, rule, _fixed_facts(rule, facts, run_facts, (options or {}).get(rule.id, {})))
+            BoundRule.of(order, rule, fixed_facts(rule, facts, run_facts, (options or {}).get(rule.id, {})))
             for order, rule in enumerate((*plan.bucket_rules, *plan.object_rules))
         ]
         ready = [one for one in ready if one.applies]
@@ -174,7 +90,7 @@ class Judge:
         access = self._verdicts.access(ref, acl, head, evidence.dormant)
         shown = self._shown(head) if isinstance(head, Head) else head
         answers = self._cached(acl, None if isinstance(acl, Acl) else ref.owner, shown)
-        whole = _NOT_STORED if isinstance(head, PartialHead) else head
+        whole = KNOWN_IN_PART if isinstance(head, PartialHead) else head
         facts = {"ref": ref, "acl": acl, "head": whole, "owner": evidence.owner, "digests": evidence.digests}
         facts["dormant"] = evidence.dormant.acl if evidence.dormant is not None else _NO_DORMANT
         perhaps_exposed = self._on_exposed and access.verdict in _PERHAPS_EXPOSED
@@ -194,7 +110,7 @@ class Judge:
 
     def _ask_shared(
         self, acl: Acl | Unread | Skipped, listed_owner: str | None, shown: tuple[Any, ...] | Unread | Skipped
-    ) -> Sequence[_RuleAnswer]:
+    ) -> Sequence[RuleAnswer]:
         """Return the answers of the rules that read only facts of an object that many objects have in common.
 
         listed_owner: the owner in the listing's entry; None if the ACL was read, or if the entry names no owner. shown:
@@ -204,7 +120,7 @@ class Judge:
         facts = {"acl": acl, "owner": owner, **self._head_facts(shown)}
         return tuple(answer for one in self._shared if (answer := one.ask(facts)))
 
-    def _ask_on_exposed(self, access: ObjectAccess, facts: dict[str, Any]) -> list[_RuleAnswer]:
+    def _ask_on_exposed(self, access: ObjectAccess, facts: dict[str, Any]) -> list[RuleAnswer]:
         """Return the answers of the rules on exposed objects, for an object that is exposed, or perhaps is."""
         facts["access"] = access
         known = access.verdict is Verdict.EXPOSED
@@ -219,7 +135,7 @@ class Judge:
             facts["head.sse_customer_algorithm"] = CUSTOMER_ALGORITHM
         return facts
 
-    def _findings(self, answers: Iterable[_RuleAnswer], key: str | None, version_id: str | None) -> list[Finding]:
+    def _findings(self, answers: Iterable[RuleAnswer], key: str | None, version_id: str | None) -> list[Finding]:
         version = version_id if self._versions else None
         return [
             Finding(
@@ -242,13 +158,13 @@ _PERHAPS_EXPOSED: Final = frozenset({Verdict.EXPOSED, Verdict.UNKNOWN})
 
 def _members(names: Sequence[str]) -> Callable[[Head], tuple[Any, ...]]:
     """Return a function that takes these members, such as `head.object_lock_mode`, from a HEAD. A member that a partial
-    HEAD lacks is _NOT_STORED.
+    HEAD lacks is KNOWN_IN_PART.
     """
     members = [name.removeprefix("head.") for name in names]
 
     def one_by_one(head: Head) -> tuple[Any, ...]:
         unread = head.unread if isinstance(head, PartialHead) else ()
-        return tuple([_NOT_STORED if member in unread else getattr(head, member) for member in members])
+        return tuple([KNOWN_IN_PART if member in unread else getattr(head, member) for member in members])
 
     if len(members) <= 1:
         return one_by_one
@@ -256,7 +172,7 @@ def _members(names: Sequence[str]) -> Callable[[Head], tuple[Any, ...]]:
     return lambda head: one_by_one(head) if isinstance(head, PartialHead) else together(head)
 
 
-def _unanswered(answers: Iterable[_RuleAnswer]) -> tuple[RuleUndecided, ...]:
+def _unanswered(answers: Iterable[RuleAnswer]) -> tuple[RuleUndecided, ...]:
     return tuple(
         RuleUndecided(answer.rule.id, answer.lacking.action, answer.lacking.code)
         for answer in answers
@@ -285,18 +201,3 @@ def judge(
     found = Judge(plan, bucket, trusted=frozenset(trusted), options=given, now=now).object(evidence)
     lacking = (one.rule for one in plan.undecided)
     return replace(found, undecided=(*lacking, *found.undecided))
-
-
-def _fixed_facts(rule: Rule, facts: BucketFacts, run: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that the rule reads and that are the same for the whole run, by their names in `reads`. run:
-    those that neither the bucket nor the configuration has.
-    """
-    fixed: dict[str, Any] = {}
-    for name in rule.reads:
-        if name.startswith("bucket."):
-            fixed[name] = bucket_fact(facts, name)
-        elif name.startswith("config."):
-            fixed[name] = options[name.removeprefix("config.")]
-        elif name in run:
-            fixed[name] = run[name]
-    return fixed

@@ -11,20 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.errors import OutputError, UsageError
+from auditor.errors import OutputError
 from auditor.model.json_text import JsonError
 from auditor.runs.checkpoint import load_checkpoint
-from auditor.runs.latest import last_run
 from auditor.runs.ownership import EMPTY_PART
 from auditor.runs.parts import KINDS, Part, found_parts
-from auditor.runs.paths import began_later, parse_run_id, run_path, target_name
 from auditor.runs.reading import RunReader
-from auditor.runs.seal import FILES, OF_RANGES, Link, Seal, SealedPart, first_key_of, sha256_of
+from auditor.runs.seal import FILES, OF_RANGES, Seal, SealedPart, first_key_of, sha256_of
 from auditor.runs.seal import NAME as SEAL
+from auditor.runs.seal_chain import SealChain
 from auditor.text import counted, visible
 
-LINKS: Final = 10_000
-"""Largest number of runs of the chain that are looked at."""
 _FINAL: Final = frozenset({"bucket.json", "plan.json", "report.html", "rollups.json", "summary.json"})
 """The files that a run which goes on after its seal does not change, until it ends again."""
 Order = tuple[bool, bytes]
@@ -81,8 +78,10 @@ class RunChecker:
             going_on = self._files(seal)
             self._parts(seal, going_on)
             self._counts(going_on)
-            chain = self._earlier(seal)
-            self._later(sha256_of(data))
+            links = SealChain(self._run)
+            chain = links.earlier(seal)
+            links.later(sha256_of(data))
+            self._faults += links.faults
         return RunCheck(
             run=self._run.run_id,
             faults=tuple(self._faults),
@@ -238,85 +237,6 @@ class RunChecker:
         for kind in KINDS:
             if (found := self._lines[kind]) != expected[kind]:
                 self._faults.append(f"{kind}/ has {counted(found, 'line')}, and the summary counts {expected[kind]:,}")
-
-    def _earlier(self, seal: Seal) -> list[str]:
-        """Follow the chain of seals to earlier runs. Return the IDs of the runs whose seals match their digests in the
-        chain.
-        """
-        found: list[str] = []
-        if seal.previous is not None and not _earlier(seal.previous.run, self._run.run_id):
-            self._faults.append(f"{SEAL} names a previous run that is no earlier run")
-        for link, data in self._links(seal):
-            if link.sha256 is None:
-                break
-            if data is None:
-                self._lacks_link(link, bool(found))
-                break
-            if sha256_of(data) != link.sha256:
-                name = found[-1] if found else self._run.run_id
-                self._faults.append(f"the seal of the earlier run {link.run} was altered after run {name} named it")
-                break
-            found.append(link.run)
-        return found
-
-    def _lacks_link(self, link: Link, later: bool) -> None:
-        """Add a fault if the run before this one has files, but has lost its seal. Runs further back in the chain may
-        be deleted. later: True for a run further back.
-        """
-        folder = run_path(self._run.bucket_name, link.run)
-        if not later and self._store.list(f"{folder}/"):
-            self._faults.append(f"the earlier run {link.run} has lost its {SEAL}")
-
-    def _links(self, seal: Seal) -> Iterator[tuple[Link, bytes | None]]:
-        """Yield each earlier run that the chain of seals names, with the bytes of its seal. No run in the
-        chain began in a later second than the one before.
-        """
-        link, run_id = seal.previous, seal.run
-        for _ in range(LINKS):
-            if link is None or not _earlier(link.run, run_id):
-                return
-            data = self._store.get(f"{run_path(self._run.bucket_name, link.run)}/{SEAL}")
-            yield link, data
-            try:
-                earlier = None if data is None else Seal.from_json(data)
-            except JsonError:
-                return
-            run_id, link = link.run, earlier.previous if earlier else None
-
-    def _later(self, sha256: str) -> None:
-        """Compare this run's seal with its digest in the seal of a later run. A difference shows that parts.json itself
-        was altered.
-        """
-        try:
-            summary = self._run.summary
-            latest = last_run(self._store, self._run.bucket_name, target_name(summary.target)) if summary else None
-        except OutputError:
-            return
-        if latest is None or latest.run_id <= self._run.run_id:
-            return
-        data = self._store.get(f"{latest.path}/{SEAL}")
-        try:
-            seal = None if data is None else Seal.from_json(data)
-        except JsonError:
-            return
-        if seal is None:
-            return
-        later = latest.run_id
-        for link, _ in self._links(seal):
-            if link.run == self._run.run_id and link.sha256 != sha256:
-                self._faults.append(f"{SEAL} was altered: the later run {later} names another SHA-256 of it")
-            if link.run <= self._run.run_id:
-                return
-            later = link.run
-
-
-def _earlier(run_id: str, than: str) -> bool:
-    """True if the text is the ID of another run, which did not begin in a later second than the run `than`."""
-    try:
-        parse_run_id(run_id)
-    except UsageError:
-        return False
-    return run_id != than and not began_later(run_id, than)
 
 
 def _keys(data: bytes) -> Iterator[str | None]:

@@ -29,7 +29,7 @@ from auditor.model.outcome import VerifyOutcome
 from auditor.model.summary import Resume
 from auditor.model.target import Target
 from auditor.progress import Snapshot
-from auditor.rules.exceptions import accepts_object, accepts_rule, holes_of
+from auditor.rules.exception_matching import accepts_object, accepts_rule, holes_of
 from auditor.runs.paths import new_run_id, parse_run_id
 from auditor.s3.calls import Caller
 from auditor.s3.listing import pages

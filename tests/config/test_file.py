@@ -14,7 +14,7 @@ from auditor.config.layers import resolve
 from auditor.errors import ConfigError
 from auditor.model.exception import ExceptionEntry
 from auditor.model.object import ALL_USERS
-from auditor.rules.exceptions import accepts_object, accepts_rule
+from auditor.rules.exception_matching import accepts_object, accepts_rule
 
 GOOD = """
 engine = "boto3"

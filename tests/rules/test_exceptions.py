@@ -10,7 +10,8 @@ from auditor.model.access import Audience, ObjectAccess, Reason, Verdict
 from auditor.model.exception import ExceptionEntry, ExceptionState
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, Acl, Evidence, Head, ObjectRef, Unread
-from auditor.rules.exceptions import Exceptions, contains, holes_of, matches
+from auditor.rules.exception_matching import contains, holes_of, matches
+from auditor.rules.exceptions import Exceptions
 
 TODAY = "2026-03-01"
 CANONICAL = "b1" * 32

@@ -13,7 +13,8 @@ from auditor.audit.kit.readiness import Assessment
 from auditor.audit.kit.result import Kit
 from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
 from auditor.reports.table_layout import TableLayout
-from auditor.reports.what_if import COLUMNS, render
+from auditor.reports.what_if import COLUMNS
+from auditor.reports.what_if_text import render
 from auditor.text import counted, visible
 
 POLICY_FILE: Final = "policy.json"

@@ -1,0 +1,178 @@
+"""Match entries of auditor.toml that except findings, verdicts and holes with the things that they cover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from ipaddress import ip_network
+from typing import Final
+
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, ReasonCode
+from auditor.model.exception import ExceptionEntry
+from auditor.model.finding import Finding
+from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS
+from auditor.model.run_lines import FindingLine
+
+_UNKNOWN: Final = frozenset(
+    {
+        ReasonCode.ACL_UNREAD,
+        ReasonCode.POLICY_UNREAD,
+        ReasonCode.KEY_UNKNOWN,
+        ReasonCode.ACCESS_POINTS_UNREAD,
+        ReasonCode.KMS_KEY_UNREAD,
+        ReasonCode.OWNER_UNKNOWN,
+        ReasonCode.TOO_COMPLEX,
+    }
+)
+"""Reasons for which the access may be wider than its verdict and audiences say."""
+_READING: Final = frozenset({"READ", "READ_ACP"})
+"""Permissions of an ACL that an exception of a verdict covers. The others give control of the object."""
+_SIGNED: Final = frozenset(
+    {AudienceKind.ANY_ACCOUNT, AudienceKind.ACCOUNT, AudienceKind.CANONICAL_ID, AudienceKind.ORGANIZATION}
+)
+_WIDE: Final = {
+    ALL_USERS: Audience(AudienceKind.ANYONE),
+    ANONYMOUS_OWNER: Audience(AudienceKind.ANYONE),
+    AUTHENTICATED_USERS: Audience(AudienceKind.ANY_ACCOUNT),
+}
+
+
+def covers_key(entry: ExceptionEntry, key: str | None) -> bool:
+    """True if the entry covers this key. An entry with a prefix or a pattern does not cover the bucket, key None."""
+    if key is None:
+        return entry.prefix is None and entry.pattern is None
+    return key.startswith(entry.prefix or "") and (entry.pattern is None or matches(entry.pattern, key))
+
+
+def matches(pattern: str, key: str) -> bool:
+    """True if the whole key has the form of the pattern, in which `*` stands for any characters, also for none."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return key == pattern
+    *inner, last = rest
+    if not key.startswith(first) or not key.endswith(last) or len(key) < len(first) + len(last):
+        return False
+    at, end = len(first), len(key) - len(last)
+    for part in inner:
+        at = key.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def contains(wide: Audience, narrow: Audience) -> bool:
+    """True if each requester of the audience `narrow` is one of the audience `wide`, as far as their names tell."""
+    if wide.through is not None and wide.through != narrow.through:
+        return False
+    if wide.kind is AudienceKind.ANYONE or (wide.kind, wide.name) == (narrow.kind, narrow.name):
+        return True
+    if wide.kind is AudienceKind.ANY_ACCOUNT:
+        return narrow.kind in _SIGNED
+    if wide.kind is not narrow.kind or wide.name is None or narrow.name is None:
+        return False
+    if wide.kind is AudienceKind.ACCOUNT:
+        return narrow.name.startswith("arn:") and narrow.name.split(":")[4:5] == [wide.name]
+    return wide.kind is AudienceKind.NETWORK and _is_within(narrow.name, wide.name)
+
+
+def accepts_object(entries: Sequence[ExceptionEntry], key: str, unread: Sequence[tuple[str, str]]) -> bool:
+    """True if the entries accept every fact of the object that could not be read. False if `unread` is empty. unread:
+    for each such fact, the API operation that failed and its error code. The entries are those that have not expired.
+    """
+    return bool(unread) and all(
+        any(covers_hole(entry, key, action, code) for entry in entries) for action, code in unread
+    )
+
+
+def accepts_rule(entries: Sequence[ExceptionEntry], rule: str, action: str, code: str) -> bool:
+    """True if the entries accept that the rule is undecided because `action` failed with `code`. The entries are those
+    that have not expired.
+    """
+    return any(covers_rule_hole(entry, rule, action, code) for entry in entries)
+
+
+def holes_of(entries: Iterable[ExceptionEntry], bucket: str, day: str) -> tuple[ExceptionEntry, ...]:
+    """Return the entries that accept holes in this bucket on this day, YYYY-MM-DD."""
+    return tuple(entry for entry in entries if entry.hole and entry.bucket in (None, bucket) and entry.holds_on(day))
+
+
+def covers_finding(entry: ExceptionEntry, finding: Finding | FindingLine, access: ObjectAccess | None) -> bool:
+    """True if the entry covers the finding. access: that of its object; None for a finding on the bucket."""
+    if entry.rule != finding.rule or not covers_key(entry, finding.key):
+        return False
+    if entry.grantee not in (None, finding.grantee):
+        return False
+    if entry.audience is None:
+        return True
+    if finding.grantee is not None and not covers_audience(entry, audience_of_grantee(finding.grantee)):
+        return False
+    audiences = access.audience if access is not None else ()
+    return bool(audiences or finding.grantee) and all(covers_audience(entry, audience) for audience in audiences)
+
+
+def covers_verdict(entry: ExceptionEntry, key: str, access: ObjectAccess) -> bool:
+    """True if the entry alone covers the verdict of the object with this key and access."""
+    if entry.verdict is not access.verdict or not covers_key(entry, key) or not is_known_reading(access):
+        return False
+    if not access.audience:
+        return entry.audience is None
+    return all(covers_audience(entry, audience) for audience in access.audience)
+
+
+def audience_of_grantee(grantee: str) -> Audience:
+    """Return the audience to which a grant of an ACL opens an object."""
+    kind = AudienceKind.GROUP if "://" in grantee else AudienceKind.CANONICAL_ID
+    return _WIDE.get(grantee) or Audience(kind, grantee)
+
+
+def covers_hole(entry: ExceptionEntry, key: str, action: str, code: str) -> bool:
+    """True if the entry accepts that `action` failed with `code` on the object with this key."""
+    return (
+        entry.rule is None and covers_key(entry, key) and entry.action in (None, action) and entry.code in (None, code)
+    )
+
+
+def covers_rule_hole(entry: ExceptionEntry, rule: str, action: str, code: str) -> bool:
+    """True if the entry accepts that the rule is undecided, because `action` failed with `code`."""
+    return (
+        covers_key(entry, None)
+        and entry.rule in (None, rule)
+        and entry.action in (None, action)
+        and entry.code in (None, code)
+    )
+
+
+@lru_cache(1024)
+def is_known_reading(access: ObjectAccess) -> bool:
+    """True if it is known that the access lets others read only, and that no wider audience gets in."""
+    return not any(
+        reason.code in _UNKNOWN
+        or (reason.code is ReasonCode.ACL_GRANT and (reason.cause or "").rpartition(" ")[2] not in _READING)
+        for reason in access.reasons
+    )
+
+
+def is_of_verdict(finding: Finding, access: ObjectAccess) -> bool:
+    """True if the finding is on a grant of READ to an audience that the verdict names."""
+    if finding.permission not in _READING or finding.grantee is None:
+        return False
+    granted = audience_of_grantee(finding.grantee)
+    return any(contains(audience, granted) for audience in access.audience)
+
+
+@lru_cache(1024)
+def covers_audience(entry: ExceptionEntry, audience: Audience) -> bool:
+    """True if the entry covers this audience: its own contains it, or it has none."""
+    return entry.audience is None or contains(Audience.parse(entry.audience), audience)
+
+
+def _is_within(narrow: str, wide: str) -> bool:
+    try:
+        inner, outer = ip_network(narrow), ip_network(wide)
+    except ValueError:
+        return False
+    if inner.version != outer.version:
+        return False
+    first, last = int(inner.network_address), int(inner.broadcast_address)
+    return int(outer.network_address) <= first and last <= int(outer.broadcast_address)
