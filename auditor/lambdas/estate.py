@@ -28,8 +28,10 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.estate_sums import ended_before, estate_metrics
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import MOST_HOPS, FunctionStop, pause
+from auditor.lambdas.metrics import measure
+from auditor.lambdas.run_end import tell_failure
 from auditor.lambdas.start_claims import StartClaims
-from auditor.lambdas.targets import Worked, measure, tell_failure
+from auditor.lambdas.targets import Worked
 from auditor.logs import bound
 from auditor.model.estate import OWN_ACCOUNT, BucketResult, EstateReport
 from auditor.model.summary import Resume, Summary

@@ -6,10 +6,13 @@ CloudWatch reads these lines from Lambda's log (CloudWatch User Guide, "Specific
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+from auditor.lambdas.context import FunctionContext
+from auditor.logs import labels
 from auditor.model.access import Verdict
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -32,6 +35,7 @@ OF_TARGET: Final = (
 of them."""
 _LONGEST: Final = 1024
 """Largest number of ASCII characters in a dimension's value (CloudWatch API: Dimension)."""
+_DEFAULT_NAME: Final = "s3-auditor"
 UNITS: Final = {
     "Objects": "Count",
     "Undecided": "Count",
@@ -88,6 +92,18 @@ def target_value(target: Target) -> str:
     # These characters stay, as in JavaScript's encodeURIComponent, and the slash: deploy/parameters.js writes the same.
     prefix = quote(target.prefix, safe="/!~*'()")
     return (f"{target.bucket}/{prefix}" if prefix else target.bucket)[:_LONGEST]
+
+
+def measure(
+    environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float], target: Target | None = None
+) -> None:
+    """Write one line of metrics.
+
+    values: the metrics by name. target: what the run worked on; None for a failed invocation. The labels of the present
+    log lines, such as the run's ID, become properties of the metrics.
+    """
+    service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
+    context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **labels()))
 
 
 def emf(

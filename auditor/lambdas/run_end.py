@@ -1,22 +1,26 @@
-"""Tell the end of a run: its metrics, its alert and its event."""
+"""Tell the end of a run by its metrics, its alert and its event, and a failed invocation by an alert."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from auditor.errors import OutputError
+from auditor.errors import AuditorError, OutputError
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
-from auditor.lambdas.metrics import of_run
-from auditor.lambdas.targets import measure
+from auditor.lambdas.handover import FunctionStop
+from auditor.lambdas.metrics import measure, of_run
 from auditor.logs import bound
+from auditor.model.alert import failure_alert
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.alert import alert_of
 from auditor.reports.run_event import event_of
 from auditor.runs.reading import RunReader
+
+log = logging.getLogger(__name__)
 
 
 class RunEnd:
@@ -46,3 +50,14 @@ def written_rollups(run: RunReader) -> RollUps | None:
     with suppress(OutputError):
         return run.rollups()
     return None
+
+
+async def tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:
+    """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""
+    try:
+        async with stop.telling() as limit:
+            await context.channels.tell(failure_alert(noun, str(error)))
+        if limit.expired():
+            log.error("the alert was not sent: the topic did not answer")
+    except AuditorError as refused:
+        log.error("the alert was not sent: %s", refused)

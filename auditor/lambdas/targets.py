@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunError, RunStopped, RunTaken
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop, next_event, restart_event
-from auditor.lambdas.metrics import emf
+from auditor.lambdas.metrics import measure
+from auditor.lambdas.run_end import tell_failure
 from auditor.lambdas.scale import StateMachine
-from auditor.logs import bound, labels
-from auditor.model.alert import failure_alert
+from auditor.logs import bound
 from auditor.model.summary import Resume
 from auditor.model.target import Target
 from auditor.text import visible
-
-_DEFAULT_NAME: Final = "s3-auditor"
 
 log = logging.getLogger(__name__)
 
@@ -132,17 +129,6 @@ def _unopened(work: TargetWork[R], invocation: Invocation) -> RunStopped:
     again = "; ".join(events)
     silent = "the ledger or the reports bucket did not answer"
     return RunStopped(f"no {work.noun} was begun: {silent}; begin again with the event {again}")
-
-
-async def tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:
-    """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""
-    try:
-        async with stop.telling() as limit:
-            await context.channels.tell(failure_alert(noun, str(error)))
-        if limit.expired():
-            log.error("the alert was not sent: the topic did not answer")
-    except AuditorError as refused:
-        log.error("the alert was not sent: %s", refused)
 
 
 class Turns(Generic[R]):
@@ -293,15 +279,3 @@ class Turns(Generic[R]):
             else:
                 self._executions += machine.started
                 log.info("the %s of %s is handed on to the state machine", self._work.noun, visible(target.uri))
-
-
-def measure(
-    environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float], target: Target | None = None
-) -> None:
-    """Write one line of metrics.
-
-    values: the metrics by name. target: what the run worked on; None for a failed invocation. The labels of the present
-    log lines, such as the run's ID, become properties of the metrics.
-    """
-    service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
-    context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **labels()))

@@ -13,7 +13,8 @@ from auditor.errors import AuditorError, RunError, RunTaken
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import FunctionStop, restart_event
-from auditor.lambdas.targets import TargetWork, Worked, each_target, measure
+from auditor.lambdas.metrics import measure
+from auditor.lambdas.targets import TargetWork, Worked, each_target
 from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.text import visible

@@ -75,8 +75,8 @@ class Relisting:
             return None
         last = None
         if page.next is not None:  # versions of the last key may be on the next page
-            last = max((*(ref.key for ref in page.refs[-1:]), *page.delete_markers[-1:]), default="")
-            last = f"{last}" if target.versions else f"{last}\0"
+            final = max((*(ref.key for ref in page.refs[-1:]), *page.delete_markers[-1:]), default="")
+            last = final if target.versions else f"{final}\0"
         found = _Listing(at, after, last, {(ref.key, ref.version_id): ref for ref in page.refs})
         self._pages.append(found)
         return found

@@ -17,8 +17,9 @@ from auditor.config.settings import Settings
 from auditor.errors import RunError, RunStopped, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.claims import AFTER_DEADLINE, BETWEEN_KEEPS
-from auditor.lambdas.divided import DividedFunction, active_ranges
+from auditor.lambdas.divided import DividedFunction
 from auditor.lambdas.handover import MOST_FRUITLESS
+from auditor.lambdas.one_range import active_ranges
 from auditor.lambdas.range_leases import RangeLeases
 from auditor.lambdas.scale import LONGEST_ALONE, MOST_ROWS, Expected, is_alone, seconds_alone
 from auditor.model.target import Target

@@ -86,7 +86,7 @@ def read_manifest(manifest: bytes, checksum: bytes | None, folder: str, name: st
         if form not in (CSV, PARQUET):
             raise InventoryError(f"{name} is of a report in another format than CSV and Parquet, which is not read")
         return InventoryReport(
-            bucket=_text(document["sourceBucket"]).removeprefix("arn:aws:s3:::"),
+            bucket=_text(document["sourceBucket"]).rpartition(":")[2],  # its name, or an ARN of any partition
             created=_created(document["creationTimestamp"], folder),
             form=form,
             columns=_columns(_text(document["fileSchema"]), form),

@@ -136,6 +136,15 @@ DAMAGES: Final[dict[str, tuple[Change, str]]] = {
 }
 
 
+@pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
+def test_report_that_names_its_bucket_by_an_arn_is_read_in_every_partition(tmp_path: Path, partition: str) -> None:
+    written = write(tmp_path)
+    rewrite(tmp_path, written, sourceBucket=f"arn:{partition}:s3:::{load(tmp_path).report.bucket}")
+    loaded = load(tmp_path)
+    assert loaded.origin.refused == ()
+    assert found_in(loaded) == len(KEYS)
+
+
 @pytest.mark.parametrize("name", DAMAGES)
 @pytest.mark.parametrize("form", FORMS)
 def test_damaged_report_is_refused_and_the_older_one_is_used(tmp_path: Path, name: str, form: str) -> None:
