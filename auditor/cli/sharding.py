@@ -55,7 +55,9 @@ class ShardingCounts:
         return {"ledger": self.ledger, "complete": self.complete, **counts, "conflicts": conflicts}
 
     def lines(self) -> Iterator[str]:
-        if self.complete:
+        if self.complete and not self.rows:
+            yield "no row is without shards: nothing was copied"
+        elif self.complete:
             yield f"{counted(self.rows, 'row')} in shards: each was compared with its copy; {self.written:,} written"
         else:
             yield f"complete: NO; {self.written:,} copies written; repeat the command to go on"

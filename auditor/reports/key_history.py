@@ -70,7 +70,7 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
 
 
 def _how(known: Known) -> str:
-    origin = f"computed by us of {counted(known.bytes_read, 'byte')} read" if known.source == AUDITOR else "S3's word"
+    origin = f"computed from {counted(known.bytes_read, 'byte')} read" if known.source == AUDITOR else "stated by S3"
     verified = f"last verified {visible(known.verified_at)}" if known.verified_at else "not verified since"
     return f"{origin}, recorded {visible(known.recorded_at)}, {verified}"
 

@@ -51,8 +51,8 @@ _FACTS: Final = {
 """The bucket facts that the summary names if they are missing, in the user's words."""
 
 _SEMANTICS: Final = {
-    Semantics.CEPH: "rules of access other than those of the Ceph object gateway (--semantics ceph)",
-    Semantics.OTHER: "rules of access of the server's own, which counts as one with AWS's (--semantics other)",
+    Semantics.CEPH: "access rules other than those of the Ceph object gateway (--semantics ceph)",
+    Semantics.OTHER: "access rules of this server that AWS does not have (--semantics other)",
 }
 _ACTIONS: Final = {setting.action: _FACTS[setting.fact] for setting in SETTINGS}
 """By call on a bucket's setting: the setting in the user's words."""
@@ -62,10 +62,10 @@ KEY_GRANTS: Final = "grants of KMS keys"
 """Stands for KEY_POLICIES in a run with --key-policies."""
 
 NEVER: Final = (
-    "IAM users and roles of the bucket's own account, whose own policies can let them read",
+    "IAM users and roles of the bucket's own account: their own policies can let them read",
     "access points of other accounts, multi-region access points and Object Lambda access points, which have their own"
     " policies",
-    "CloudFront, presigned URLs, and whoever else is allowed to read and passes the bytes on",
+    "CloudFront, presigned URLs, and readers who pass the bytes on",
     KEY_POLICIES,
     "object tags",
     "control policies of the organization (SCP, RCP)",
@@ -253,7 +253,7 @@ def not_looked_at(
 def _unlisted(target: Target) -> list[str]:
     words = []
     if not target.versions:
-        words.append("versions other than the current one (--versions looks at them)")
+        words.append("versions other than the current one (--versions audits them)")
     if target.prefix:
         words.append(f"keys that do not begin with {visible(target.prefix)}")
     if target.start_after is not None:

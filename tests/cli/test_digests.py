@@ -213,10 +213,10 @@ def test_one_keys_evidence_and_history(run: Run, tmp_path: Path) -> None:
     assert lines[1:7] == [
         f"version v1, ETag etag of old, 3 bytes, first seen {THEN}",
         f"  sha256    {digest('old')}",
-        f"            computed by us of 3 bytes read, recorded {THEN}, not verified since",
+        f"            computed from 3 bytes read, recorded {THEN}, not verified since",
         f"version v2, ETag etag of newer, 5 bytes, first seen {THEN}",
         f"  sha256    {digest('newer')}",
-        f"            computed by us of 5 bytes read, recorded {THEN}, not verified since",
+        f"            computed from 5 bytes read, recorded {THEN}, not verified since",
     ]
     assert lines[7].startswith("expected, by sums.txt, imported 20")
     assert lines[8] == f"  sha256    {digest('theirs')}"

@@ -167,7 +167,7 @@ def test_nothing_found_has_no_such_sections() -> None:
 def test_only_what_is_particular_to_this_run_is_said_of_what_was_not_looked_at() -> None:
     text = render(sample_summary())
     assert block(text, "Not looked at") == [
-        "versions other than the current one (--versions looks at them)",
+        "versions other than the current one (--versions audits them)",
         "the bucket's own settings",
         "and what no run looks at: summary.json, not_looked_at",
     ]

@@ -74,7 +74,7 @@ def _print(counts: ImportCounts) -> None:
         where = visible(f"{line['bucket']}/{line['key']}")
         say(f"s3://{where}: {visible(str(line['code']))}")
     sys.stdout.write(
-        f"{counted(counts.recorded, 'digest')} recorded as S3's word, {counts.known:,} known before,"
+        f"{counted(counts.recorded, 'digest')} recorded as stated by S3, {counts.known:,} known before,"
         f" {counts.superseded:,} of objects that are gone or others now, {counts.composite:,} composite,"
         f" {counts.unusable:,} not to be used, {counts.conflicts:,} other than recorded, {counts.failed:,} failed\n"
     )
