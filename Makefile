@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-deploy test-e2e mutants check docs goldens rule format lock bench bench-memory scale clean \
-	deploy remove deployer-policy invoke invoke-local event logs local-aws package template release check-template elasticmq dynamodb-local
+	deploy remove deployer-policy invoke invoke-local event logs local-aws package parquet-layer template release check-template elasticmq dynamodb-local
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -96,6 +96,8 @@ lock: install ## write requirements*.txt anew from pyproject.toml
 		--extra demo --extra sql --group dev -c requirements.txt -o requirements-dev.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-deploy.in \
 		-c requirements-dev.txt -o requirements-deploy.txt
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-parquet.in \
+		-c requirements-dev.txt -o requirements-parquet.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-check.in \
 		-o requirements-check.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-mutants.in \
@@ -198,6 +200,9 @@ local-aws: install .venv-deploy/.installed ## an AWS on this machine to deploy t
 
 package: install ## the functions' zip; ARCHITECTURE=arm64|x86_64
 	@$(BIN)/python -m deploy.build --architecture $(ARCHITECTURE)
+
+parquet-layer: install ## the layer with DuckDB of PARAMS='--param parquet=true'; ARCHITECTURE=arm64|x86_64
+	@$(BIN)/python -m deploy.parquet --architecture $(ARCHITECTURE)
 
 template: install node_modules/.installed ## the plain CloudFormation template, in .build/template.json
 	@$(SLS) package --stage $(STAGE) $(given)

@@ -11,6 +11,8 @@ from io import BytesIO
 from deploy.errors import BuildError
 
 MB = 1_000_000
+LAMBDA = 250 * 1024 * 1024
+"""Bytes of a function's package and its layers, unzipped (Lambda quotas: 250 MB)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from auditor.aws.session import SERVICES
-from deploy import budget, python, stamp
-from deploy.archive import pack, replace
-from deploy.bytecode import compiled, in_place_of_sources
+from deploy import budget, python
+from deploy.archive import pack
+from deploy.bytecode import compiled
 from deploy.config import config_files, outvoted
-from deploy.cut import Files, installed_files
+from deploy.cut import Files
 from deploy.errors import BuildError
 from deploy.install import install
-from deploy.options import PLATFORMS, PYTHON, Options, read_options
+from deploy.making import Install, below_python, make
+from deploy.options import PLATFORMS, Options, read_options
 from deploy.sources import source_files
-
-Install = Callable[[Path, Options], None]
-"""Installs the requirements into a folder."""
 
 
 def build(
@@ -40,30 +36,24 @@ def build(
         f"{options.config}: the deployment has a parameter for {name}, which wins over the file where it is not empty"
         for name in outvoted(options.config, options.root)
     ]
-    inputs = stamp.input_digest(options, sources, interpreter)
-    if stamp.is_current(options, inputs):
-        return [*notes, f"{options.output}: unchanged"]
-    if interpreter is None:
-        notes.append(f"no python{PYTHON} is on the PATH: without its bytecode each cold start takes twice the CPU")
-    with tempfile.TemporaryDirectory(prefix="package-") as folder:
-        installer(Path(folder), options)
-        dependencies = installed_files(Path(folder), SERVICES, options.architecture)
-    dependencies = in_place_of_sources(dependencies, compiled(dependencies, interpreter))
-    archives = _archives(options, dependencies, sources | compiled(sources, interpreter))
-    weight = budget.weigh(archives.values())
-    budget.check(weight, limits or budget.Budget())
-    for path, content in archives.items():
-        replace(path, content)
-    stamp.write(options, inputs)
-    lines = [f"{path}: sha256 {hashlib.sha256(content).hexdigest()}" for path, content in archives.items()]
-    return [*notes, *lines, f"{options.architecture}: {weight}"]
 
+    def archives(dependencies: Files) -> dict[Path, bytes]:
+        code = sources | compiled(sources, interpreter)
+        if options.layer is None:
+            return {options.output: pack(dependencies | code, options.time)}
+        layer = pack(below_python(dependencies), options.time)
+        return {options.output: pack(code, options.time), options.layer: layer}
 
-def _archives(options: Options, dependencies: Files, sources: Files) -> dict[Path, bytes]:
-    if options.layer is None:
-        return {options.output: pack(dependencies | sources, options.time)}
-    layer = {f"python/{name}": content for name, content in dependencies.items()}
-    return {options.output: pack(sources, options.time), options.layer: pack(layer, options.time)}
+    lines = make(
+        options,
+        sources,
+        archives,
+        services=SERVICES,
+        limits=limits or budget.Budget(),
+        installer=installer,
+        interpreter=interpreter,
+    )
+    return [*notes, *lines]
 
 
 def parser() -> argparse.ArgumentParser:

@@ -22,6 +22,7 @@ NOT_LOADED: Final = (
     *("bin/", "boto3/data/", "boto3/examples/"),
     *("aiohttp/pytest_plugin.py", "aiohttp/test_utils.py", "aiohttp/web", "aiohttp/worker.py", "uvloop/_testbase.py"),
     *(f"jinja2/{name}.py" for name in ("constants", "ext", "meta", "nativetypes", "sandbox")),
+    *("adbc_driver_duckdb/", "duckdb/experimental/"),
     *(
         "dateutil/rrule.py",
         "dateutil/tz/win.py",
@@ -31,8 +32,8 @@ NOT_LOADED: Final = (
     ),
 )
 """Beginnings of names: programs, models of boto3's resources (we use none), examples, test helpers, aiohttp's server,
-the parts of the templates' engine that no template of ours asks for, calendars, time zones by name, and code for
-Windows and browsers."""
+the parts of the templates' engine that no template of ours asks for, DuckDB behind other interfaces, calendars, time
+zones by name, and code for Windows and browsers."""
 
 KEPT_ALONE: Final = {"awscrt": ("__init__.py", "checksums.py")}
 """Packages of which only these files are kept. awscrt's checksums need only its native module, _awscrt."""

@@ -22,12 +22,16 @@ PLATFORMS: Final = {"arm64": "aarch64-manylinux_2_34", "x86_64": "x86_64-manylin
 _MACHINES: Final = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
 _ZIP_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
+REQUIREMENTS: Final = "requirements.txt"
+"""The lock of what the functions depend on."""
+
 Moment = tuple[int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """platform: uv's name of the target; None: this machine. layer: the dependencies' own zip, or None.
+    """platform: uv's name of the target; None: this machine. layer: the dependencies' own zip, or None. requirements:
+    the name of the lock of what is installed.
 
     config: an auditor.toml for the functions, or None. buckets: their targets, if no variable can hold them. time: the
     date of every entry, in UTC.
@@ -38,6 +42,7 @@ class Options:
     output: Path
     layer: Path | None = None
     root: Path = ROOT
+    requirements: str = REQUIREMENTS
     config: Path | None = None
     buckets: tuple[str, ...] = ()
     time: Moment = _ZIP_EPOCH
@@ -54,11 +59,15 @@ def read_options(
     output: Path | None,
     config: Path | None = None,
     buckets: str = "",
+    kind: str = "function",
+    requirements: str = REQUIREMENTS,
     environ: Mapping[str, str] = os.environ,
 ) -> Options:
-    """architecture: one of PLATFORMS; None: this machine's. output: the function's zip; the layer's lies beside it."""
+    """architecture: one of PLATFORMS; None: this machine's. output: the function's zip; the layer's lies beside it.
+    kind: the first part of the name of the zip, if `output` does not name it.
+    """
     name = architecture or "local"
-    output = output or ROOT / ".build" / f"function-{name}.zip"
+    output = output or ROOT / ".build" / f"{kind}-{name}.zip"
     if output.suffix != ".zip":
         raise BuildError(f"--output {output} does not end in .zip")
     return Options(
@@ -66,6 +75,7 @@ def read_options(
         platform=PLATFORMS[architecture] if architecture else None,
         output=output,
         layer=output.with_name(f"{output.stem}-layer.zip") if layer else None,
+        requirements=requirements,
         config=config,
         buckets=tuple(buckets.split(",")) if buckets else (),
         time=entry_time(environ.get("SOURCE_DATE_EPOCH")),

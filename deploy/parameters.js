@@ -10,7 +10,7 @@ const ARCHITECTURES = ['arm64', 'x86_64', 'host'];
 const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
 const LEVELS = ['exposure', 'metadata', 'fixity'];
 const NAMES = [
-  'buckets', 'roleBuckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'keyPolicies', 'inventory', 'inventoryKey', 'trusted', 'auditedKeys', 'schedule',
+  'buckets', 'roleBuckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'keyPolicies', 'inventory', 'inventoryKey', 'parquet', 'trusted', 'auditedKeys', 'schedule',
   'timezone', 'scheduleState', 'silentHours', 'bucketAlarms', 'verifySilentHours', 'verifySchedule', 'verifyScheduleState', 'verifyMaxAge',
   'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'concurrency', 'maxRate', 'algorithms', 'acceptCost',
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
@@ -39,6 +39,9 @@ const NUMBERS = {
   logDays: [1, 3653],
   reportDays: [1, 36500],
 };
+// MB of the audit function that reads reports of S3 Inventory, measured: docs/deploy.md, "S3 Inventory".
+const INVENTORY_MEMORY = 512;
+const PARQUET_MEMORY = 768;
 // The concurrency that Lambda gives an account (Lambda quotas).
 const MOST_AT_ONCE = 1000;
 const TABLE = /^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table\/)?[A-Za-z0-9_.-]{3,255}$/;
@@ -111,13 +114,23 @@ function checkFiles({ fileSystem, out, subnets, securityGroups }, region) {
 }
 
 /* The bucket of the Inventory's reports, and the beginning of their keys. */
-function inventory({ inventory: place, inventoryKey }) {
+function inventory({ inventory: place, inventoryKey, parquet }, auditMemory) {
   const found = place ? INVENTORY.exec(place) : ['', '', ''];
   if (!found) fail(`the parameter inventory is '${place}': give the destination of the reports, s3://BUCKET/PREFIX, with letters, digits and !_.'()=- in the prefix`);
   if (inventoryKey && !place) fail('the parameter inventoryKey is given without inventory: give the destination of the reports too');
   if (inventoryKey) keyRegion('inventoryKey', inventoryKey);
+  const reads = choice('parquet', parquet, ['true', 'false']) === 'true';
+  const needed = reads ? PARQUET_MEMORY : INVENTORY_MEMORY;
+  if ((place || reads) && auditMemory < needed) {
+    fail(`the parameter auditMemory is ${auditMemory}, and reports of S3 Inventory${reads ? ' in Parquet' : ''} take more: give ${needed} or more`);
+  }
   const prefix = (found[2] || '').replace(/\/$/, '');
-  return { inventoryBucket: found[1], inventoryPrefix: prefix && `${prefix}/` };
+  return {
+    inventoryBucket: found[1],
+    inventoryPrefix: prefix && `${prefix}/`,
+    // Of the plain template's parameter, whose functions have their memory already: with too little, no name is taken.
+    inventoryPattern: auditMemory < INVENTORY_MEMORY ? '^$' : '^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$',
+  };
 }
 
 function listed(buckets) {
@@ -310,17 +323,27 @@ function machine(scale, service) {
   };
 }
 
-/* The layer lies beside the function's own package. */
-function layers(checked, service) {
-  if (checked.dependencies === 'bundled') return {};
+/* A layer lies beside the functions' own package. */
+function layer(checked, name, description, artifact) {
   return {
-    dependencies: {
-      name: `${service}-dependencies`,
-      description: 'What the functions of the S3 auditor depend on',
-      package: { artifact: checked.artifact.replace('.zip', '-layer.zip') },
-      compatibleRuntimes: ['python3.13'],
-      compatibleArchitectures: [checked.architecture],
-    },
+    name,
+    description,
+    package: { artifact },
+    compatibleRuntimes: ['python3.13'],
+    compatibleArchitectures: [checked.architecture],
+  };
+}
+
+/* What all functions depend on, and what the audit alone reads Parquet by. */
+function layers(checked, service) {
+  const bundled = checked.dependencies === 'bundled';
+  const dependencies = layer(checked, `${service}-dependencies`, 'What the functions of the S3 auditor depend on', checked.artifact.replace('.zip', '-layer.zip'));
+  const parquet = layer(checked, `${service}-parquet`, 'DuckDB, with which the S3 auditor reads Parquet', checked.artifact.replace('function-', 'parquet-'));
+  const shared = bundled ? [] : [{ Ref: 'DependenciesLambdaLayer' }];
+  return {
+    layers: { ...(bundled ? {} : { dependencies }), ...(checked.parquet === 'true' ? { parquet } : {}) },
+    layersOfFunctions: shared,
+    layersOfAudit: [...shared, ...(checked.parquet === 'true' ? [{ Ref: 'ParquetLambdaLayer' }] : [])],
   };
 }
 
@@ -349,8 +372,7 @@ module.exports = async ({ options, resolveVariable }) => {
   choice('dependencies', values.dependencies, ['bundled', 'layer']);
   const service = `${await resolveVariable('self:service')}-${await resolveVariable('sls:stage')}`;
   Object.assign(checked, machine(values.scale, service));
-  checked.layers = layers(checked, service);
-  checked.layersOfFunctions = Object.keys(checked.layers).length ? [{ Ref: 'DependenciesLambdaLayer' }] : [];
+  Object.assign(checked, layers(checked, service));
   if (values.ledger && !TABLE.test(values.ledger)) {
     fail(`the parameter ledger is '${values.ledger}': give the name or the ARN of a DynamoDB table`);
   }
@@ -366,7 +388,7 @@ module.exports = async ({ options, resolveVariable }) => {
     fail(`the parameter kmsKey is '${values.kmsKey}': give a key of the stack's region, ${region}`);
   }
   checkFiles(values, region);
-  Object.assign(checked, inventory(values));
+  Object.assign(checked, inventory(values, checked.auditMemory));
   // Where the function finds the file: the builder puts it at the root of its package, whatever its own name is.
   checked.configFile = values.config ? 'auditor.toml' : '';
   choice('logLevel', values.logLevel, ['DEBUG', 'INFO', 'WARNING', 'ERROR']);

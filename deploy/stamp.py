@@ -23,7 +23,7 @@ def input_digest(options: Options, sources: Files, interpreter: Path | None) -> 
         str(interpreter),
     ]
     inputs = dict(sources)
-    for path in (options.root / "requirements.txt", *sorted((options.root / "deploy").glob("*.py"))):
+    for path in (options.root / options.requirements, *sorted((options.root / "deploy").glob("*.py"))):
         inputs[path.relative_to(options.root).as_posix()] = path.read_bytes()
     digest.update(json.dumps(chosen).encode())
     for name in sorted(inputs):

@@ -19,12 +19,16 @@ _DESCRIPTION: Final = (
     "S3 auditor: who can read each object, how it is protected, and whether its bytes are what they were"
 )
 _BUCKET: Final = "ServerlessDeploymentBucket"
-_OF_OSLS: Final = (_BUCKET, "DependenciesLambdaLayer")
+_OF_OSLS: Final = (_BUCKET, "DependenciesLambdaLayer", "ParquetLambdaLayer")
 _PARAMETERS: Final = {
     "CodeBucket": {"Type": "String", "Description": "The bucket, in this region, that the package was uploaded to"},
     "CodeKey": {"Type": "String", "Description": "The package's key in it"},
 }
-_LAYER: Final = {"LayerKey": {"Type": "String", "Description": "The layer's key in it"}}
+_LAYERS: Final = {
+    "DependenciesLambdaLayer": ("LayerKey", "The key in it of the layer with the dependencies"),
+    "ParquetLambdaLayer": ("ParquetLayerKey", "The key in it of the layer with DuckDB"),
+}
+"""By a layer's name in osls' template: the parameter that has its key, and what that says."""
 PLACEHOLDER: Final = "buckets-of-the-parameter"
 """The name of the one bucket of a template that is to take the buckets as a parameter."""
 _PARTITIONS: Final = {"InChina": "aws-cn", "InGovCloud": "aws-us-gov"}
@@ -36,17 +40,20 @@ _BUCKETS: Final = {
         "Description": "The audited buckets, whole ones, commas between them",
     }
 }
-_CODE: Final = {"AWS::Lambda::Function": ("Code", "CodeKey"), "AWS::Lambda::LayerVersion": ("Content", "LayerKey")}
 
 
 def plain(template: dict[str, Any]) -> dict[str, Any]:
     """Turn osls' template into one that needs no osls. Raises ValueError if a part of osls is left."""
-    resources = {name: _with_code(one) for name, one in template["Resources"].items() if not name.startswith(_BUCKET)}
-    layered = any(one["Type"] == "AWS::Lambda::LayerVersion" for one in resources.values())
+    resources = {
+        name: _with_code(name, one) for name, one in template["Resources"].items() if not name.startswith(_BUCKET)
+    }
+    layers = {
+        key: {"Type": "String", "Description": words} for name, (key, words) in _LAYERS.items() if name in resources
+    }
     made = {
         "AWSTemplateFormatVersion": template["AWSTemplateFormatVersion"],
         "Description": _DESCRIPTION,
-        "Parameters": {**_PARAMETERS, **(_LAYER if layered else {}), **template["Parameters"]},
+        "Parameters": {**_PARAMETERS, **layers, **template["Parameters"]},
         "Conditions": template["Conditions"],
         "Resources": resources,
         "Outputs": {name: one for name, one in template["Outputs"].items() if not name.startswith(_OF_OSLS)},
@@ -103,10 +110,13 @@ def _arns(partition: str, tail: str) -> dict[str, Any]:
     return {"Fn::Split": [",", whole]}
 
 
-def _with_code(resource: dict[str, Any]) -> dict[str, Any]:
-    if resource["Type"] not in _CODE:
+def _with_code(name: str, resource: dict[str, Any]) -> dict[str, Any]:
+    if resource["Type"] == "AWS::Lambda::Function":
+        place, key = "Code", "CodeKey"
+    elif resource["Type"] == "AWS::Lambda::LayerVersion":
+        place, (key, _) = "Content", _LAYERS[name]
+    else:
         return resource
-    place, key = _CODE[resource["Type"]]
     code = {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": key}}
     return {**resource, "Properties": {**resource["Properties"], place: code}}
 

@@ -22,6 +22,10 @@ class PackageBuilder {
     if (!output) throw this.error('package.artifact is not set: it names the zip to build');
     const target = [...this.target(), ...this.layer(), ...this.config(), '--output', path.resolve(root, output)];
     if (this.python('deploy.build', target) !== 0) throw this.error('the package was not built: the reason is above');
+    const { parquet } = this.serverless.service.layers || {};
+    if (!parquet) return;
+    const layer = [...this.target(), '--output', path.resolve(root, parquet.package.artifact)];
+    if (this.python('deploy.parquet', layer) !== 0) throw this.error('the layer was not built: the reason is above');
   }
 
   /* AWS's limits, of the template that lies there and of nothing that was sent. */
@@ -50,7 +54,7 @@ class PackageBuilder {
   }
 
   layer() {
-    return Object.keys(this.serverless.service.layers || {}).length ? ['--layer'] : [];
+    return (this.serverless.service.layers || {}).dependencies ? ['--layer'] : [];
   }
 
   config() {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
 import duckdb
 import pytest
 
-from auditor.audit.mixed.parquet_rows import parquet_rows
+from auditor.audit.mixed.parquet_rows import MEMORY, open_duckdb, parquet_rows
 from auditor.errors import InventoryError
 
 COLUMNS: Final = ("Key", "Size", "LastModifiedDate")
@@ -46,6 +47,45 @@ def test_zone_of_the_machine_does_not_matter(tmp_path: Path, zone: str) -> None:
     program = [sys.executable, "-c", READ, str(path), *COLUMNS]
     printed = subprocess.run(program, env={"TZ": zone}, capture_output=True, check=True, text=True).stdout
     assert printed == f"{[CELLS]!a}\n"
+
+
+def test_file_that_takes_too_much_memory_is_not_called_damaged(tmp_path: Path) -> None:
+    path = written(tmp_path, key="repeat(k, 2_000_000)")
+    with pytest.raises(InventoryError, match=r"^a.parquet takes more than 8MiB to read: set the format .* to CSV$"):
+        list(parquet_rows(path, COLUMNS, "a.parquet", memory="8MiB"))
+
+
+def test_nothing_is_written_but_below_the_directory_for_temporary_files(tmp_path: Path) -> None:
+    """As in a function: no home, and a working directory that nobody may write to."""
+    path, temporary, working = written(tmp_path), tmp_path / "tmp", tmp_path / "task"
+    temporary.mkdir()
+    working.mkdir(mode=0o500)
+    program = [sys.executable, "-c", READ, str(path), *COLUMNS]
+    environ = {"TMPDIR": str(temporary), "HOME": "/nonexistent"}
+    done = subprocess.run(program, env=environ, cwd=working, capture_output=True, check=True, text=True)
+    assert done.stdout == f"{[CELLS]!a}\n"
+    assert list(working.iterdir()) == []
+
+
+def test_the_file_alone_can_be_read_and_nothing_is_loaded(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    other = path.rename(tmp_path / "other.parquet")
+    path = written(tmp_path)
+    with open_duckdb(duckdb, path, MEMORY) as connection:
+        settings = dict(connection.execute("SELECT name, value FROM duckdb_settings()").fetchall())
+        assert (settings["threads"], settings["memory_limit"]) == ("1", "256.0 MiB")
+        assert settings["temp_directory"].startswith(tempfile.gettempdir())
+        assert settings["home_directory"] == tempfile.gettempdir()
+        for statement in (
+            f"FROM read_parquet('{other}')",
+            "FROM read_csv('/etc/hostname')",
+            f"COPY (SELECT 1) TO '{tmp_path}/new.parquet'",
+            "INSTALL httpfs",
+            "LOAD httpfs",
+            "SET threads = 2",
+        ):
+            with pytest.raises(duckdb.Error):
+                connection.execute(statement)
 
 
 @pytest.mark.parametrize(("key", "modified"), [("'\\xFF'::BLOB", "m"), ("k", "'tonight'"), ("k", str(2**63 - 1))])

@@ -259,5 +259,7 @@ def test_stopped_audit_reads_no_further(tmp_path: Path) -> None:
 def test_parquet_without_duckdb_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, form=PARQUET)
     monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
-    with pytest.raises(UsageError, match=r"pip install 's3-auditor\[sql\]', or set its format to CSV"):
+    with pytest.raises(
+        UsageError, match=r"'s3-auditor\[sql\]', in a deployment --param parquet=true, or set its format"
+    ):
         load(tmp_path)

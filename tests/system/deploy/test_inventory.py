@@ -78,6 +78,12 @@ def test_a_whole_bucket_of_reports_is_listed_without_a_condition() -> None:
     assert found["Inventory"]["Resource"] == "arn:aws:s3:::inventories/*"
 
 
+def test_the_audit_has_the_memory_that_reports_take() -> None:
+    function = stack_of("metadata", f"inventory={PLACE}").resources()["AuditLambdaFunction"]["Properties"]
+    assert function["MemorySize"] >= 512
+    assert function["Layers"] == [], "DuckDB is an option"
+
+
 @pytest.mark.parametrize("account", [f"{level} --param inventory={PLACE}" for level in LEVELS[1:]], indirect=True)
 async def test_the_role_allows_what_reading_a_report_asks_for(account: Account) -> None:
     s3 = account.client("s3")

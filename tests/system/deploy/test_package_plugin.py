@@ -87,6 +87,16 @@ def test_a_service_with_a_layer_gets_its_layer_built(node: str, tmp_path: Path) 
     assert "deploy.build --architecture arm64 --layer --output" in (tmp_path / "called").read_text()
 
 
+@pytest.mark.parametrize(("stage", "target"), [("prod", "--architecture arm64"), ("local", "--local")])
+def test_a_service_that_reads_parquet_gets_that_layer_too(node: str, tmp_path: Path, stage: str, target: str) -> None:
+    builder(tmp_path)
+    layers = {"parquet": {"package": {"artifact": ".build/parquet-arm64.zip"}}}
+    package(node, tmp_path, {**service(architecture="arm64"), "layers": layers}, stage)
+    first, second, *_ = (tmp_path / "called").read_text().splitlines()
+    assert first == f"-m deploy.build {target} --output {tmp_path}/.build/f.zip"
+    assert second == f"-m deploy.parquet {target} --output {tmp_path}/.build/parquet-arm64.zip"
+
+
 def test_a_configuration_is_handed_to_the_builder(node: str, tmp_path: Path) -> None:
     builder(tmp_path)
     for config in ("conf/ours.toml", ""):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from tests.system.deploy.checks.sources import parameters
         (["buckets=photos", "inventory=s3://reports/*"], "with letters, digits and"),
         (["buckets=photos", "inventoryKey=arn:aws:kms:eu-west-1:123456789012:key/1"], "is given without inventory"),
         (["buckets=photos", "inventory=s3://reports", "inventoryKey=alias/x"], "give the ARN of a KMS key"),
+        (["buckets=photos", "inventory=s3://reports", "parquet=yes"], "give true or false"),
+        (["buckets=photos", "parquet=true", "auditMemory=767"], "in Parquet take more: give 768 or more"),
+        (["buckets=photos", "inventory=s3://reports", "auditMemory=511"], "S3 Inventory take more: give 512 or more"),
         (["buckets=photos", "verifyMaxAge=90"], "give a time like 90d"),
         (["buckets=photos", "verifyPercent=101"], "give a percentage"),
         (["buckets=photos", "visibilityTimeout=900"], "give six times hashingTimeout, 5400, or more"),
@@ -64,12 +68,33 @@ def resolved(**more: str) -> dict[str, Any]:
 @needs_osls
 def test_dependencies_are_bundled_unless_a_layer_is_asked_for() -> None:
     bundled, layered = resolved(), resolved(dependencies="layer")
-    assert (bundled["layers"], bundled["layersOfFunctions"]) == ({}, [])
-    assert layered["layersOfFunctions"] == [{"Ref": "DependenciesLambdaLayer"}]
+    assert (bundled["layers"], bundled["layersOfFunctions"], bundled["layersOfAudit"]) == ({}, [], [])
+    assert layered["layersOfFunctions"] == layered["layersOfAudit"] == [{"Ref": "DependenciesLambdaLayer"}]
+    assert layered["layers"].keys() == {"dependencies"}
     layer = layered["layers"]["dependencies"]
     assert layer["name"] == "s3-auditor-prod-dependencies"
     assert layer["package"] == {"artifact": ".build/function-arm64-layer.zip"}
     assert layered["artifact"] == ".build/function-arm64.zip"
+
+
+@needs_osls
+@pytest.mark.parametrize("dependencies", ["bundled", "layer"])
+def test_duckdb_is_a_layer_of_the_audit_alone(dependencies: str) -> None:
+    found = resolved(dependencies=dependencies, parquet="true", inventory="s3://reports", architecture="x86_64")
+    assert {"Ref": "ParquetLambdaLayer"} in found["layersOfAudit"]
+    others = [one for one in found["layersOfAudit"] if one != {"Ref": "ParquetLambdaLayer"}]
+    assert others == found["layersOfFunctions"] == resolved(dependencies=dependencies)["layersOfFunctions"]
+    layer = found["layers"]["parquet"]
+    assert layer["package"] == {"artifact": ".build/parquet-x86_64.zip"}
+    assert (layer["compatibleArchitectures"], layer["compatibleRuntimes"]) == (["x86_64"], ["python3.13"])
+
+
+@needs_osls
+def test_with_too_little_memory_the_template_takes_no_inventory_later() -> None:
+    for memory, takes in (("511", False), ("512", True)):
+        pattern = re.compile(resolved(auditMemory=memory)["inventoryPattern"])
+        assert pattern.fullmatch("")
+        assert bool(pattern.fullmatch("my-reports")) == takes
 
 
 @needs_osls

@@ -45,21 +45,24 @@ def test_without_a_packaged_template_it_says_what_to_run(tmp_path: Path, capsys:
     assert "run npx serverless package first" in capsys.readouterr().err
 
 
-def with_resource(kind: str, **properties: Any) -> dict[str, Any]:
+def with_resource(kind: str, name: str = "Only", **properties: Any) -> dict[str, Any]:
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Parameters": {},
         "Conditions": {},
-        "Resources": {"Only": {"Type": kind, "Properties": properties}},
-        "Outputs": {"DependenciesLambdaLayerS3Key": {"Value": "serverless/of/osls.zip"}},
+        "Resources": {name: {"Type": kind, "Properties": properties}},
+        "Outputs": {f"{name}S3Key": {"Value": "serverless/of/osls.zip"}},
     }
 
 
-def test_a_layer_is_read_from_where_the_package_lies() -> None:
+@pytest.mark.parametrize(
+    ("name", "key"), [("DependenciesLambdaLayer", "LayerKey"), ("ParquetLambdaLayer", "ParquetLayerKey")]
+)
+def test_a_layer_is_read_from_where_the_package_lies(name: str, key: str) -> None:
     content = {"S3Bucket": {"Ref": "ServerlessDeploymentBucket"}, "S3Key": "serverless/of/osls.zip"}
-    found = plain(with_resource("AWS::Lambda::LayerVersion", Content=content))
-    assert found["Resources"]["Only"]["Properties"]["Content"]["S3Key"] == {"Ref": "LayerKey"}
-    assert found["Parameters"].keys() == {"CodeBucket", "CodeKey", "LayerKey"}
+    found = plain(with_resource("AWS::Lambda::LayerVersion", name, Content=content))
+    assert found["Resources"][name]["Properties"]["Content"]["S3Key"] == {"Ref": key}
+    assert found["Parameters"].keys() == {"CodeBucket", "CodeKey", key}
     assert found["Outputs"] == {}
 
 

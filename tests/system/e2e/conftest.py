@@ -23,8 +23,10 @@ from tests.system.e2e.environment import Machine
 from tests.system.e2e.poller import Poller
 from tests.system.e2e.queues import Queues, elasticmq
 from tests.system.e2e.runtime import LocalLambda
-from tests.system.e2e.system import Make, System
+from tests.system.e2e.system import RENEW, Make, System
 
+GIVEN = ("scale=map", "parquet=true", "renew=true", "renewRate=20", "maxRate=220")
+"""The parameters of the deployment: all that adds a resource, and for the audits the ceiling that the stage has."""
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 
@@ -58,7 +60,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     folder = tmp_path_factory.mktemp("deployment")
     with serving(command, folder / "server.log", folder / "invoke.url") as url:
         made = Deployment(url, folder)
-        made.osls("deploy", "--param", "scale=map")
+        made.osls("deploy", *(part for one in GIVEN for part in ("--param", one)))
         made.take_over()
         yield made
         outputs = made.outputs()
@@ -82,12 +84,15 @@ def queues(deployment: Deployment) -> Queues:
 
 @pytest.fixture
 def make(deployment: Deployment, machine: Machine, queues: Queues, tmp_path: Path) -> Iterator[Make]:
-    """System with the functions as deployed, but for what a test changes: `audit={"timeout": 5.0}`, and variables."""
+    """System with the functions as deployed, but for what a test changes: `audit={"timeout": 5.0}`, and variables.
+
+    renews: with the mapping of the queue of renewals at work. Without it, its messages stay there.
+    """
     for url in deployment.client("sqs").list_queues()["QueueUrls"]:
         queues.taken(url)
     with ExitStack() as stack:
 
-        def made(*, shared: bool = False, **changed: dict[str, Any]) -> System:
+        def made(*, shared: bool = False, renews: bool = False, **changed: dict[str, Any]) -> System:
             functions = {name: queues.of_function(one) for name, one in deployment.functions().items()}
             for name, changes in changed.items():
                 variables = functions[name].variables | changes.pop("variables", {})
@@ -95,8 +100,8 @@ def make(deployment: Deployment, machine: Machine, queues: Queues, tmp_path: Pat
             local = LocalLambda(functions.values(), machine, tmp_path, endpoint=deployment.url, shared=shared)
             stack.enter_context(local)
             deployment.invoke_address.write_text(local.url)
-            sources = map(queues.of_mapping, deployment.mappings())
-            return System(deployment, local, Poller(queues.sqs, local, sources), queues)
+            mappings = [one for one in deployment.mappings() if renews or one.function != RENEW]
+            return System(deployment, local, Poller(queues.sqs, local, map(queues.of_mapping, mappings)), queues)
 
         yield made
 

@@ -29,7 +29,16 @@ from tests.system.e2e.environment import REGION, Function
 
 SERVICE: Final = "s3-auditor-local"
 AUDITED: Final = "auditor-sample"
-_SOURCES: Final = ("auditor", "handlers", "deploy", "serverless.yml", "package.json", "requirements.txt", "LICENSE")
+_SOURCES: Final = (
+    "auditor",
+    "handlers",
+    "deploy",
+    "serverless.yml",
+    "package.json",
+    "requirements.txt",
+    "requirements-parquet.txt",
+    "LICENSE",
+)
 _UP_SECONDS: Final = 60.0
 
 
@@ -139,15 +148,19 @@ class Deployment:
 
     def _log_format(self, function: str) -> str:
         """From the template too; without one Lambda writes text."""
+        return str(self._of_function(function).get("LoggingConfig", {}).get("LogFormat", "Text"))
+
+    def _of_function(self, function: str) -> dict[str, Any]:
+        """A function's properties in the template."""
         (found,) = [
             one["Properties"]
             for one in self._template().values()
             if one["Type"] == "AWS::Lambda::Function" and one["Properties"]["FunctionName"] == function
         ]
-        return str(found.get("LoggingConfig", {}).get("LogFormat", "Text"))
+        return dict(found)
 
     def functions(self) -> dict[str, Function]:
-        """ "audit", "hashing" and "verify", each with its package downloaded and unzipped."""
+        """ "audit", "hashing", "renew" and "verify", each with its package downloaded and unzipped."""
         found = self.client("lambda").list_functions()["Functions"]
         return {one["FunctionName"].removeprefix(f"{SERVICE}-"): self._function(one) for one in found}
 
@@ -175,8 +188,26 @@ class Deployment:
             found["Environment"]["Variables"],
             found["Runtime"],
             log_format=self._log_format(name),
+            layers=self._layers(name),
             **self._asynchronous(name),
         )
+
+    def _layers(self, function: str) -> tuple[Path, ...]:
+        """A function's layers, unzipped; which it has is from the template, for the server here leaves that out."""
+        template = self._template()
+        return tuple(
+            self._layer(one["Ref"], template[one["Ref"]]["Properties"]["Content"]["S3Key"])
+            for one in self._of_function(function).get("Layers", [])
+        )
+
+    def _layer(self, name: str, key: str) -> Path:
+        folder = self._packages / name
+        if not folder.exists():
+            bucket = self.outputs()["ServerlessDeploymentBucketName"]
+            body = self.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+            with zipfile.ZipFile(BytesIO(body)) as archive:
+                archive.extractall(folder)
+        return folder
 
     def take_over(self) -> None:
         """Turn the server's own pollers off: at each send they receive what lies there, and each receipt counts."""

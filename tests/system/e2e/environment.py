@@ -33,7 +33,8 @@ _API: Final = "/2018-06-01/runtime"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function as deployed. package: the unzipped one. timeout: seconds. memory: MB. variables: its environment.
+    """A function as deployed. package: the unzipped one. layers: the same of its layers. timeout: seconds. memory: MB.
+    variables: its environment.
 
     retries: of an asynchronous invocation. on_failure: the URL of the queue that its failures go to. log_format: the
     runtime client's, "JSON" or "Text".
@@ -49,6 +50,7 @@ class Function:
     retries: int = 0
     on_failure: str | None = None
     log_format: str = "Text"
+    layers: tuple[Path, ...] = ()
 
     @property
     def arn(self) -> str:
@@ -262,7 +264,9 @@ def _own_variables(function: Function, machine: Machine, address: str) -> dict[s
         "AWS_DEFAULT_REGION": REGION,
         "LAMBDA_TASK_ROOT": str(function.package),
         "_HANDLER": function.handler,
-        "PYTHONPATH": f"{function.package}:{machine.client}",
+        "PYTHONPATH": ":".join(
+            [str(function.package), *(f"{one}/python" for one in function.layers), str(machine.client)]
+        ),
         "LANG": "en_US.UTF-8",
         "TZ": ":UTC",
         **function.variables,

@@ -19,6 +19,7 @@ from tests.system.e2e.runtime import LocalLambda
 
 AUDIT: Final = f"{SERVICE}-audit"
 VERIFY: Final = f"{SERVICE}-verify"
+RENEW: Final = f"{SERVICE}-renew"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def handler(event, context):
 """
 
 
-@pytest.fixture(scope="module", params=["audit", "hashing", "verify"])
+@pytest.fixture(scope="module", params=["audit", "hashing", "renew", "verify"])
 def report(
     request: pytest.FixtureRequest, deployment: Deployment, machine: Machine, tmp_path_factory: pytest.TempPathFactory
 ) -> Any:
@@ -66,13 +66,20 @@ def test_every_module_of_ours_and_of_others_is_the_packages(report: Any, machine
     assert not [path for path in (*report["path"], report["cwd"]) if any(Path(path).is_relative_to(t) for t in trees)]
 
 
+def test_duckdb_is_the_audits_alone(deployment: Deployment) -> None:
+    layers = {name: function.layers for name, function in deployment.functions().items()}
+    (layer,) = layers.pop("audit")
+    assert (layer / "python" / "duckdb").is_dir()
+    assert set(layers.values()) == {()}
+
+
 def test_what_was_unzipped_is_what_was_uploaded(deployment: Deployment) -> None:
     functions = deployment.functions().values()
-    assert len(functions) == 3
+    assert len(functions) == 4
     for function in functions:
         with zipfile.ZipFile(deployment.uploaded(function.name)) as archive:
             names = archive.namelist()
-            ours = {f"handlers/{one}.py" for one in ("audit", "hashing", "verify")}
+            ours = {f"handlers/{one}.py" for one in ("audit", "hashing", "renew", "verify")}
             assert {"auditor/__init__.py", *ours} <= set(names)
             for name in names:
                 assert (function.package / name).read_bytes() == archive.read(name), name

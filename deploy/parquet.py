@@ -1,0 +1,57 @@
+"""Build the layer with DuckDB, for S3 Inventory in Parquet: `python -m deploy.parquet --architecture arm64`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from deploy import budget, python
+from deploy.archive import pack
+from deploy.cut import Files
+from deploy.errors import BuildError
+from deploy.install import install
+from deploy.making import Install, below_python, make
+from deploy.options import PLATFORMS, Options, read_options
+
+REQUIREMENTS: Final = "requirements-parquet.txt"
+LIMITS: Final = budget.Budget(zipped=30 * budget.MB, unzipped=80 * budget.MB)
+"""Largest sizes of the layer. With the largest package of the functions it must be below budget.LAMBDA."""
+
+
+def build_layer(options: Options, *, installer: Install = install, interpreter: Path | None = None) -> list[str]:
+    """Make the layer if it is not up to date. Return lines for the user that say what was done. Raises BuildError.
+
+    interpreter: a Python of the functions' version, which makes the bytecode; None: the layer has no bytecode.
+    """
+
+    def archives(files: Files) -> dict[Path, bytes]:
+        return {options.output: pack(below_python(files), options.time)}
+
+    return make(options, {}, archives, limits=LIMITS, installer=installer, interpreter=interpreter)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command. Return 0 if the layer is built or up to date, 1 if it is not built, 2 for wrong usage."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.parquet", description=__doc__)
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--architecture", choices=sorted(PLATFORMS), help="Lambda's architecture")
+    target.add_argument("--local", action="store_true", help="for this machine, from the same lock")
+    parser.add_argument("--output", type=Path, help="the layer's zip (default: .build/parquet-ARCHITECTURE.zip)")
+    given = parser.parse_args(arguments)
+    try:
+        options = read_options(
+            given.architecture, layer=False, output=given.output, kind="parquet", requirements=REQUIREMENTS
+        )
+        lines = build_layer(options, interpreter=python.find())
+    except (BuildError, OSError) as error:
+        sys.stderr.write(f"no layer was made: {error}\n")
+        return 1
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""The layer with DuckDB: its size beside the functions' package, equal in each build, and what is read by it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deploy import python
+from deploy.budget import LAMBDA, Budget
+from deploy.errors import BuildError
+from deploy.options import PYTHON, ROOT, Options, read_options
+from deploy.parquet import LIMITS, REQUIREMENTS, build_layer, main
+from tests.support.inventory_reports import CURRENT, parquet_bytes, plain_rows
+from tests.system.deploy.packages import Packages, names
+
+READ = """
+import pathlib, sys
+from auditor.audit.mixed.parquet_rows import parquet_rows
+import duckdb
+print(duckdb.__file__)
+print([row[1] for row in parquet_rows(pathlib.Path("rows.parquet"), ("Bucket", "Key"), "rows.parquet")])
+"""
+
+
+def options_of(architecture: str | None, output: Path) -> Options:
+    return read_options(architecture, layer=False, output=output, requirements=REQUIREMENTS, environ={})
+
+
+def test_the_layer_has_the_version_that_the_command_line_is_tested_with() -> None:
+    pinned = [re.findall(r"^duckdb==.*?(?=^[a-z#]|^    #|\Z)", text, re.MULTILINE | re.DOTALL) for text in locks()]
+    (layer,), (tested,) = pinned
+    assert layer == tested
+    assert re.findall(r"^[a-z]", locks()[0], re.MULTILINE) == ["d"], "DuckDB alone"
+
+
+def locks() -> tuple[str, str]:
+    return (ROOT / REQUIREMENTS).read_text(), (ROOT / "requirements-dev.txt").read_text()
+
+
+def test_the_largest_layer_and_the_largest_package_are_below_lambdas_limit() -> None:
+    assert LIMITS.unzipped + Budget().unzipped < LAMBDA
+
+
+def test_everything_lies_where_lambda_puts_it_on_the_path(options: Options) -> None:
+    given = replace(options, requirements=REQUIREMENTS)
+    (given.root / REQUIREMENTS).write_text("duckdb==2\n")
+    packages = Packages(**{"duckdb/experimental/spark.py": b"", "adbc_driver_duckdb/__init__.py": b""})
+    build_layer(given, installer=packages)
+    found = names(given.output)
+    assert "python/sdk/fast.so" in found
+    assert all(name.startswith("python/") for name in found)
+    assert not [name for name in found if "spark" in name or "adbc" in name]
+    assert build_layer(given, installer=packages) == [f"{given.output}: unchanged"]
+    (given.root / REQUIREMENTS).write_text("duckdb==3\n")
+    build_layer(given, installer=packages)
+    assert packages.calls == 2
+
+
+def test_a_layer_over_its_limit_is_not_written(options: Options) -> None:
+    given = replace(options, requirements=REQUIREMENTS)
+    (given.root / REQUIREMENTS).write_text("duckdb==2\n")
+    with pytest.raises(BuildError, match=r"over its budget of 30 and 80 MB; the largest in it are huge"):
+        build_layer(given, installer=Packages(**{"huge/data.bin": bytes(LIMITS.unzipped)}))
+    assert not given.output.exists()
+
+
+def test_a_layer_that_cannot_be_made_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--architecture", "arm64", "--output", str(tmp_path / "layer.tar")]) == 1
+    assert capsys.readouterr().err.startswith("no layer was made: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["arm64", "x86_64"])
+def test_it_is_built_for_each_architecture_and_equal_in_each_build(tmp_path: Path, architecture: str) -> None:
+    """build_layer() raises BuildError for a library of another architecture, and for a layer over its limits."""
+    first, second = (options_of(architecture, tmp_path / name) for name in ("one.zip", "two.zip"))
+    for given in (first, second):
+        build_layer(given, interpreter=python.find())
+    assert first.output.read_bytes() == second.output.read_bytes()
+    assert any(name.endswith("/licenses/LICENSE") for name in names(first.output))
+
+
+@pytest.mark.slow
+def test_beside_the_functions_code_it_reads_parquet(tmp_path: Path) -> None:
+    interpreter = python.find()
+    if interpreter is None:
+        pytest.skip(f"python{PYTHON}, which the functions run on, is not on this machine's PATH")
+    given = options_of(None, tmp_path / "layer.zip")
+    build_layer(given, interpreter=interpreter)
+    layer, work = tmp_path / "opt", tmp_path / "work"
+    with zipfile.ZipFile(given.output) as archive:
+        archive.extractall(layer)
+    shutil.copytree(ROOT / "auditor", layer / "python" / "auditor", ignore=shutil.ignore_patterns("__pycache__"))
+    work.mkdir()
+    (work / "rows.parquet").write_bytes(parquet_bytes(list(plain_rows("b", ["a b", "\u00e9\n"])), CURRENT))
+    done = python.run(interpreter, str(layer / "python"), READ, work)
+    assert done.returncode == 0, done.stderr
+    where, rows = done.stdout.splitlines()
+    assert where.startswith(str(layer))
+    assert rows == "['a b', '\u00e9\\n']"
+    assert [one.name for one in work.iterdir()] == ["rows.parquet"]
