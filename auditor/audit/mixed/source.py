@@ -118,12 +118,11 @@ class MixedFacts:
         """Yield the pages of the listing with what is known of each step.
 
         reader: reads the other facts. judge: judges an object, to see if a rule needs a member of HEAD that the report
-        does not have. io: runs a function in a thread. heads: True if a report may stand for HEADs.
+        or the earlier run does not have. io: runs a function in a thread. heads: True if a report may stand for HEADs.
         """
         lookup = self._inventory.lookup
-        known = _KnownFacts(
-            self._inventory.origin.created, reader, judge if heads else None, EffectiveAcls(self._facts)
-        )
+        effective = EffectiveAcls(self._facts)
+        known = _KnownFacts(self._inventory.origin.created, reader, judge, effective, heads=heads)
         async with aclosing(pages):
             async for page in pages:
                 refs = [step.ref for step in page if step.ref is not None]
@@ -137,15 +136,18 @@ class MixedFacts:
 
 
 class _KnownFacts:
-    """Adds the facts of a report to single steps. created: time of the report. judge: None if a report may not stand
-    for HEADs.
+    """Adds the facts of a report to single steps. created: time of the report. heads: True if the report may stand for
+    HEADs.
     """
 
-    def __init__(self, created: str, reader: ObjectReader, judge: Judge | None, effective: EffectiveAcls) -> None:
+    def __init__(
+        self, created: str, reader: ObjectReader, judge: Judge, effective: EffectiveAcls, *, heads: bool
+    ) -> None:
         self._created = created
         self._reader = reader
         self._judge = judge
         self._effective = effective
+        self._heads = heads
         self._read = iso_date(created).timestamp()
         self._acl_holds = self._head_holds = True
 
@@ -166,11 +168,16 @@ class _KnownFacts:
         hidden = self._effective.hidden(found.acl)
         if hidden is not None:
             prior = replace(prior, dormant=DormantAcl(hidden, self._created))
-        if prior.head is None and self._judge is not None and self._head_holds:
-            prior = self._with_head(prior, ref, found, self._judge)
+        if prior.head is None and self._heads and self._head_holds:
+            prior = self._with_head(prior, ref, found)
         if prior is before:
             return step
         known = self._reader.known(ref, prior)
+        if known is not None and prior.head is before.head is not None and self._judge.object(known).unstored:
+            known, prior = (
+                None,
+                replace(prior, head=None),
+            )  # the HEAD of the last run lacks a value that the ACL asks for
         return replace(step, known=known, prior=None if known is not None else prior)
 
     def _with_acl(self, prior: Prior, ref: ObjectRef, found: InventoryFacts) -> Prior:
@@ -182,10 +189,10 @@ class _KnownFacts:
             return prior
         return replace(prior, acl=acl, acl_at=self._created, acl_from=FactSource.INVENTORY)
 
-    def _with_head(self, prior: Prior, ref: ObjectRef, found: InventoryFacts, judge: Judge) -> Prior:
+    def _with_head(self, prior: Prior, ref: ObjectRef, found: InventoryFacts) -> Prior:
         """Return the facts with the members of HEAD that the report has, if no rule needs another one."""
         head = found.head(ref)
-        if head is None or judge.object(Evidence(ref, prior.acl or _NOT_READ, head)).unstored:
+        if head is None or self._judge.object(Evidence(ref, prior.acl or _NOT_READ, head)).unstored:
             return prior
         return replace(prior, head=head, head_at=self._created, head_from=FactSource.INVENTORY)
 

@@ -21,7 +21,7 @@ from auditor.audit.stored import file_of
 from auditor.config.layers import Layer
 from auditor.errors import InventoryError, RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
-from auditor.model.keep import Keep
+from auditor.model.keep import HEAD, Keep
 from auditor.model.object import ALL_USERS, Grant
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore
@@ -39,6 +39,7 @@ from tests.support.inventory_reports import (
     write_report,
 )
 from tests.support.loop_blocking import free_loop as free_loop
+from tests.support.nights import DAY, Nights, asked
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import SAMPLES, sample_bucket, sample_kind
@@ -193,6 +194,21 @@ class TestAgreement:
         live = await audit(stub, tmp_path / "live")
         mixed = await audit(stub, tmp_path / "mixed", ignore=("O13",), **MIXED)
         assert_agree(live.objects, as_seen_live(mixed.objects))
+
+
+async def test_head_of_the_last_run_lacks_the_values_that_a_report_asks_for(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path
+) -> None:
+    """The last run saw no public grant, and stored the names of metadata alone. The report has the grant."""
+    bucket.put("k", b"x", acl="public-read", headers={"x-amz-meta-password": "hunter2hunter2"})
+    bucket.public_access_block = PublicAccessBlock(ignore_public_acls=True)
+    report_of(stub, bucket)
+    nights = Nights(stub, tmp_path, only=("O02", "O15"), semantics=Semantics.AWS, keep=Keep({HEAD: 3650 * DAY}))
+    await nights.night()
+    bucket.public_access_block = None
+    mixed = await nights.night(**MIXED)
+    assert sorted(line["rule"] for line in mixed.findings) == ["O02", "O15"]
+    assert asked(stub) == (0, 1)
 
 
 def judged_again(runs: Path, run_id: str, out: Path) -> Result:
