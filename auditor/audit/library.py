@@ -14,7 +14,7 @@ from auditor.config.keywords import Progress, check_texts, ignored, plain_value,
 from auditor.config.resources import open_resources
 from auditor.progress import reporting
 from auditor.reports.explain import Explanation
-from auditor.runs import reading
+from auditor.runs import folder_place
 from auditor.runs.run import Run
 
 
@@ -113,7 +113,7 @@ async def explain_async(
     connection = {"endpoint_url": found.endpoint_url, "profile": found.profile, "region": found.region}
 
     def read() -> list[Explanation]:
-        with reading.open_run(place, **connection) as opened:
+        with folder_place.open_run(place, **connection) as opened:
             return explain_from_run(opened, name)
 
     return await asyncio.to_thread(read)

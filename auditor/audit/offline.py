@@ -15,7 +15,7 @@ from auditor.config import values
 from auditor.config.keywords import check_flags, check_texts, plain_value
 from auditor.config.layers import Layer
 from auditor.errors import UsageError
-from auditor.runs import reading
+from auditor.runs import folder_place
 from auditor.runs.bucket_file import NAME
 from auditor.runs.checking import RunCheck, RunChecker
 from auditor.runs.run import Run
@@ -52,7 +52,7 @@ def judge_run(
         if name not in AGAIN:
             raise UsageError(f"the keyword {name!r} is no setting of judge_run: use {', '.join(AGAIN)}")
     connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
-    with reading.open_run(run, **connection) as source:
+    with folder_place.open_run(run, **connection) as source:
         given = Layer({name: plain_value(value) for name, value in settings.items()}, str)
         by = judged_by(file_of(source), f"{source.uri}/{NAME}", given, config, anew=all_rules)
         opened = (
@@ -77,7 +77,7 @@ def check_run(
     run: path or URI of the run folder. endpoint_url, profile, region: of the bucket that has it. Blocks. Raises
     UsageError if no run is there, and OutputError if it cannot be read.
     """
-    with reading.open_run(run, endpoint_url=endpoint_url, profile=profile, region=region) as opened:
+    with folder_place.open_run(run, endpoint_url=endpoint_url, profile=profile, region=region) as opened:
         return RunChecker(opened).run()
 
 
@@ -127,7 +127,7 @@ def what_if(
         trusted=values.trusted(entries, "the keyword trust"),
     )
     with (
-        reading.open_run(run, endpoint_url=endpoint_url, profile=profile, region=region) as opened,
+        folder_place.open_run(run, endpoint_url=endpoint_url, profile=profile, region=region) as opened,
         lines_to(keys) as sink,
     ):
         return WhatIfQuestion(opened, change, sink=sink).answer()

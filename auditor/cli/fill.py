@@ -26,7 +26,8 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.formats import FORMATS
 from auditor.reports.summary import exit_code
-from auditor.runs.reading import RunReader, open_run
+from auditor.runs.folder_place import open_run
+from auditor.runs.reading import RunReader
 from auditor.text import visible
 
 _OF_THE_RUN: Final = (

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, Self
 
-from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import NAME as ROLLUPS
@@ -19,16 +16,15 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import Checkpoint, RangeEnd
-from auditor.runs.latest import update_latest_json
+from auditor.runs.described_file import DescribedFile
+from auditor.runs.folder_end import FolderEnd
+from auditor.runs.folder_seal import FolderSeal
 from auditor.runs.ownership import writer_of
-from auditor.runs.parts import KINDS, Part, PartFile, found_parts, sealed_from_store, tidy
-from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, seal_name, target_name
+from auditor.runs.parts import KINDS, Part, PartFile, delete_spools, tidy
+from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, seal_name
 from auditor.runs.pending import KeyedCounts, LineBatch, PendingLines, RunPosition
-from auditor.runs.reading import link_to, read_seal
-from auditor.runs.seal import NAME as SEAL
-from auditor.runs.seal import Link, Seal, SealedPart, sha256_of, sorted_parts
+from auditor.runs.seal import SealedPart
 from auditor.runs.stores.base import Store
-from auditor.runs.stores.local import output_errors
 from auditor.runs.tally import Tally
 
 PART_LINES: Final = 50_000
@@ -82,18 +78,10 @@ class RunFolder:
         self.uri = store.uri(self.path)
         self.run_id = run_id
         self._store = store
-        self._bucket = bucket
         self._range_id = range_id
         self._target = target
-        self._describe = describe
-        self._describes = describes
-        self._described = described
-        self._growing = growing
-        self._previous = previous
-        self._earlier: Sequence[SealedPart] = ()  # what an earlier process sealed
-        self._sealed: list[SealedPart] = []
-        self._digests: dict[str, str] = {}  # of files besides the parts
-        self._first_part = 0
+        self._seal = FolderSeal(store, self.path, run_id, range_id)
+        self._described = DescribedFile(store, self.path, describes, describe, described, self._seal, growing=growing)
         self._selection = dict(selection or {})
         self._rules_undecided = tuple(rules_undecided)
         self._hop = hop
@@ -114,49 +102,24 @@ class RunFolder:
         self._fresh = fresh
         self._skipped_parts = state.skipped_parts if state else ()
         self._writer = writer_of(store, bucket, run_id, range_id)
+        self._end = FolderEnd(store, target, run_id, self._writer, self._seal, previous)
 
     def prepare(self) -> None:
         """Claim the run, and delete the files that a killed process wrote after its last checkpoint.
 
         Raises RunTaken if another process writes this run, OutputError if a part that the checkpoint covers is gone.
         """
-        first = self._claim()
+        start = self._checkpoint(self._pending.part, self._pending.mark)
+        first = self._described.claim(self._writer, self._loaded, start)
         self._skipped_parts = first.skipped_parts
-        self._first_part = first.next_part
         self._pending.begin_at(first.next_part)
         if not self._fresh:
             tidy(self._store, self.path, self._range_id, first.next_part)
-            self._earlier = self._sealed_before()
-        names = (checkpoint_name(self._range_id), seal_name(self._range_id), self._describes)
-        mine = [f".*-part-{self._range_id}-*.tmp", *(f".{name}.*.tmp" for name in names)]
+        self._seal.begin(first.next_part, first.skipped_parts, fresh=self._fresh)
+        names = [checkpoint_name(self._range_id), seal_name(self._range_id), self._described.name]
         if self._range_id == UNDIVIDED:
-            mine += [f".{name}.*.tmp" for name in (BUCKET_FILE, ROLLUPS, "summary.json", "report.html")]
-        spool = self._store.spool_dir(self.path)
-        with output_errors(spool):
-            for file in spool.iterdir():
-                if any(fnmatchcase(file.name, pattern) for pattern in mine):
-                    file.unlink(missing_ok=True)
-
-    def _claim(self) -> Checkpoint:
-        """Claim the run, and write the file that describes the bucket if its content changes. Return the checkpoint to
-        begin with.
-        """
-        start = self._checkpoint(self._pending.part, self._pending.mark)
-        if self._describe is None or self._loaded is not None:
-            first = self._writer.claim(self._loaded, start)
-            if self._describe is not None:
-                self._put_bucket(self._describe(first.next_part))
-            return first
-        bucket = self._describe(start.next_part)
-        claimed, early = [], []
-        side_by_side(
-            [
-                lambda: claimed.append(self._writer.claim(None, start)),
-                lambda: early.append(self._writer.put_early(self._describes, bucket)),
-            ]
-        )
-        self._put_bucket(bucket, there=early == [True])
-        return claimed[0]
+            names += [BUCKET_FILE, ROLLUPS, "summary.json", "report.html"]
+        delete_spools(self._store.spool_dir(self.path), self._range_id, names)
 
     def write(
         self,
@@ -196,7 +159,7 @@ class RunFolder:
     @property
     def described(self) -> bytes | None:
         """The bytes of the file that describes the bucket by now; None if the run has no such file."""
-        return self._described
+        return self._described.data
 
     def flush(self) -> None:
         """Write the waiting lines to disk, and move the files of complete parts into the run folder."""
@@ -247,25 +210,19 @@ class RunFolder:
     def hand_on(self) -> None:
         """Save a checkpoint, and the seal of the parts so far: the next process then need not read them again."""
         self.save()
-        self._put_seal([*self._earlier, *self._sealed])
+        self._seal.write(unsealed=False)
 
     def end_range(self, end: RangeEnd) -> None:
         """Write the seal of the range's parts, then a checkpoint that says that the range is complete."""
         mark = self._pending.end(whole_key=True)
         self.flush()
         assert mark is not None  # all versions of the last key were taken
-        self._put_seal([*self._earlier, *self._unsealed(), *self._sealed])
+        self._seal.write(unsealed=True)
         self._save(replace(self._checkpoint(self._pending.part, mark), ended=end), last=True)
 
     def adopt(self, parts: Iterable[SealedPart], files: Mapping[str, str]) -> None:
         """Name parts and files that other processes wrote in the seal. files: their SHA-256 by their names."""
-        self._sealed += parts
-        self._digests |= files
-
-    def _put_seal(self, parts: Iterable[SealedPart]) -> None:
-        """Write the seal of an unfinished run, or of a range."""
-        seal = Seal(run=self.run_id, files=self._digests, parts=sorted_parts(parts))
-        self._store.put(f"{self.path}/{seal_name(self._range_id)}", seal.to_json())
+        self._seal.add(parts, files)
 
     def finish(
         self,
@@ -281,34 +238,8 @@ class RunFolder:
         update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
         whole_key: False if the last key may have more versions, which save() then handles.
         """
-        reports = {"report.html": html.encode()} | ({} if rollups is None else {ROLLUPS: rollups})
-        early: list[str] = []
-        links: list[Link] = []
-        ending: list[Callable[[], object]] = [
-            lambda: self.save(whole_key),
-            *(partial(self._put_early, name, data, early) for name, data in reports.items()),
-        ]
-        if self._previous is not None:
-            link = partial(link_to, self._store, self._bucket, self._previous)
-            ending.append(lambda: links.append(link()))
-        side_by_side(ending)
-        for name, report in reports.items():
-            if name not in early:
-                self._store.put(f"{self.path}/{name}", report)
-            self._digests[name] = sha256_of(report)
-        data = json.dumps(summary.to_dict(), indent=1).encode() + b"\n"
-        self._store.put(f"{self.path}/summary.json", data)
-        self._digests["summary.json"] = sha256_of(data)
-        parts = sorted_parts([*self._earlier, *self._unsealed(), *self._sealed])
-        seal = Seal(run=self.run_id, previous=links[0] if links else None, files=self._digests, parts=parts).to_json()
-        latest = update_latest and summary.complete and self._target.whole
-        side_by_side(
-            [partial(self._store.put, f"{self.path}/{SEAL}", seal), *([self._update_latest] if latest else [])]
-        )
-
-    def _put_early(self, name: str, data: bytes, done: list[str]) -> None:
-        if self._writer.put_early(name, data):
-            done.append(name)
+        save = partial(self.save, whole_key)
+        self._end.write(summary, html, rollups, save, update_latest=update_latest)
 
     def close(self) -> None:
         """Drop the lines that are not saved, and let other processes claim the run."""
@@ -335,52 +266,16 @@ class RunFolder:
         parts = {Part(self._range_id, batch.number, kind): self._files[kind] for kind in KINDS if kind in self._files}
         for file in parts.values():
             file.close()
-        if self._describe is not None and self._growing:  # what was read meanwhile belongs to these lines
-            self._put_bucket(self._describe(self._first_part))
+        self._described.grow()
         self._writer.put_parts({part: file.path for part, file in parts.items()})
         self._files.clear()
-        self._sealed += (file.sealed(part) for part, file in parts.items())
+        self._seal.add(file.sealed(part) for part, file in parts.items())
         if batch.checkpoint is not None:
             self._save(self._checkpoint(batch.number + 1, batch.checkpoint))
 
     def _save(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
-        self._digests["state.json"] = sha256_of(self._writer.put_checkpoint(checkpoint, last=last))
+        self._seal.note("state.json", self._writer.put_checkpoint(checkpoint, last=last))
         self.saved_key = checkpoint.start_after
-
-    def _put_bucket(self, data: bytes, *, there: bool = False) -> None:
-        """Write the file that describes the bucket, unless it has this content. there: True if it has been written just
-        now.
-        """
-        self._digests[self._describes] = sha256_of(data)
-        if not there and data != self._described:
-            self._store.put(f"{self.path}/{self._describes}", data)
-        self._described = data
-
-    def _sealed_before(self) -> list[SealedPart]:
-        """Return the entries of those parts that this process keeps from an earlier process, as that process's seal has
-        them.
-        """
-        seal = read_seal(self._store, self.path, self._range_id)
-        found = [(Part.parse(one.path), one) for one in seal.parts] if seal else []
-        return [one for part, one in found if part is not None and self._covered(part)]
-
-    def _unsealed(self) -> list[SealedPart]:
-        """Read the parts that earlier processes wrote and did not seal before they were killed. Return their
-        entries.
-        """
-        if not self._first_part:
-            return []
-        known = {one.path for one in self._earlier}
-        parts = [part for part in found_parts(self._store, self.path) if self._covered(part) and part.path not in known]
-        return [sealed_from_store(self._store, self.path, part) for part in parts]
-
-    def _covered(self, part: Part) -> bool:
-        """True if an earlier process wrote this part, and the part has not been skipped."""
-        before = part.range_id == self._range_id and part.number < self._first_part
-        return before and part.number not in self._skipped_parts
-
-    def _update_latest(self) -> None:
-        update_latest_json(self._store, self._bucket, target_name(self._target), self.run_id)
 
     def _checkpoint(self, next_part: int, mark: RunPosition) -> Checkpoint:
         return Checkpoint(

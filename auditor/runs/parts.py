@@ -8,8 +8,9 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -137,6 +138,17 @@ def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
     for part in parts:
         if part.number >= first:
             store.delete(f"{folder}/{part.path}")
+
+
+def delete_spools(spool: Path, range_id: str, names: Iterable[str]) -> None:
+    """Delete the temporary files that a killed process left in the local directory `spool`: those of a range's parts,
+    and those of the files with these names.
+    """
+    mine = [f".*-part-{range_id}-*.tmp", *(f".{name}.*.tmp" for name in names)]
+    with output_errors(spool):
+        for file in spool.iterdir():
+            if any(fnmatchcase(file.name, pattern) for pattern in mine):
+                file.unlink(missing_ok=True)
 
 
 def sealed_from_store(store: Store, folder: str, part: Part) -> SealedPart:

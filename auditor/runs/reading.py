@@ -1,18 +1,15 @@
-"""Read runs back: the run folder with its lines, its seal, and a run by its place."""
+"""Read runs back: the run folder with its lines, and its seal."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from auditor.aio.threads import side_by_side
-from auditor.errors import OutputError, UsageError
+from auditor.errors import OutputError
 from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import NAME as ROLLUPS
@@ -27,12 +24,9 @@ from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_line
 from auditor.runs.paths import UNDIVIDED, run_path, seal_name
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
-from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 
 T = TypeVar("T")
-
-_RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<run>[^/]+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +70,20 @@ class RunReader:
     def summary(self) -> Summary | None:
         """The run's summary; None if the run has not written one. Raises OutputError if it is damaged."""
         data = self._store.get(f"{self.path}/summary.json")
-        try:
-            return None if data is None else Summary.from_dict(parse_object(data))
-        except JsonError as error:
-            raise OutputError(f"{self.uri}/summary.json is damaged ({error}): audit again") from error
+        return self._parsed("summary.json", data, lambda data: Summary.from_dict(parse_object(data)))
 
     def rollups(self) -> RollUps | None:
         """Return the content of rollups.json, the run's results in few groups; None if the run has not ended, or an
         earlier release wrote it. Raises OutputError if the file is damaged.
         """
-        data = self._store.get(f"{self.path}/{ROLLUPS}")
-        try:
-            return None if data is None else RollUps.from_json(data)
-        except JsonError as error:
-            raise OutputError(f"{self.uri}/{ROLLUPS} is damaged ({error}): audit again") from error
+        return self._parsed(ROLLUPS, self._store.get(f"{self.path}/{ROLLUPS}"), RollUps.from_json)
 
     @cached_property
     def nights(self) -> tuple[TrendNight, ...]:
         """The trend in rollups.json; () if the run has none. Raises OutputError if the file is damaged."""
         data = self._store.get(f"{self.path}/{ROLLUPS}")
-        try:
-            return () if data is None else typed(_Nights, parse_object(data)).nights
-        except JsonError as error:
-            raise OutputError(f"{self.uri}/{ROLLUPS} is damaged ({error}): audit again") from error
+        found = self._parsed(ROLLUPS, data, lambda data: typed(_Nights, parse_object(data)))
+        return () if found is None else found.nights
 
     @cached_property
     def bucket(self) -> BucketFile | None:
@@ -106,11 +91,7 @@ class RunReader:
 
         Raises OutputError if the file is damaged.
         """
-        data = self.bucket_data
-        try:
-            return None if data is None else BucketFile.from_json(data)
-        except JsonError as error:
-            raise OutputError(f"{self.uri}/{BUCKET_FILE} is damaged ({error}): audit again") from error
+        return self._parsed(BUCKET_FILE, self.bucket_data, BucketFile.from_json)
 
     @cached_property
     def bucket_data(self) -> bytes | None:
@@ -281,6 +262,13 @@ class RunReader:
         for value in self.lines(kind):
             yield self._read(line, kind, value)
 
+    def _parsed(self, name: str, data: bytes | None, parse: Callable[[bytes], T]) -> T | None:
+        """Return the content of a file of the run; None if there is no such file."""
+        try:
+            return None if data is None else parse(data)
+        except JsonError as error:
+            raise OutputError(f"{self.uri}/{name} is damaged ({error}): audit again") from error
+
     def _read(self, line: Callable[..., T], kind: str, value: dict[str, Any]) -> T:
         try:
             return typed(line, value)
@@ -289,41 +277,6 @@ class RunReader:
 
     def _checkpoint(self, range_id: str) -> Checkpoint | None:
         return load_checkpoint(self._store, self._bucket, self._run_id, range_id)
-
-
-@contextmanager
-def open_run(
-    place: str | os.PathLike[str],
-    *,
-    endpoint_url: str | None = None,
-    profile: str | None = None,
-    region: str | None = None,
-) -> Iterator[RunReader]:
-    """Open the run in the folder `place`: a directory or s3:// URI that ends in bucket=BUCKET/run=ID.
-
-    Raises UsageError if `place` has another form, or if no run is there.
-    """
-    match = _run_folder(place)
-    if match is None:
-        raise UsageError(f"{str(place)[:200]!r} is not a run folder: give its path or URI, OUT/bucket=BUCKET/run=ID")
-    with open_store(match["out"], endpoint_url=endpoint_url, profile=profile, region=region) as store:
-        run = RunReader(store, match["bucket"], match["run"])
-        if not run.exists:
-            raise UsageError(f"there is no run at {run.uri}: check the path")
-        yield run
-
-
-def is_run_folder(place: str | os.PathLike[str]) -> bool:
-    """True if the place has the form of a run folder: a path or s3:// URI that ends in bucket=BUCKET/run=ID."""
-    return _run_folder(place) is not None
-
-
-def _run_folder(place: str | os.PathLike[str]) -> re.Match[str] | None:
-    whole = str(place)
-    if "://" not in whole:
-        with suppress(ValueError, RuntimeError):  # for a NUL, or an unknown home directory
-            whole = str(Path(whole).expanduser().resolve())
-    return None if "\0" in whole else _RUN_FOLDER.fullmatch(whole.rstrip("/"))
 
 
 def read_seal(store: Store, folder: str, range_id: str = UNDIVIDED) -> Seal | None:

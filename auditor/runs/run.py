@@ -13,7 +13,7 @@ from auditor.model.finding import Severity
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.standing import PastObject
 from auditor.model.summary import Coverage, Summary
-from auditor.runs import reading
+from auditor.runs import folder_place
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.past import PastRun
 from auditor.runs.reading import RunReader
@@ -101,7 +101,7 @@ class Run:
             yield from PastRun(reader).objects()
 
     def _open(self) -> AbstractContextManager[RunReader]:
-        return reading.open_run(self.place, **self._connection)
+        return folder_place.open_run(self.place, **self._connection)
 
     def _summed(self) -> Summary:
         if self.summary is None:

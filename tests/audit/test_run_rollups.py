@@ -14,7 +14,8 @@ import auditor
 from auditor.errors import OutputError
 from auditor.model.access import Verdict
 from auditor.model.rollup import RollUps
-from auditor.runs.reading import RunReader, open_run
+from auditor.runs.folder_place import open_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore
 from tests.support.audit_runs import Result, audit
 from tests.support.servers.clients import BUCKET

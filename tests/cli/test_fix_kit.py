@@ -29,7 +29,7 @@ from auditor.errors import RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant
 from auditor.rules.bucket.b05_others_control import LOG_WRITER
-from auditor.runs.reading import open_run
+from auditor.runs.folder_place import open_run
 from auditor.verdict.change import MOST_BYTES
 from tests.hashing.batch.test_write_jobs import assert_botocore_takes
 from tests.support.odd_keys import ODD_KEYS

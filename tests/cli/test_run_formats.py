@@ -8,7 +8,7 @@ import pytest
 
 from auditor.cli.main import main
 from auditor.reports.formats import FORMATS, PRINTED
-from auditor.runs.reading import open_run
+from auditor.runs.folder_place import open_run
 from tests.support.servers.stub import StubServer
 
 

@@ -14,7 +14,7 @@ from auditor.audit.what_if import WhatIfQuestion
 from auditor.cli.main import main
 from auditor.errors import RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
-from auditor.runs.reading import open_run
+from auditor.runs.folder_place import open_run
 from auditor.verdict.change import BucketChange
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.stub import StubServer

@@ -18,7 +18,8 @@ from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectVersion, Out
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.reports.lines import encode_line, object_line, routed_line
 from auditor.runs.folder import RunFolder
-from auditor.runs.reading import RunReader, open_run
+from auditor.runs.folder_place import open_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally

@@ -16,7 +16,8 @@ from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine
 from auditor.reports.accept import entry_for
 from auditor.reports.accept_group import entries_for_group
-from auditor.runs.reading import RunReader, open_run
+from auditor.runs.folder_place import open_run
+from auditor.runs.reading import RunReader
 from auditor.text import visible
 
 _GROUP: Final = re.compile("[0-9a-f]{12}")

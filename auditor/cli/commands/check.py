@@ -12,7 +12,7 @@ from auditor.cli.output import first_word, print_json
 from auditor.cli.progress import make_progress
 from auditor.progress import Snapshot
 from auditor.runs.checking import RunCheck, RunChecker
-from auditor.runs.reading import open_run
+from auditor.runs.folder_place import open_run
 from auditor.text import counted, visible
 
 

@@ -14,7 +14,7 @@ from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.reports.explain import Explanation, render
-from auditor.runs.reading import open_run
+from auditor.runs.folder_place import open_run
 from auditor.text import visible
 
 

@@ -26,7 +26,8 @@ from auditor.reports.formats import FORMATS
 from auditor.reports.formats.asff import rollups_of
 from auditor.reports.formats.asff_gone import LookedAt
 from auditor.reports.formats.base import FormatOptions
-from auditor.runs.reading import RunReader, open_run
+from auditor.runs.folder_place import open_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import output_errors
 from auditor.text import counted, visible
 

@@ -17,7 +17,7 @@ from auditor.cli.output import first_word, print_json
 from auditor.cli.progress import make_progress, showing
 from auditor.config.settings import Settings
 from auditor.reports.table import COLUMNS
-from auditor.runs.reading import open_run
+from auditor.runs.folder_place import open_run
 from auditor.text import visible
 
 

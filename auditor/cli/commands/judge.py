@@ -23,7 +23,8 @@ from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
 from auditor.reports.summary import exit_code
 from auditor.runs.bucket_file import NAME
-from auditor.runs.reading import RunReader, open_run
+from auditor.runs.folder_place import open_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import Store, open_store
 from auditor.text import visible
 

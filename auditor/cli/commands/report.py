@@ -13,7 +13,7 @@ from auditor.cli.options import settings_of
 from auditor.cli.output import first_word
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
-from auditor.runs.reading import is_run_folder, open_run
+from auditor.runs.folder_place import is_run_folder, open_run
 from auditor.runs.stores import open_store
 from auditor.text import visible
 

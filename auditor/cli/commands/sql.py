@@ -26,8 +26,9 @@ from auditor.cli.sql.tables import TABLES
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.reports.formats.base import coverage_sentence
 from auditor.reports.summary import has_hole
+from auditor.runs.folder_place import open_run
 from auditor.runs.paths import run_path
-from auditor.runs.reading import RunReader, open_run
+from auditor.runs.reading import RunReader
 from auditor.text import counted, shorten, visible
 
 _TYPE: Final = 40

@@ -20,7 +20,7 @@ from auditor.config import values
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.reports.sarif import as_sarif
-from auditor.runs.reading import open_run
+from auditor.runs.folder_place import open_run
 from auditor.text import visible
 from auditor.verdict.change import BucketChange, switches
 from auditor.verdict.policy_text import statement_lines

@@ -13,7 +13,8 @@ from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.access import Audience
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
-from auditor.runs.reading import RunReader, open_run
+from auditor.runs.folder_place import open_run
+from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
 
 _KNOWN = {

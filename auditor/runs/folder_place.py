@@ -1,0 +1,51 @@
+"""Open a run by its place: the path or URI of its folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from auditor.errors import UsageError
+from auditor.runs.reading import RunReader
+from auditor.runs.stores import open_store
+
+_RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<run>[^/]+)", re.DOTALL)
+
+
+@contextmanager
+def open_run(
+    place: str | os.PathLike[str],
+    *,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
+    region: str | None = None,
+) -> Iterator[RunReader]:
+    """Open the run in the folder `place`: a directory or s3:// URI that ends in bucket=BUCKET/run=ID.
+
+    Raises UsageError if `place` has another form, or if no run is there.
+    """
+    match = _run_folder(place)
+    if match is None:
+        raise UsageError(f"{str(place)[:200]!r} is not a run folder: give its path or URI, OUT/bucket=BUCKET/run=ID")
+    with open_store(match["out"], endpoint_url=endpoint_url, profile=profile, region=region) as store:
+        run = RunReader(store, match["bucket"], match["run"])
+        if not run.exists:
+            raise UsageError(f"there is no run at {run.uri}: check the path")
+        yield run
+
+
+def is_run_folder(place: str | os.PathLike[str]) -> bool:
+    """True if the place has the form of a run folder: a path or s3:// URI that ends in bucket=BUCKET/run=ID."""
+    return _run_folder(place) is not None
+
+
+def _run_folder(place: str | os.PathLike[str]) -> re.Match[str] | None:
+    whole = str(place)
+    if "://" not in whole:
+        with suppress(ValueError, RuntimeError):  # for a NUL, or an unknown home directory
+            whole = str(Path(whole).expanduser().resolve())
+    return None if "\0" in whole else _RUN_FOLDER.fullmatch(whole.rstrip("/"))
