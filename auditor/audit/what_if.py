@@ -134,7 +134,9 @@ class WhatIfQuestion:
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         if change.nothing:
-            raise UsageError("no change is named: give a policy, or turn ACLs or the public access block off or on")
+            raise UsageError(
+                "no change is named: give --policy FILE, --acls-off, --block-public-access or another change"
+            )
         self._run = run
         self._file = file_of(run)
         self._change = change

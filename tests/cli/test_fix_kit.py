@@ -554,8 +554,8 @@ def test_wrong_places(audited: Run, stub: StubServer, capfd: pytest.CaptureFixtu
     Path("empty").mkdir()
     assert "full exists and is no empty directory" in said(capfd, 2, run, "--out", "full")
     assert "file exists and is no empty directory" in said(capfd, 2, run, "--out", "file")
-    assert "s3://b/kit is no directory" in said(capfd, 2, run, "--out", "s3://b/kit")
-    assert "is no directory" in said(capfd, 2, run, "--out", "/")
+    assert "s3://b/kit cannot be a new directory" in said(capfd, 2, run, "--out", "s3://b/kit")
+    assert "cannot be a new directory" in said(capfd, 2, run, "--out", "/")
     assert "file in the way" in said(capfd, 1, run, "--out", "file/kit").replace("a file is", "file")
     assert main(["fix-kit", run, "--out", "empty"]) == 0
     assert Path("empty/README.md").exists()

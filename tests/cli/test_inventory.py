@@ -90,7 +90,7 @@ def test_price_is_that_of_the_list_or_of_the_user(run: Run, tmp_path: Any) -> No
 def test_wrong_destination_is_one_sentence(run: Run, place: str) -> None:
     code, out, err = run("inventory", "s3://audited", "--inventory", place)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "is no place of inventory reports: give s3://BUCKET/PREFIX" in err
+    assert ": give s3://BUCKET/PREFIX, the destination of the reports" in err
 
 
 def test_unknown_source_is_one_sentence(run: Run) -> None:

@@ -40,6 +40,7 @@ FILES = {"typo.toml": "max_rat = 3\n", "nonsense.toml": "zzzzzz = 3\n", "broken.
         ((*AUDIT, "--config", "nonsense.toml"), "nonsense.toml: the key 'zzzzzz' is unknown: use accept_cost, "),
         ((*AUDIT, "--config", "broken.toml"), "broken.toml is not TOML: "),
         (("audit", "--estate", "gone.toml"), "there is no file 'gone.toml': fix --estate"),
+        ((*AUDIT, "--inventory", "reports"), "--inventory is 'reports': give s3://BUCKET/PREFIX, the destination"),
         (("plan", "s3://audited", "--ranges", "0"), "--ranges 0 is not possible: give a number from 1 to 10,000"),
         (("renew", "--events", "name"), "--events 'name' is not a queue's URL: it looks like https://sqs.REGION."),
     ],

@@ -173,7 +173,7 @@ def test_wrong_usage(ask: Ask) -> None:
     Path("wrong.json").write_text('{"Statement": [\n{"Effect": "Allow"}]}')
     Path("binary.json").write_bytes(b"\xff{}")
     Path("huge.json").write_bytes(b" " * 2_000_000)
-    assert said(ask, 2).startswith("no change is named: give a policy")
+    assert said(ask, 2).startswith("no change is named: give --policy FILE")
     assert said(ask, 2, "--policy", "none.json").startswith("the policy file none.json cannot be read (No such file")
     assert said(ask, 2, "--policy", "broken.json").startswith(
         "the policy file broken.json is no bucket policy: line 2, column 16"

@@ -53,7 +53,7 @@ class KitFolder:
         self._open = ExitStack()
         shown = visible(place)
         if "://" in place or "\0" in place or not self.place.name:
-            raise UsageError(f"--out {shown} is no directory: give a path; the kit is for this machine")
+            raise UsageError(f"--out {shown} cannot be a new directory: give the path of one on this machine")
         with output_errors(shown):
             if self.place.exists() and not (self.place.is_dir() and not any(self.place.iterdir())):
                 raise UsageError(f"--out {shown} exists and is no empty directory: give another one")

@@ -25,5 +25,5 @@ def parse_place(uri: str) -> InventoryPlace:
     scheme, _, rest = uri.partition("://")
     bucket, _, prefix = rest.partition("/")
     if scheme != "s3" or not BUCKET_NAME.fullmatch(bucket):
-        raise UsageError(f"{uri[:200]!r} is no place of inventory reports: give s3://BUCKET/PREFIX, their destination")
+        raise UsageError(f"--inventory is {uri[:200]!r}: give s3://BUCKET/PREFIX, the destination of the reports")
     return InventoryPlace(bucket, prefix.strip("/"))
