@@ -261,8 +261,7 @@ def test_a_hole_that_the_owner_accepts_stays_counted_and_raises_nothing(
 )
 def test_wrong_usage_is_two_and_says_what_to_mend(run: Run, arguments: list[str], named: str) -> None:
     code, out, err = run(*arguments)
-    expected = 1 if "--profile" in arguments else 2
-    assert (code, out) == (expected, ""), err
+    assert (code, out) == (2, ""), err
     assert named in err
     assert "Traceback" not in err
 
