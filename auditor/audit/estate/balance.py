@@ -203,8 +203,8 @@ def _notes(estate: Estate, results: Sequence[BucketResult]) -> Iterable[str]:
     known = {one.bucket for one in estate.earlier.buckets}
     new = [one.bucket for one in results if one.bucket not in known]
     here = {one.bucket for one in results}
-    lost = {one.account.id for one in estate.opened}
-    gone = [one.bucket for one in estate.earlier.buckets if one.bucket not in here and one.account in lost]
+    accounts = {one.account.id for one in estate.opened}
+    gone = [one.bucket for one in estate.earlier.buckets if one.bucket not in here and one.account in accounts]
     for names, words in ((new, "new"), (gone, "not listed any more")):
         if names:
             yield f"{words} since the start {estate.earlier.estate}: {_first(names)}"

@@ -1,0 +1,197 @@
+"""Audit the targets of a command side by side, and print their results."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from auditor.aio.stop import Stop
+from auditor.audit.kind import judging
+from auditor.audit.resume import check_selection
+from auditor.cli.audit_way import AuditWay
+from auditor.cli.closing_table import TargetResult, closing_table
+from auditor.cli.jobs import audit_of
+from auditor.cli.output import print_json, remark, say
+from auditor.cli.progress import Show
+from auditor.cli.terminal import columns, options_of
+from auditor.config.resources import Resources, open_stores
+from auditor.config.settings import Settings
+from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
+from auditor.model.json_text import plain
+from auditor.model.rollup import RollUps
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.reports import table
+from auditor.reports.formats import FORMATS
+from auditor.reports.highlights import Highlights
+from auditor.reports.summary import exit_code
+from auditor.runs.reading import RunReader
+from auditor.s3.rate import RateLimit
+from auditor.text import visible
+
+if TYPE_CHECKING:
+    from auditor.reports.summed import IndexEntry
+
+AT_ONCE: Final = 8
+"""Largest number of targets that are audited side by side. With --max-calls or --max-cost it is one after the other,
+because calls in flight of one target could use up those of another.
+"""
+
+
+def at_once(settings: Settings) -> int:
+    """Return the largest number of targets to audit side by side."""
+    return 1 if settings.max_calls is not None or settings.max_cost is not None else AT_ONCE
+
+
+class Audits:
+    """The audits of a command. Several targets share the limits of calls per second and of calls (--max-calls).
+
+    way: answers the questions on which the audits of an estate differ. several: True to treat the targets as several,
+    whatever their number.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        options: argparse.Namespace,
+        targets: Sequence[Target],
+        way: AuditWay,
+        *,
+        several: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self._targets = targets
+        self._way = way
+        self._several = several or len(targets) > 1
+        self._calls_left = settings.max_calls
+        self._dollars_left = settings.max_cost
+        self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
+        self._index: str | None = None
+        self.results: dict[Target, TargetResult] = {}
+        """The results of the targets that have ended."""
+        self.entries: dict[Target, IndexEntry] = {}
+        """Their entries for the index page, of several targets."""
+
+    async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
+        """Audit one target, print the result, and return the exit code."""
+        self._way.begin(target, stop)
+        if not self._several:
+            return await self._audit(target, resources, stop, show)
+        if self._calls_left == 0:
+            raise RunStopped(f"{visible(target.uri)} was not audited: --max-calls is used up")
+        if self._dollars_left == 0:
+            raise RunStopped(f"{visible(target.uri)} was not audited: --max-cost is used up")
+        async with open_stores(self._settings, [target]) as own:  # a run's thread writes to a store of its own
+            mine = replace(resources, store=own.store, manifests=own.manifests, ceiling=self._ceiling)
+            return await self._audit(target, mine, stop, show)
+
+    async def _audit(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
+        options = self._options
+        settings = replace(self._way.settings_of(target), max_calls=self._calls_left, max_cost=self._dollars_left)
+        run_id, resume = await self._way.run_of(target, resources)
+        began = partial(self._way.announce, target)
+        jobs = options.jobs
+        audit = await audit_of(target, settings, resources, stop, jobs=jobs, began=began, run_id=run_id, resume=resume)
+        again = False
+        try:
+            async with show(audit.snapshot):
+                summary = await audit.run()
+        except RunComplete:
+            _, selection = judging(settings, resources)
+            summary, shown, rollups = await asyncio.to_thread(_read_back, target, resources, audit.run_id, selection)
+            remark(f"{visible(target.uri)}: run {audit.run_id} is complete, this is its summary")
+            again = True  # its end is told already
+        else:
+            shown, rollups = audit.shown, audit.rollups
+        finally:
+            self._calls_left, self._dollars_left = audit.calls_left, audit.dollars_left
+        code = exit_code(summary, settings.fail_on)
+        self.results[target] = TargetResult(target, summary, code)
+        if self._several:
+            from auditor.audit.index import entry_of  # each import takes a part of a small audit's time
+
+            self.entries[target] = entry_of(target, summary, rollups)
+        if options.format != "table":
+            written = RunReader(resources.store, target.bucket, summary.run)
+            _write(await asyncio.to_thread(list, FORMATS[options.format](summary, written)))
+        elif not self._several:
+            how = options_of(settings)
+            _write([table.render(summary, how.fail_on, shown, how.columns, rollups=rollups, colour=how.colour)])
+        self._way.remark_on(summary, target)
+        if not again:
+            await self._way.tell(audit, summary)
+        return code
+
+    def failed(self, target: Target, sentence: str, code: int) -> None:
+        """Note that a target has no summary, and print that in the format of the summaries."""
+        code = self._way.failed(sentence, code)
+        if self._several:
+            from auditor.reports.summed import IndexEntry
+
+            self.entries[target] = IndexEntry(target=target, failed=sentence)
+        self.results[target] = TargetResult(target, None, code)
+        if self._options.format == "json":
+            print_json({"target": plain(target), "complete": False, "failed": sentence, "exit_code": code})
+        elif self._options.format == "markdown":
+            from auditor.reports.formats.markdown import failed_comment
+
+            _write([failed_comment(target, sentence)])
+
+    async def indexed(self, work: Awaitable[int]) -> int:
+        """Audit all targets, write their index page, and return the exit code: 1 in place of 0 if it is not written."""
+        code = await work
+        if not self._several:
+            return code
+        from auditor.audit.index import write_index
+
+        entries = [self.entries[target] for target in self._targets if target in self.entries]
+        try:
+            async with open_stores(self._settings, self._targets, hashing=False) as stores:
+                self._index = await asyncio.to_thread(write_index, stores.store, entries)
+        except AuditorError as error:
+            say(f"the index page is not written: {error}")
+            return code or 1
+        return code
+
+    def close(self) -> None:
+        """Print the closing table of several targets."""
+        if self._several and self._options.format == "table":
+            reports = "" if self._index is None else f"reports: {visible(self._index)}\n"
+            _write([self.table(), reports])
+
+    def table(self) -> str:
+        """Return the closing table of the targets that have ended."""
+        results = [self.results[target] for target in self._targets if target in self.results]
+        return closing_table(results, columns())
+
+
+def _read_back(
+    target: Target, resources: Resources, run_id: str, selection: Mapping[str, Any]
+) -> tuple[Summary, Highlights, RollUps | None]:
+    """Read the summary, the highlights and the roll-ups of a complete run from its run folder.
+
+    Raises UsageError if the run's target is another one than `target`, and RunChanged if it was begun with another
+    selection: what the run did not look at would be called clean.
+    """
+    run = RunReader(resources.store, target.bucket, run_id)
+    assert run.summary is not None
+    done = run.summary.target
+    if (done.prefix, done.versions) != (target.prefix, target.versions):
+        raise UsageError(f"run {run_id} is of another target or prefix: it is complete, start a new run")
+    if (state := run.checkpoint) is not None:
+        check_selection(state, selection)
+    rollups = run.rollups()
+    shown = Highlights.read(run, run.summary.verdicts["exposed"]) if rollups is None else Highlights()
+    return run.summary, shown, rollups
+
+
+def _write(pieces: Iterable[str]) -> None:
+    """Print the text of one run at once, because several may end side by side."""
+    sys.stdout.writelines(pieces)
+    sys.stdout.flush()

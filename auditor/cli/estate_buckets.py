@@ -1,0 +1,95 @@
+"""The buckets of one start of an estate: each is audited with the credentials of its account, by a run of the start."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from auditor.aio.stop import Stop
+from auditor.audit.estate.balance import HOLE
+from auditor.audit.estate.choice import ChosenBucket
+from auditor.cli.audit_output import announce
+from auditor.cli.telling import Teller
+from auditor.config.resources import Resources
+from auditor.config.settings import Settings
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.runs.paths import new_run_id, parse_run_id
+from auditor.runs.reading import RunReader
+
+if TYPE_CHECKING:
+    from auditor.audit.divided.jobs import JobsAudit
+    from auditor.audit.run import Audit
+    from auditor.model.alert import Alert
+
+
+class EstateBuckets:
+    """The way in which the buckets of an estate are audited, an AuditWay.
+
+    estate: ID of the start. buckets: those to audit. teller: sends the event on each run; the alerts are kept for the
+    one of the estate.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        options: argparse.Namespace,
+        estate: str,
+        buckets: Sequence[ChosenBucket],
+        teller: Teller,
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self._estate = estate
+        self._buckets = {one.name: one for one in buckets}
+        self._teller = teller
+        self._stop: Stop | None = None
+        self.targets = [Target(one.name, versions=settings.versions) for one in buckets]
+        self.begun: dict[str, str] = {}
+        """By bucket, the ID of its run once that has begun."""
+        self.alerts: list[Alert] = []
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the work was stopped by a signal; None if it was not."""
+        return self._stop.reason if self._stop else None
+
+    def settings_of(self, target: Target) -> Settings:
+        return self._buckets[target.bucket].owner.settings(self._settings)
+
+    async def run_of(self, target: Target, resources: Resources) -> tuple[str | None, bool]:
+        account = self._buckets[target.bucket].owner.account.id
+        text = f"{self._estate}\0{account}\0{target.bucket}\0{target.versions}"
+        run = new_run_id(parse_run_id(self._estate), hashlib.sha256(text.encode()).digest())
+        if self._options.resume is None:
+            return run, False
+        return run, await asyncio.to_thread(lambda: RunReader(resources.store, target.bucket, run).exists)
+
+    def begin(self, target: Target, stop: Stop) -> None:
+        self._stop = stop
+
+    def announce(self, target: Target, run_id: str) -> None:
+        announce(target, run_id)
+        self.begun[target.bucket] = run_id
+
+    def remark_on(self, summary: Summary, target: Target) -> None:
+        """Say nothing: the report has each bucket, and one command resumes all."""
+
+    async def tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
+        if not self._teller.listens:
+            return
+        from auditor.reports.alert import alert_of
+        from auditor.reports.run_event import event_of
+
+        fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
+        alert = alert_of(summary, audit.rollups, fail_on, notes)
+        if alert is not None:
+            self.alerts.append(alert)
+        await self._teller.tell(None, event_of(summary, fail_on, notes))
+
+    def failed(self, sentence: str, code: int) -> int:
+        """Return the exit code of a hole, whatever the reason. The one alert names each hole."""
+        return HOLE
