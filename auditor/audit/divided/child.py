@@ -81,11 +81,12 @@ class Child:
         self._ranges: asyncio.Queue[Order | None] = asyncio.Queue()
         self._ceiling = RateLimit(start.settings.max_rate)
         self._audit: Audit | None = None
+        self._leaves = False
         self._loop = asyncio.get_running_loop()
 
     async def run(self) -> None:
         """Audit ranges until there is no further one."""
-        self._loop.add_signal_handler(signal.SIGTERM, self._stop_now, "stopped by SIGTERM")
+        self._loop.add_signal_handler(signal.SIGTERM, self._leave)
         handler = _Log(self.send)
         logging.basicConfig(handlers=[handler], level=self._start.level, format="%(message)s")
         watching = [asyncio.create_task(self._listen()), asyncio.create_task(self._tell())]
@@ -94,7 +95,7 @@ class Child:
             async with open_resources(settings, [target]) as opened, EnginePool(opened.engines) as engines:
                 places = replace(opened, engines=engines.lend, ceiling=self._ceiling)
                 self.send(Report())
-                while (order := await self._ranges.get()) is not None:
+                while (order := await self._ranges.get()) is not None and not self._leaves:
                     await self._work(order, places)
         except Exception as error:
             self.send(Report(failure=Failure.of(error)))
@@ -120,13 +121,15 @@ class Child:
         except LimitTooLow as short:
             self.send(Report(ended=True, reason=str(short), calls=self._calls(), dollars=self._dollars()))
         except Exception as error:
-            self.send(Report(failure=Failure.of(error)))
+            if not self._leaves:  # else the process that goes on with the range has the error again
+                self.send(Report(failure=Failure.of(error)))
         else:
             self.send(
                 Report(
                     counts=self._counts(),
                     ended=True,
                     complete=summary.complete,
+                    leaves=self._leaves and not summary.complete,
                     reason=summary.resume.reason if summary.resume else None,
                     calls=self._calls(),
                     dollars=self._dollars(),
@@ -181,6 +184,12 @@ class Child:
             await asyncio.sleep(PROGRESS_SECONDS)
             if self._audit is not None:
                 self.send(Report(counts=self._counts()))
+
+    def _leave(self) -> None:
+        """Save the range and end: this process alone was told to, so that another one goes on with the range."""
+        self._leaves = True
+        self._stop_now("stopped by SIGTERM")
+        self._ranges.put_nowait(None)
 
     def _stop_now(self, reason: str) -> None:
         """Set the stop. Any thread may call this: the log of the thread of the run folder comes here too."""

@@ -93,13 +93,15 @@ class Report:
     """A message from a process: it is ready for a range, counts its progress, has left the range, failed, or logs.
 
     counts: of the range in work. ended: the range was left: complete or not, with `reason`, and with the calls and
-    dollars that are left. failure: the range failed. unsent: a sentence on objects that the queue did not take. log: a
-    line of the log with its level and the logger's name.
+    dollars that are left. leaves: this process was told to end, and another one is to go on with the range. failure:
+    the range failed. unsent: a sentence on objects that the queue did not take. log: a line of the log with its level
+    and the logger's name.
     """
 
     counts: RangeCounts | None = None
     ended: bool = False
     complete: bool = False
+    leaves: bool = False
     reason: str | None = None
     calls: int | None = None
     dollars: float | None = None

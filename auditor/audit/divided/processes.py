@@ -63,10 +63,10 @@ class _Worker:
 class RangeProcesses:
     """Audits ranges in `jobs` processes at once. Call run() once.
 
-    A process that is killed is replaced, and its range goes on from its checkpoint. Each process has an equal share of
-    the calls per second; when one has no further range, the others share what it had, after it has ended. start: the
-    first message to each process. ranges: IDs of the ranges to audit, in order. stop: ends the work. starter:
-    starts the processes.
+    A process that is killed, or told to end, is replaced, and its range goes on from its checkpoint. Each process has
+    an equal share of the calls per second; when one has no further range, the others share what it had, after it has
+    ended. start: the first message to each process. ranges: IDs of the ranges to audit, in order. stop: ends the
+    work. starter: starts the processes.
     """
 
     def __init__(
@@ -150,6 +150,8 @@ class RangeProcesses:
             self._fail(report.failure.error())
             worker.range = None
             self._send(worker, order_line(Order(done=True)))
+        elif report.leaves:
+            self._limits.returned(report.calls, report.dollars)  # _lose() gives the range to another one
         elif report.ended or not worker.ready:
             worker.ready = True
             if report.ended:
