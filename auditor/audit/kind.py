@@ -130,7 +130,15 @@ class RunKind:
             from auditor.audit.keeping.begin import Opening
             from auditor.audit.keeping.source import KeepingSource
 
-            opening = Opening(run.earlier, run.settings, run.facts, run.plan, run.now, run.has_ledger)
+            opening = Opening(
+                run.earlier,
+                run.settings,
+                run.facts,
+                run.plan,
+                run.now,
+                ledger=run.has_ledger,
+                tidies=self.records_bucket,  # once in a divided run
+            )
             source = kept = KeepingSource(opening, reader, judge, run.clock, start_after=target.start_after)
             steps = kept.pages(steps, run.thread.run)
         if run.mixed is not None:

@@ -148,6 +148,23 @@ def _fault(
     there: set[str],
 ) -> str | None:
     """Return why the range does not count as complete, in words that are safe to print; None if it does."""
+    damage = _damage(plan, one, state, tally, parts, there)
+    if damage is not None:  # no process reads again what the checkpoint covers
+        return f"{damage}: start a new run"
+    if state.ended is None:
+        return "it has come to " + ("no key" if state.start_after is None else visible(state.start_after))
+    return None
+
+
+def _damage(
+    plan: PlanFile,
+    one: PlannedRange,
+    state: Checkpoint,
+    tally: Tally,
+    parts: Sequence[SealedPart],
+    there: set[str],
+) -> str | None:
+    """Return how the range's files contradict each other; None if they do not."""
     if state.target != plan.target_of(one):
         return f"{checkpoint_name(one.id)} is of other keys than plan.json gives the range"
     gone = next((part.path for part in parts if part.path not in there), None)
@@ -170,6 +187,4 @@ def _fault(
     for kind, number in counts.items():
         if lines[kind] != number:
             return f"its parts have {counted(lines[kind], 'line')} of {kind}, and its checkpoint counts {number:,}"
-    if state.ended is None:
-        return "it has come to " + ("no key" if state.start_after is None else visible(state.start_after))
     return None

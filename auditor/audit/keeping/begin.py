@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final
 
 from auditor.audit.keeping.earlier import EarlierObjects
@@ -81,6 +81,7 @@ class Opening:
     facts: BucketFacts
     plan: Plan
     began: str
+    _: KW_ONLY
     ledger: bool
     tidies: bool = True
 

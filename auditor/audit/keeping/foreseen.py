@@ -37,6 +37,6 @@ def foreseen(
     versions. ledger: True if the audit has a ledger.
     """
     now = datetime.fromtimestamp(clock(), UTC)
-    opening = Opening(last, settings, facts, plan, seconds_in_utc(now), ledger, tidies=False)
+    opening = Opening(last, settings, facts, plan, seconds_in_utc(now), ledger=ledger, tidies=False)
     judge = judge_of(settings, plan, facts, versions=versions, now=now)
     return KeepingSource(opening, reader, judge, clock).pages(pages, asyncio.to_thread)

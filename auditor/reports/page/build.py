@@ -16,12 +16,13 @@ from auditor.reports.highlights import Highlights
 from auditor.reports.page import checked, from_rollups, signs, since
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, curve, spark
-from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, NumberCard, PageData, Places, Sign
+from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, NumberCard, PageData
 from auditor.reports.page.exception_rows import exception_rows
 from auditor.reports.page.group_facts import GroupFacts, without_rollups
 from auditor.reports.page.groups import ticks, view_of
 from auditor.reports.page.headline import headline
 from auditor.reports.page.hole_rows import hole_rows
+from auditor.reports.page.picture_data import Places, Sign
 from auditor.reports.verdict_sentence import new_objects
 from auditor.runs.bucket_file import BucketFile
 

@@ -9,7 +9,7 @@ from typing import Final
 from auditor.model.access import Verdict
 from auditor.model.summary import Summary
 from auditor.reports.page import signs
-from auditor.reports.page.data import CoverageBar, Share, Sign
+from auditor.reports.page.picture_data import CoverageBar, Share, Sign
 from auditor.text import counted
 
 WIDTH: Final = 1080.0

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from auditor.model.record import record
-from auditor.reports.page.data import Curve, Label, Spark
+from auditor.reports.page.picture_data import Curve, Label, Spark
 from auditor.text import counted
 
 _LEFT: Final = 56.0

@@ -13,8 +13,9 @@ from auditor.model.trend import TrendNight
 from auditor.reports import words
 from auditor.reports.page import signs
 from auditor.reports.page.curve import Night
-from auditor.reports.page.data import FirstChange, Places, SampleView
+from auditor.reports.page.data import FirstChange, SampleView
 from auditor.reports.page.group_facts import GroupFacts
+from auditor.reports.page.picture_data import Places
 from auditor.reports.page.places import PlaceCount, places_of
 
 _WIDEST: Final = {verdict: place for place, verdict in enumerate(Verdict)}

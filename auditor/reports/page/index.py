@@ -16,8 +16,9 @@ from auditor.reports.page import signs
 from auditor.reports.page.accounts import AnyEstate, account_rows, estate_notes, sum_line
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, spark
-from auditor.reports.page.data import Chip, Headline, NumberCard, Sign
+from auditor.reports.page.data import Chip, Headline, NumberCard
 from auditor.reports.page.index_data import IndexPage, TargetRow
+from auditor.reports.page.picture_data import Sign
 from auditor.reports.summary import accepted, alarming, counting, holes
 from auditor.reports.summed import IndexEntry, sum_of, summed
 from auditor.reports.verdict_sentence import new_objects, sentence_parts

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from auditor.model.estate import BucketCounts
 from auditor.model.record import record
-from auditor.reports.page.data import CoverageBar, Headline, NumberCard, Sign, Spark
+from auditor.reports.page.data import Headline, NumberCard
+from auditor.reports.page.picture_data import CoverageBar, Sign, Spark
 
 
 @record(kw_only=True)

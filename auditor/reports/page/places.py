@@ -7,7 +7,7 @@ from typing import Final
 
 from auditor.model.record import record
 from auditor.reports.page import signs
-from auditor.reports.page.data import Box, Map, PlaceRow, Places, Sign
+from auditor.reports.page.picture_data import Box, Map, PlaceRow, Places, Sign
 from auditor.reports.page.treemap import Rectangle, squarified
 from auditor.text import visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from auditor.reports.page.data import Sign
+from auditor.reports.page.picture_data import Sign
 
 EXPOSED: Final = Sign("exposed", "exposed", "●", "strangers can get in, and nobody has said that this is meant")
 SHARED: Final = Sign("shared", "shared", "◆", "another party, one that you do not trust, can get in or owns it")

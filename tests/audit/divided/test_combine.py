@@ -141,7 +141,7 @@ async def test_range_that_lost_a_part_is_not_complete(stub: StubServer, tmp_path
     _file(tmp_path, "objects/part-00002-00000.jsonl.gz").unlink()
     summary = await run.combine()
     assert not summary.complete
-    assert any("part-00002-00000.jsonl.gz is gone" in words for words in summary.not_looked_at)
+    assert any("part-00002-00000.jsonl.gz is gone: start a new run" in words for words in summary.not_looked_at)
 
 
 async def test_plan_that_leaves_keys_out_is_refused(stub: StubServer, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.reports.page import signs
-from auditor.reports.page.data import Sign
+from auditor.reports.page.picture_data import Sign
 from auditor.reports.page.places import PlaceCount, places_of
 
 
