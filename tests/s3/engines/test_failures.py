@@ -156,7 +156,7 @@ class TestFailures:
                 await CALLS["ListObjectsV2"](engine)
 
     async def test_profile_that_does_not_exist(self, opening: Opening) -> None:
-        with pytest.raises(CredentialsError, match="'nobody'"):
+        with pytest.raises(UsageError, match=r"there is no AWS profile 'nobody'.* fix --profile or AWS_PROFILE"):
             async with opening(profile="nobody"):
                 pass
 
