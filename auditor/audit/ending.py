@@ -26,7 +26,7 @@ from auditor.rules.plan import Plan
 from auditor.runs.checkpoint import RangeEnd
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
-from auditor.s3.object_reader import NO_OBJECT_ACLS
+from auditor.s3.object_facts import NO_OBJECT_ACLS
 from auditor.verdict.trust import Trust
 
 

@@ -29,7 +29,8 @@ from auditor.s3.checksums import promised
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.listing import Listed, pages, within_limit
-from auditor.s3.object_reader import ObjectReader, stand_in
+from auditor.s3.object_facts import stand_in
+from auditor.s3.object_reader import ObjectReader
 from auditor.s3.prices import Prices, in_dollars, prices_with
 from auditor.s3.rate import RateLimit
 from auditor.s3.storage_class import ARCHIVED_CLASSES, charged

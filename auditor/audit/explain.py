@@ -30,7 +30,8 @@ from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.listing import pages
-from auditor.s3.object_reader import NO_OBJECT_ACLS, ObjectReader, stand_in
+from auditor.s3.object_facts import NO_OBJECT_ACLS, stand_in
+from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 from auditor.verdict.judge import VerdictJudge

@@ -30,7 +30,8 @@ from auditor.runs.folder import RunFolder
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import gather
-from auditor.s3.object_reader import ObjectReader, stand_in
+from auditor.s3.object_facts import stand_in
+from auditor.s3.object_reader import ObjectReader
 from auditor.text import counted
 from auditor.verdict.trust import Trust
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Checked, Event, HistoryEntry, Known, Soundness, Version
 from auditor.ledger.history import fingerprint
-from auditor.ledger.key_record import KeyRows, source_of
+from auditor.ledger.key_rows import KeyRows, source_of
 from auditor.ledger.matching import NULL
 
 _LENGTH: Final = 32

@@ -8,20 +8,18 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from auditor.aws.failures import is_gone
 from auditor.errors import CallFailed
-from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Acl, Ask, Evidence, FactSource, Head, ObjectRef, Skipped, Unread
 from auditor.model.prior import NO_PRIOR, Prior
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
+from auditor.s3.object_facts import VanishedError, as_read, gone, is_fixed, refused, renewed, unread
 
 if TYPE_CHECKING:
     from auditor.s3.key_policies import KeyPolicies
 
 INTERNED_ACLS: Final = 1024
 _NOT_ASKED: Final = Skipped("it was not asked for")
-NO_OBJECT_ACLS: Final = "the server lacks GetObjectAcl, and the bucket's ACL counts for each object"
 
 
 class ObjectReader:
@@ -77,8 +75,8 @@ class ObjectReader:
                     dormant = None
                     if kept_acl:
                         kept_acl, acl = None, await self._acl(ref)
-        except _VanishedError:
-            return _gone(ref)
+        except VanishedError:
+            return gone(ref)
         read_at = prior.read_at(acl=kept_acl is not None, head=kept_head is not None)
         return Evidence(ref, acl, head, read_at=read_at, dormant=dormant)
 
@@ -127,8 +125,8 @@ class ObjectReader:
         combines = wants_acl and not wants_head and isinstance(known.head, Head) and self._asks_acl(ref)
         try:
             acl = await self._acl(ref) if wants_acl else known.acl
-            if combines and not _is_fixed(ref) and not await unchanged():
-                return _renewed(await self.read(ref))
+            if combines and not is_fixed(ref) and not await unchanged():
+                return renewed(await self.read(ref))
             head = await self._head(ref, acl) if wants_head else known.head
             if self._keys is not None and isinstance(head, Head):
                 await self._keys.read(head)
@@ -137,9 +135,9 @@ class ObjectReader:
                     return await self._changed(ref, head)
                 if not wants_acl and head.last_modified not in (ref.last_modified, None):
                     acl = await self._acl(ref)  # the same bytes were written again, perhaps with another ACL
-        except _VanishedError:
-            return _gone(ref)
-        return _renewed(Evidence(ref, acl, head, changed=known.changed))
+        except VanishedError:
+            return gone(ref)
+        return renewed(Evidence(ref, acl, head, changed=known.changed))
 
     def _lacks_acl(self, known: Evidence) -> bool:
         return isinstance(known.acl, Unread) or (isinstance(known.acl, Skipped) and self._asks_acl(known.ref))
@@ -152,7 +150,7 @@ class ObjectReader:
 
         head: the HEAD of the new object. The ACL is read again, because the one at hand may belong to the old object.
         """
-        now = _as_read(ref, head)
+        now = as_read(ref, head)
         acl = await self._acl(replace(now, owner=None))
         return Evidence(replace(now, owner=acl.owner) if isinstance(acl, Acl) else now, acl, head, changed=True)
 
@@ -176,7 +174,7 @@ class ObjectReader:
             if self._stand_in is not None and failure.status == 501:
                 self.lacks_acls = True
                 return self._stand_in
-            return _unread(failure, ref.version_id is not None)
+            return unread(failure, ref.version_id is not None)
 
     async def _head(
         self, ref: ObjectRef, acl: Acl | Unread | Skipped, *, kept_acl: bool = False
@@ -195,10 +193,10 @@ class ObjectReader:
                 proved = proved or await self._bucket_answers(ref if isinstance(acl, Acl) else None)
                 if self._caller.renewals != renewals:  # expired credentials may have caused the 400
                     return await self._head(ref, acl, kept_acl=kept_acl)
-                return _refused(acl, proved)
+                return refused(acl, proved)
             if failure.status == 404 and not isinstance(acl, Acl):
                 await self._bucket_answers()  # HEAD does not tell a missing object from a missing bucket
-            return _unread(failure, ref.version_id is not None)
+            return unread(failure, ref.version_id is not None)
 
     async def _head_once(self, ref: ObjectRef, checksum: bool) -> Head:
         return await self._caller.call(
@@ -215,7 +213,7 @@ class ObjectReader:
         try:
             head = await self._head_once(ref, False)
         except CallFailed as failure:
-            return _unread(failure, ref.version_id is not None)
+            return unread(failure, ref.version_id is not None)
         self._ask_checksums = False
         return head
 
@@ -251,77 +249,6 @@ class ObjectReader:
             await caller.call("list", "ListObjectsV2", lambda: engine.list_page(ListQuery(page_size=1), None))
 
 
-def stand_in(facts: BucketFacts) -> Acl | None:
-    """Return the ACL that counts for each object of a bucket, for a server without ACLs of objects. It has the bucket's
-    grants, or no grants if the server has no ACLs at all. Return None for AWS and Ceph, and if the bucket's ACL was not
-    read.
-    """
-    if facts.semantics is not Semantics.OTHER:
-        return None
-    if isinstance(facts.acl, Acl):
-        return facts.acl
-    return Acl(facts.owner if isinstance(facts.owner, str) else "", ()) if "GetBucketAcl" in facts.lacking else None
-
-
 def _interned(acl: Acl) -> Acl:
     """Return the ACL unchanged. A cache around this function makes equal ACLs one object, which saves memory."""
     return acl
-
-
-class _VanishedError(Exception):
-    """The object was deleted after it was listed."""
-
-
-def _gone(ref: ObjectRef) -> Evidence:
-    gone = Skipped("the object was gone")
-    return Evidence(ref, gone, gone, vanished=True)
-
-
-def _renewed(evidence: Evidence) -> Evidence:
-    """Return the evidence with the values of the HEAD in place of the listed ones if the object was written since."""
-    ref, head = evidence.ref, evidence.head
-    if evidence.vanished or not isinstance(head, Head) or head.last_modified in (ref.last_modified, None):
-        return evidence
-    return replace(evidence, ref=_as_read(ref, head))
-
-
-def _is_fixed(ref: ObjectRef) -> bool:
-    """True if the object version is never written again. The null version may be."""
-    return ref.version_id not in (None, "null")
-
-
-def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:
-    """Make the Unread of a HEAD that was refused with status 400. S3 sends no error code with a HEAD, so the code is
-    derived.
-
-    The code is SSE-C if the object's ACL could be read, or if no ACL was asked for and the bucket answered a probe;
-    else the code is 400.
-    """
-    sse_c = isinstance(acl, Acl) or (bucket_answers and not isinstance(acl, Unread))
-    return Unread("HeadObject", "SSE-C" if sse_c else "400")
-
-
-def _unread(failure: CallFailed, versioned: bool) -> Unread:
-    """Convert a failed call to Unread. Raises _VanishedError if the object is gone.
-
-    Status 405 stands for a delete marker, and so for a gone object, if a header says so, or if the call is the HEAD of
-    a version. Any other 405 means that the server does not support the call. versioned: True if the call named a
-    version.
-    """
-    marker = failure.headers.get("x-amz-delete-marker") == "true" or (failure.action == "HeadObject" and versioned)
-    if is_gone(failure) and (failure.status != 405 or marker):
-        raise _VanishedError from failure
-    return Unread(failure.action, failure.code)
-
-
-def _as_read(ref: ObjectRef, head: Head) -> ObjectRef:
-    """Return the object's listing entry with the values of its HEAD in place of the listed ones."""
-    return replace(
-        ref,
-        etag=head.etag,
-        size=head.content_length,
-        last_modified=head.last_modified or ref.last_modified,
-        storage_class=head.storage_class or "STANDARD",
-        checksum_algorithms=(),
-        checksum_type=head.checksum_type,
-    )

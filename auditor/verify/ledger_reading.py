@@ -20,7 +20,8 @@ from auditor.model.object import ObjectRef
 from auditor.model.target import Target
 from auditor.runs.stores.base import Store
 from auditor.s3.listing import Listed
-from auditor.verify.compare import Comparison, is_settled
+from auditor.verify.compare import Comparison
+from auditor.verify.deletion import is_settled
 from auditor.verify.ledger_snapshot import InThread, LedgerSnapshot, discard_abandoned
 from auditor.verify.merge import Pair, merged, replaced
 

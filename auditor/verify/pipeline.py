@@ -22,7 +22,8 @@ from auditor.model.outcome import VerifyOutcome
 from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import ARCHIVED_CLASSES, CHARGED_CLASSES, charged
 from auditor.text import visible
-from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checked, is_settled, listed_again
+from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checked
+from auditor.verify.deletion import is_settled, listed_again
 from auditor.verify.due import Schedule
 from auditor.verify.history import HistoryWriter, has_history
 from auditor.verify.merge import Pair

@@ -36,7 +36,8 @@ from auditor.s3.listing import pages
 from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
 from auditor.verify.checkpoint import VerifyCheckpoint
-from auditor.verify.compare import Comparison, ReadRequest, in_question, is_in_history, is_settled, is_told
+from auditor.verify.compare import Comparison, ReadRequest
+from auditor.verify.deletion import in_question, is_in_history, is_settled, is_told
 from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter

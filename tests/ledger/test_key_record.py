@@ -18,17 +18,8 @@ from auditor.ledger.history import (
     read_detail,
     write_detail,
 )
-from auditor.ledger.key_record import (
-    KeyRows,
-    Latest,
-    Mark,
-    NoticedVersion,
-    is_after,
-    is_older,
-    is_same,
-    key_record_of,
-    version_of,
-)
+from auditor.ledger.key_record import key_record_of
+from auditor.ledger.key_rows import KeyRows, Latest, Mark, NoticedVersion, is_after, is_older, is_same, version_of
 from auditor.ledger.matching import LedgerRow, conflict, match
 from auditor.model.object import ObjectVersion
 from tests.conformance.ledgers.base import ENTRY

@@ -21,7 +21,8 @@ from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.listing import Listed, pages
-from auditor.s3.object_reader import ObjectReader, stand_in
+from auditor.s3.object_facts import stand_in
+from auditor.s3.object_reader import ObjectReader
 from tests.conformance.memory import OWNER, Entry, Hook, MemoryEngine
 from tests.support.fakes.caller import FakeTime, make_caller, ref
 from tests.support.loop_blocking import free_loop as free_loop

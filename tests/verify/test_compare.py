@@ -10,16 +10,8 @@ import pytest
 from auditor.ledger.base import Event, Expectation, KeyRecord, Known, Version
 from auditor.model.object import ObjectRef
 from auditor.model.outcome import VerifyOutcome
-from auditor.verify.compare import (
-    Comparison,
-    ReadRequest,
-    cross_checked,
-    in_question,
-    is_in_history,
-    is_settled,
-    listed_again,
-    verified,
-)
+from auditor.verify.compare import Comparison, ReadRequest, cross_checked, verified
+from auditor.verify.deletion import in_question, is_in_history, is_settled, listed_again
 from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
 

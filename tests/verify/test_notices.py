@@ -16,7 +16,7 @@ from auditor.hashing.queue.superseded import drop_superseded
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Event, KeyRecord, Known, Notice, Version
 from auditor.ledger.dynamodb.ledger import create_table
-from auditor.verify.compare import in_question, is_in_history
+from auditor.verify.deletion import in_question, is_in_history
 from auditor.verify.history import acknowledgements
 from auditor.verify.merge import Pair
 from tests.support.servers.clients import BUCKET

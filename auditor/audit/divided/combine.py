@@ -47,7 +47,7 @@ from auditor.runs.reading import RunReader
 from auditor.runs.seal import SealedPart, sha256_of
 from auditor.runs.tally import Tally
 from auditor.runs.tally_merge import add_tally
-from auditor.s3.object_reader import NO_OBJECT_ACLS
+from auditor.s3.object_facts import NO_OBJECT_ACLS
 from auditor.text import counted
 from auditor.verdict.trust import Trust
 

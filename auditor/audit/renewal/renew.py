@@ -34,7 +34,8 @@ from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.listing import pages
-from auditor.s3.object_reader import ObjectReader, stand_in
+from auditor.s3.object_facts import stand_in
+from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
 
 CALLS_AT_ONCE: Final = 16

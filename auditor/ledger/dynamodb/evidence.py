@@ -27,7 +27,8 @@ from auditor.ledger.dynamodb.lines import add_line, lines_of
 from auditor.ledger.dynamodb.looks import looked
 from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.history import bounded, fingerprint, imported, noticed
-from auditor.ledger.key_record import KeyRows, Mark, NoticedVersion, is_older, is_same, key_record_of, mark_of
+from auditor.ledger.key_record import key_record_of
+from auditor.ledger.key_rows import KeyRows, Mark, NoticedVersion, is_older, is_same, mark_of
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import mend
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from auditor.errors import LedgerError
 from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Entry, Expectation, Known, Soundness, Version
-from auditor.ledger.key_record import KeyRows, Latest, NoticedVersion, source_of, version_of
+from auditor.ledger.key_rows import KeyRows, Latest, NoticedVersion, source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow
 from auditor.ledger.seals import row_seal
 

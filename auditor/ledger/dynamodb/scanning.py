@@ -25,7 +25,7 @@ from auditor.ledger.dynamodb.items import DIGESTS, STATE, Item, add, evidence, p
 from auditor.ledger.dynamodb.lines import lines_in
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
-from auditor.ledger.key_record import KeyRows
+from auditor.ledger.key_rows import KeyRows
 from auditor.ledger.seals import check_key, entries
 from auditor.ledger.snapshot import SnapshotLine
 

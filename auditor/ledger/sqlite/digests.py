@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from auditor.errors import DigestConflict
 from auditor.ledger.base import AUDITOR, DAMAGED, S3, SOUND, UNSEALED, Entry, Event, Known, Soundness, Version
 from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail, recorded, write_detail
-from auditor.ledger.key_record import source_of, version_of
+from auditor.ledger.key_rows import source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction
 from auditor.ledger.seals import Line, line_seal, row_seal
 from auditor.ledger.sqlite.connection import blob, text, writing

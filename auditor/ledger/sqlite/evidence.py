@@ -9,18 +9,8 @@ from typing import Final
 
 from auditor.ledger.base import DAMAGED, UNSEALED, Checked, Event, Expectation, HistoryEntry, KeyRecord, Known, Notice
 from auditor.ledger.history import imported, noticed
-from auditor.ledger.key_record import (
-    MARKS,
-    KeyRows,
-    Latest,
-    Mark,
-    NoticedVersion,
-    is_older,
-    is_same,
-    key_record_of,
-    mark_of,
-    version_of,
-)
+from auditor.ledger.key_record import key_record_of
+from auditor.ledger.key_rows import MARKS, KeyRows, Latest, Mark, NoticedVersion, is_older, is_same, mark_of, version_of
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import check_key, contradicted, entries, mend
 from auditor.ledger.sqlite.connection import blob, text, writing

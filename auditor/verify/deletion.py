@@ -1,0 +1,74 @@
+"""Tell by the ledger whether an object was deleted or retired, and whether the listing contradicts that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.ledger.base import Event, Version
+from auditor.ledger.key_rows import NO_SLACK, SLACK, is_after, is_seen_after
+from auditor.ledger.matching import NULL
+from auditor.verify.merge import Pair
+
+
+def listed_again(pair: Pair) -> Event | None:
+    """Return a "listed" event if S3 lists an object that is deleted or retired in the ledger; None otherwise.
+
+    A deletion counts only if it happened long (SLACK) before the listing.
+    """
+    ref, subject = pair.ref, pair.subject
+    if ref is None or not ref.is_latest or subject is None:
+        return None
+    told = {"deleted": (subject.deleted_at, SLACK), "retired": (subject.retired_at, NO_SLACK)}
+    belied = {name: at for name, (at, slack) in told.items() if at is not None and is_after(pair.listed_at, at, slack)}
+    if not belied:
+        return None
+    return Event(
+        key=pair.key,
+        at=pair.listed_at,
+        what="listed",
+        version_id=ref.version_id,
+        etag=ref.etag,
+        size=ref.size,
+        detail=belied,
+    )
+
+
+def is_told(pair: Pair) -> bool:
+    """True if the ledger's record says that the pair's version was deleted. If the pair has no version, the same is
+    asked of its key.
+    """
+    if pair.version is not None:
+        return pair.version.removed_at is not None
+    return pair.subject is not None and pair.subject.deleted_at is not None
+
+
+def is_settled(pair: Pair) -> bool:
+    """True if the ledger's record says that the pair's version was deleted or retired. If the pair has no version, the
+    same is asked of its key.
+    """
+    known = pair.version or pair.subject
+    return is_told(pair) or (known is not None and known.retired_at is not None)
+
+
+def in_question(pair: Pair) -> list[Version]:
+    """Return the versions of the pair that may have been deleted according to the key's history.
+
+    Early releases wrote a deletion only into the history, not into the record. The result is the pair's version or, if
+    the pair has none, all versions of the key without a recorded deletion.
+    """
+    if pair.version is not None:
+        return [pair.version]
+    if pair.subject is None or pair.subject.unrecorded:
+        return []
+    return [one for one in pair.subject.versions if one.digests and one.removed_at is None]
+
+
+def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool:
+    """True if the key's history has the deletion of each of these versions, and no version was read long after its
+    deletion.
+    """
+    told = {event.version_id: event.at for event in history if event.what == "deleted"}
+    return all(
+        one.version_id != NULL and one.version_id in told and not is_seen_after(one, told[one.version_id])
+        for one in versions
+    )
