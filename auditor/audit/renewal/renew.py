@@ -39,6 +39,7 @@ from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
 
 CALLS_AT_ONCE: Final = 16
+"""Largest number of calls in flight, and of versions of a key that are read side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,9 @@ class Renewer:
     async def _judged(self, key: str, at: str) -> list[Judgement]:
         target = replace(self._target, prefix=key, start_after=None, stop_at=key)
         refs = [ref async for ref in self._listing(target)]
-        read = await asyncio.gather(*(self._reader.read(ref) for ref in refs))
+        read: list[Evidence] = []
+        for first in range(0, len(refs), CALLS_AT_ONCE):  # a key may have any number of versions
+            read += await asyncio.gather(*map(self._reader.read, refs[first : first + CALLS_AT_ONCE]))
         return [self._judge.object(_timed(one, at)) for one in read if not one.vanished]
 
     def _newly_exposed(self, found: Sequence[Judgement]) -> tuple[str, ...]:
