@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from auditor.model.finding import Finding, Judgement
+from auditor.model.finding import Finding, Judgement, RuleUndecided
 from auditor.model.object import Evidence, ObjectRef
 from auditor.reports.lines import routed_line
 from auditor.rules.judge import Judge
@@ -44,9 +45,9 @@ class LedgerRecordJudge:
 
     def object(self, evidence: Evidence, looked: HashStatus | None) -> JudgedObject:
         if looked is None:
-            return self._judge.object(evidence), None, None
+            return _without_unstored(self._judge.object(evidence)), None, None
         self._count(evidence.ref, looked)
-        judgement = self._judge.object(evidence.with_digests(looked.digests))
+        judgement = _without_unstored(self._judge.object(evidence.with_digests(looked.digests)))
         return judgement, looked.state in _HASHED, routed_line(evidence.ref) if looked.routed else None
 
     def _count(self, ref: ObjectRef, looked: HashStatus) -> None:
@@ -55,3 +56,19 @@ class LedgerRecordJudge:
             self._tally.leave(ref.storage_class, ref.size)
         if looked.routed:
             self._tally.route(ref.size)
+
+
+def _without_unstored(judgement: Judgement) -> Judgement:
+    """Return the judgement with each rule undecided that lacks a value which an earlier run or a report did not store.
+
+    Whoever takes facts from these reads such a value by a call. A rule without it would count as passed.
+    """
+    if not judgement.unstored:
+        return judgement
+    lacking = [RuleUndecided(rule, "HeadObject", "NotStored") for rule in judgement.unstored]
+    return replace(
+        judgement,
+        undecided=(*judgement.undecided, *judgement.unstored),
+        unanswered=(*judgement.unanswered, *lacking),
+        unstored=(),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -20,9 +20,11 @@ from auditor.config.settings import Settings
 from auditor.errors import QueueError
 from auditor.hashing.queue.send import Dispatcher
 from auditor.hashing.status import HashStatus, HashStatusFinder
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, PublicAccessBlock
 from auditor.model.exception import ExceptionEntry
+from auditor.model.finding import RuleUndecided
 from auditor.model.object import ALL_USERS, Acl, DigestSources, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.model.unstored import NamesOnly
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
 from auditor.rules.plan import make_plan
@@ -207,6 +209,18 @@ async def test_finding_is_shown_with_its_verdict(opened: Open) -> None:
     (shown,) = bench.recorder.shown.worst.lines()
     (line,) = bench.lines("findings")
     assert (shown.rule, shown.verdict, line["verdict"]) == ("O02", "masked", "masked")
+
+
+@pytest.mark.parametrize("states", [None, {"k": KNOWN}], ids=["no ledger", "ledger"])
+async def test_rule_that_lacks_a_value_of_an_earlier_run_is_undecided(
+    opened: Open, states: dict[str, HashStatus] | None
+) -> None:
+    public = Acl(OWNER, (Grant(ALL_USERS, "READ"),))
+    none = PublicAccessBlock()
+    bench = opened(states=states, bucket=facts(public_access_block=none, account_public_access_block=none))
+    head = replace(HEAD, metadata=NamesOnly(["password"]))
+    await bench.recorder.record([item("k", acl=public, head=head)])
+    assert RuleUndecided("O15", "HeadObject", "NotStored") in bench.tally.rules_undecided(())
 
 
 async def test_versions_of_a_key_stay_together(opened: Open) -> None:
