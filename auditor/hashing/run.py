@@ -29,6 +29,7 @@ from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
 from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import Target
 from auditor.progress import Snapshot
+from auditor.reports.tally_summary import hashing_of
 from auditor.rules.exception_matching import accepts_object, holes_of
 from auditor.runs.tally import REASONS, Tally
 from auditor.s3.listing import Listed, listed_still, pages, within_limit
@@ -144,7 +145,7 @@ class HashRun:
         return HashRunSummary(
             target=self._target,
             complete=ended,
-            hashing=self._tally.hashing_summary(self._settings.algorithms),
+            hashing=hashing_of(self._tally, self._settings.algorithms),
             failed=failed + codes["Vanished"],
             replaced=codes["Overwritten"],
             vanished=self._vanished,

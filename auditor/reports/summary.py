@@ -29,6 +29,7 @@ from auditor.model.summary import (
     UnreadCount,
 )
 from auditor.model.target import Target
+from auditor.reports.tally_summary import audiences_of, hashing_of, kept_of
 from auditor.runs.tally import Tally
 from auditor.s3.access_points import NOT_DELEGATED
 from auditor.s3.bucket_settings import SETTINGS
@@ -110,7 +111,7 @@ def summarize(
         complete=complete,
         coverage=Coverage(**tally.coverage),
         verdicts=dict(tally.verdicts),
-        audiences=tally.audience_summary(),
+        audiences=audiences_of(tally),
         trust_unused=tuple(trust_unused),
         findings=dict(tally.findings),
         rules=_largest_first(tally.rules),
@@ -124,9 +125,9 @@ def summarize(
         ),
         exceptions=tuple(exceptions),
         changes=changes or Changes(),
-        hashing=None if algorithms is None else tally.hashing_summary(algorithms),
+        hashing=None if algorithms is None else hashing_of(tally, algorithms),
         calls=CallCounts(**tally.calls),
-        kept=(kept := tally.kept_summary()),
+        kept=(kept := kept_of(tally)),
         not_looked_at=tuple(dict.fromkeys((*not_looked_at, *kept_words(kept)))),
         seconds=round(seconds, 1),
         resume=resume,

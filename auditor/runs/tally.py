@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
 from auditor.model.access import ObjectAccess, Verdict
-from auditor.model.dates import iso_date, seconds_in_utc
+from auditor.model.dates import iso_date
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import FactSource, Outcome
-from auditor.model.summary import HASHING, Amount, HashingSummary, KeptFact, KeptFacts
+from auditor.model.summary import HASHING
 from auditor.runs.counters import Counters
 
 COVERAGE: Final = ("listed", "audited", "vanished", "undecided", "delete_markers")
@@ -237,37 +236,6 @@ class Tally(Counters):
         """
         self.routed["objects"] += number
         self.routed["bytes"] += size
-
-    def audience_summary(self) -> dict[str, dict[str, int]]:
-        """Return the number of objects by verdict and by audience, the largest number first and the others last."""
-        found: dict[str, dict[str, int]] = {}
-        for verdict in Verdict:
-            start = f"{verdict.value} "
-            counts = {name.removeprefix(start): n for name, n in self.audiences.items() if name.startswith(start)}
-            order = sorted(counts.items(), key=lambda item: (item[0] == OTHERS, -item[1], item[0]))
-            if counts:
-                found[verdict.value] = dict(order)
-        return found
-
-    def hashing_summary(self, algorithms: Sequence[str]) -> HashingSummary:
-        """Return the counts of the hashing, for the summary. algorithms: the wanted digests."""
-        return HashingSummary(
-            algorithms=tuple(algorithms),
-            **self.hashing,
-            left_for_cost={
-                name: Amount(number, self.left_bytes[name]) for name, number in sorted(self.left_objects.items())
-            },
-            routed=Amount(**self.routed),
-        )
-
-    def kept_summary(self) -> KeptFacts:
-        """Return the counts of the kept facts, for the summary."""
-        return KeptFacts(acl=self._kept_fact("acl"), head=self._kept_fact("head"))
-
-    def _kept_fact(self, fact: str) -> KeptFact:
-        at = self.oldest.get(fact)
-        oldest = None if at is None else seconds_in_utc(datetime.fromtimestamp(at, UTC))
-        return KeptFact(self.kept.get(f"{fact} run", 0), self.kept.get(f"{fact} inventory", 0), oldest)
 
     def check(self, hashing: bool = False) -> None:
         """Raise ValueError if the counts do not add up.

@@ -11,6 +11,7 @@ from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.finding import Judgement, RuleUndecided, Severity
 from auditor.model.object import Unread
 from auditor.model.summary import KeptFact, KeptFacts
+from auditor.reports.tally_summary import audiences_of, kept_of
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
 from auditor.runs.tally_merge import add_tally
 from tests.support.samples.reports import denied, finding, gone, judged, tally_of
@@ -35,18 +36,18 @@ def test_an_object_counts_for_each_audience() -> None:
     one, two = Audience(AudienceKind.ACCOUNT, "444455556666"), Audience(AudienceKind.NETWORK, "203.0.113.0/24")
     anyone = replace(judged("c"), access=ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),)))
     tally = tally_of(shared("a", one), shared("b", one, two), anyone, judged("d"))
-    assert tally.audience_summary() == {
+    assert audiences_of(tally) == {
         "exposed": {"anyone": 1},
         "shared": {"account 444455556666": 2, "network 203.0.113.0/24": 1},
     }
-    assert Tally.from_dict(json.loads(json.dumps(tally.to_dict()))).audience_summary() == tally.audience_summary()
+    assert audiences_of(Tally.from_dict(json.loads(json.dumps(tally.to_dict())))) == audiences_of(tally)
 
 
 def test_more_audiences_than_are_named() -> None:
     tally = tally_of(*(shared(f"k{n}", Audience(AudienceKind.ACCOUNT, f"{n:012}")) for n in range(AUDIENCES + 7)))
     tally.add(shared("z", Audience(AudienceKind.ACCOUNT, "0" * 12)))
     tally.add(replace(judged("y"), access=ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),))))
-    found = tally.audience_summary()
+    found = audiences_of(tally)
     assert len(found["shared"]) == AUDIENCES + 1
     assert next(iter(found["shared"].items())) == ("account 000000000000", 2)
     assert list(found["shared"].items())[-1] == (OTHERS, 7)
@@ -55,13 +56,13 @@ def test_more_audiences_than_are_named() -> None:
 
 def test_a_very_long_audience_has_no_name_of_its_own() -> None:
     tally = tally_of(shared("a", Audience(AudienceKind.GROUP, "x" * 2000), Audience(AudienceKind.GROUP, "y" * 2000)))
-    assert tally.audience_summary() == {"shared": {OTHERS: 1}}
+    assert audiences_of(tally) == {"shared": {OTHERS: 1}}
 
 
 def test_a_checkpoint_of_an_earlier_release_has_no_audiences() -> None:
     saved = tally_of(judged("a")).to_dict()
     del saved["audiences"]
-    assert Tally.from_dict(saved).audience_summary() == {}
+    assert audiences_of(Tally.from_dict(saved)) == {}
 
 
 def test_saved_and_restored() -> None:
@@ -198,9 +199,7 @@ def test_kept_facts_of_ranges_add_up_and_the_oldest_stays_the_oldest() -> None:
     add_tally(total, other)
     assert total.kept == {"acl run": 3, "head inventory": 4}
     assert total.oldest == {"acl": 100, "head": 300}
-    assert total.kept_summary() == KeptFacts(
-        KeptFact(3, 0, "1970-01-01T00:01:40Z"), KeptFact(0, 4, "1970-01-01T00:05:00Z")
-    )
+    assert kept_of(total) == KeptFacts(KeptFact(3, 0, "1970-01-01T00:01:40Z"), KeptFact(0, 4, "1970-01-01T00:05:00Z"))
 
 
 def test_the_tally_of_an_earlier_release_goes_on_without_dormant_objects() -> None:
