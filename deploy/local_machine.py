@@ -37,8 +37,8 @@ def run_machines(port: int, invoke_url: Callable[[], str]) -> None:
     for name, options in CONFIGURATION.items():
         default_user_config[name].update(options)  # type: ignore[literal-required]
     parser: Any = import_module("moto.stepfunctions.parser.models")
-    for name in ("moto.stepfunctions.models",):
-        import_module(name).stepfunctions_backends = parser.stepfunctions_parser_backends  # type: ignore[attr-defined]
+    models: Any = import_module("moto.stepfunctions.models")
+    models.stepfunctions_backends = parser.stepfunctions_parser_backends
     evaluation: Any = import_module(_LAMBDA)
     elsewhere = evaluation.boto_client_for
 
