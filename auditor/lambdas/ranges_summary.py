@@ -21,6 +21,7 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.runs.paths import parse_run_id
 from auditor.runs.reading import RunReader
+from auditor.text import counted
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,8 @@ class RangesSummary:
             batch_rows=self._batch_rows,
         )
         if found.unfinished:
-            log.error("%d ranges are not complete: %s", len(found.unfinished), ", ".join(found.unfinished[:20]))
+            named = ", ".join(found.unfinished[:20])
+            log.error("%s not complete: %s", counted(len(found.unfinished), "range"), named)
         return found.summary, found.rollups
 
     def _written(self) -> Summary:

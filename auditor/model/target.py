@@ -48,10 +48,10 @@ class Target:
 def check_bucket_name(bucket: str) -> str:
     """Return the name if S3 allows it for a bucket, including the names of before 2018. Raises UsageError if not."""
     if "*" in bucket:
-        raise UsageError(f"{bucket!r} has a `*`, and no bucket name has one: name each bucket")
+        raise UsageError(f"{bucket[:100]!r} has a `*`, and no bucket name has one: name each bucket")
     if not BUCKET_NAME.fullmatch(bucket) or ".." in bucket:
         raise UsageError(
-            f"{bucket!r} is not a bucket name: write the target like s3://my-bucket or s3://my-bucket/prefix/"
+            f"{bucket[:100]!r} is not a bucket name: write the target like s3://my-bucket or s3://my-bucket/prefix/"
         )
     if bucket.endswith("--x-s3"):
         raise UsageError(

@@ -57,7 +57,7 @@ class PlanFile:
         """Return the range with this ID. Raises UsageError if there is none."""
         found = next((one for one in self.ranges if one.id == range_id), None)
         if found is None:
-            raise UsageError(f"run {self.run} has no range {range_id!r}: give {self.ranges[0].id} to {self.last}")
+            raise UsageError(f"run {self.run} has no range {range_id[:100]!r}: give {self.ranges[0].id} to {self.last}")
         return found
 
     @property

@@ -318,6 +318,16 @@ async def test_a_range_that_the_plan_does_not_have_is_refused_in_a_sentence(serv
         await service.handle(step(plan, "range", range="../x", at_once=2), account.around())
 
 
+@pytest.mark.parametrize("wrong", [{"bucket": "b" * 5000}, {"range": "1" * 5000}], ids=["bucket", "range"])
+async def test_a_long_text_in_an_event_is_cut_in_the_refusal(service: AuditFunction, wrong: dict[str, str]) -> None:
+    plan, account = await planned(service), Account()
+    event = step(plan, "range", range=wrong.get("range", "00001"), at_once=2)
+    event["event"] = {**event["event"], "bucket": wrong.get("bucket", "audited")}
+    with pytest.raises(UsageError) as refused:
+        await service.handle(event, account.around())
+    assert len(str(refused.value)) < 300
+
+
 async def test_a_long_report_is_read_over_several_plans(
     service: AuditFunction, filled: StubServer, tmp_path: Path
 ) -> None:
