@@ -6,18 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.aio.groups import task_group
 from auditor.audit.ranges.pieces import KeyPiece, ListKeys, PieceFinder
+from auditor.audit.ranges.rounds import CountedListing, PieceRounds, call_budget
 
 PAGE: Final = 1000
 """Number of keys on a page of S3's listing."""
-_FINENESS: Final = 6
-"""Number of pieces for each range, at least, from which the cuts are chosen."""
-_DIVISIONS: Final = 48
-"""Number of divisions of a piece, for each range, after which the estimates have to do."""
-AT_ONCE: Final = 16
-"""Number of pieces that are divided side by side."""
-
 Cut = tuple[str, int]
 """The last key of a range, and the number of keys up to it."""
 
@@ -40,30 +33,30 @@ async def find_cuts(
     upto: str | None,
     *,
     page: int = PAGE,
+    most: int | None = None,
+    whole: bool = True,
     progress: Callable[[float], None] = lambda keys: None,
 ) -> KeyCuts:
     """Return cuts for a number of ranges of the keys after one text, up to another one; None: no limit.
 
     Each cut is a key of the bucket. The ranges between the cuts cover all keys, whatever the estimates are worth: the
-    estimates only decide how equal the ranges are. page: number of keys in a page of the listing. progress: called with
-    the estimated number of all keys so far.
+    estimates only decide how equal the ranges are. page: number of keys in a page of the listing. most: largest number
+    of calls; None for that of call_budget(), which none exceeds. whole: True if all keys may be read, where the calls
+    suffice. progress: called with the estimated number of all keys so far.
+
+    Raises what the first calls raise. If a later call fails, the ranges are cut by the keys that are known.
     """
-    finder = PieceFinder(listing, page)
+    counted = CountedListing(listing)
+    finder = PieceFinder(counted, page)
     first = await finder.find(after, upto)
     if first is None:
         return KeyCuts((), 0, True)
-    pieces, divided = [first], 0
-    while divided < _DIVISIONS * ranges:
-        sizes = [finder.estimate(piece) for piece in pieces]
-        progress(sum(sizes))
-        largest = _largest(pieces, sizes, ranges)
-        if not largest:
-            break
-        divided += len(largest)
-        pieces = await _divided(pieces, largest, finder)
-    sizes = [finder.estimate(piece) for piece in pieces]
-    cuts = increasing(_cuts(pieces, sizes, ranges))
-    return KeyCuts(tuple(cuts), round(sum(sizes)), all(piece.whole for piece in pieces))
+    budget = call_budget(ranges) if most is None else min(most, call_budget(ranges))
+    rounds = PieceRounds(first, finder, counted, ranges, left=budget - counted.calls, whole=whole)
+    await rounds.run(progress)
+    sizes = rounds.sizes
+    cuts = increasing(_cuts(rounds.pieces, sizes, ranges))
+    return KeyCuts(tuple(cuts), round(sum(sizes)), all(piece.whole for piece in rounds.pieces))
 
 
 async def exact_cuts(
@@ -93,19 +86,6 @@ def increasing(cuts: Iterable[Cut]) -> Iterator[Cut]:
         if last is None or key > last:
             yield key, number
             last = key
-
-
-def _largest(pieces: Sequence[KeyPiece], sizes: Sequence[float], ranges: int) -> set[int]:
-    """Return the places of the pieces that are too large for good cuts, the largest ones if there are many."""
-    enough = sum(sizes) / (ranges * _FINENESS)
-    found = [at for at, size in enumerate(sizes) if size > enough and not pieces[at].whole]
-    return set(sorted(found, key=lambda at: -sizes[at])[:AT_ONCE])
-
-
-async def _divided(pieces: Sequence[KeyPiece], largest: set[int], finder: PieceFinder) -> list[KeyPiece]:
-    async with task_group() as group:
-        tasks = {at: group.create_task(finder.divide(pieces[at])) for at in sorted(largest)}
-    return [one for at, piece in enumerate(pieces) for one in (tasks[at].result() if at in tasks else [piece])]
 
 
 def _cuts(pieces: Sequence[KeyPiece], sizes: Sequence[float], ranges: int) -> Iterator[Cut]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from auditor.audit.ranges.places import KeyPlaces
@@ -65,6 +65,9 @@ class KeyPiece:
         self.last = keys[-1]
         self.tail = _tail(keys)
 
+    def copy(self) -> KeyPiece:
+        return replace(self, marks=list(self.marks))
+
     def key_near(self, number: float) -> tuple[int, str]:
         """Return the mark whose number of known keys is nearest to `number`."""
         return min(self.marks, key=lambda mark: abs(mark[0] - number))
@@ -80,12 +83,12 @@ class PieceFinder:
 
     def __init__(self, listing: ListKeys, page: int) -> None:
         self._listing = listing
-        self._page = page
+        self.page = page
         self._places = KeyPlaces()
 
     async def find(self, after: str | None, upto: str | None) -> KeyPiece | None:
         """Return the piece between two texts, with its first page; None if it has no key."""
-        keys, more = await self._keys(after, upto, self._page)
+        keys, more = await self._keys(after, upto, self.page)
         if not keys:
             return None
         piece = KeyPiece(after, upto, keys[0], keys[-1], len(keys), not more, _marks(keys), _tail(keys))
@@ -100,12 +103,30 @@ class PieceFinder:
         if middle <= piece.last:
             piece.whole = True
         elif right is not None:
-            keys, more = await self._keys(piece.last, middle, self._page)
+            keys, more = await self._keys(piece.last, middle, self.page)
             piece.whole = not more
             if keys:
                 piece.add(keys)
             await self._look_beyond(piece)
         return [piece] if right is None else [piece, right]
+
+    async def read_on(self, piece: KeyPiece) -> list[KeyPiece]:
+        """Read the unknown keys of a piece, page by page, up to twice the estimated number of them.
+
+        Return the piece, which is then whole, and a second one of the keys that were not reached: they are more than
+        was estimated, so that they may be anywhere.
+        """
+        most = 2 * self.estimate(piece) + 2 * self.page
+        while not piece.whole and piece.count < most:
+            keys, more = await self._keys(piece.last, piece.upto, self.page)
+            if keys:
+                piece.add(keys)
+            piece.whole = not more
+        if piece.whole:
+            return [piece]
+        rest = await self.find(piece.last, piece.upto)
+        piece.upto, piece.whole = piece.last, True
+        return [piece] if rest is None else [piece, rest]
 
     def estimate(self, piece: KeyPiece) -> float:
         """Return the estimated number of keys in a piece; it is exact if the piece is whole.

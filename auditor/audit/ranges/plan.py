@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from auditor.audit.ranges.cuts import AT_ONCE, PAGE, Cut, KeyCuts, exact_cuts, find_cuts, increasing
+from auditor.audit.ranges.cuts import PAGE, Cut, KeyCuts, exact_cuts, find_cuts, increasing
 from auditor.audit.ranges.pieces import KeysFound
+from auditor.audit.ranges.rounds import AT_ONCE
 from auditor.config.resources import open_bucket
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
@@ -24,6 +25,8 @@ from auditor.s3.rate import RateLimit
 
 _SMALL: Final = 32
 """Number of pages of a bucket that is listed as a whole, if its ranges are to be planned quickly."""
+_FEW: Final = 8
+"""The same for a plan that takes its time: listing some thousand keys takes fewer calls than dividing them."""
 _NEAR: Final = 16
 """A cut may be off by one part in so many of a range, where a part of the last run ends: no line is then read."""
 MOST: Final = 10_000
@@ -102,20 +105,24 @@ async def plan_by_listing(
 ) -> RangePlan:
     """Plan the ranges of a target by listing pages of it.
 
-    progress: called with the estimated number of keys so far. most: largest number of calls; None: no limit. page:
-    number of keys on a page; below PAGE the plan is to be quick, and a small bucket is listed as a whole. rate: the
-    limit of calls per second; None for one by the settings.
+    progress: called with the estimated number of keys so far. most: largest number of calls; None: as many as a plan
+    may take. page: number of keys on a page; below PAGE the plan is to be quick: only a small bucket is then listed as
+    a whole. rate: the limit of calls per second; None for one by the settings.
 
-    Raises BucketError if the bucket cannot be listed, and CallFailed (MaxCalls) if `most` calls do not suffice.
+    Raises BucketError if the bucket cannot be listed, and CallFailed (MaxCalls) if `most` calls do not suffice to find
+    a piece. If later calls fail, the keys that are known decide.
     """
     settings = replace(settings, max_calls=most)
     async with open_bucket(target.bucket, settings, concurrency=AT_ONCE, connections=AT_ONCE, rate=rate) as bucket:
         listing = TargetKeys(bucket.engine, bucket.caller, target)
-        cuts = None
-        if page < PAGE and (most is None or most >= _SMALL * _SMALL):
-            cuts = await exact_cuts(listing, ranges, target.start_after, target.stop_at, pages=_SMALL)
+        cuts, quick = None, page < PAGE
+        pages = _SMALL if quick else _FEW
+        limits = target.start_after, target.stop_at
+        if most is None or most >= pages * _SMALL:
+            cuts = await exact_cuts(listing, ranges, *limits, pages=pages)
         if cuts is None:
-            cuts = await find_cuts(listing, ranges, target.start_after, target.stop_at, page=page, progress=progress)
+            left = None if most is None else most - bucket.caller.counts["list"]
+            cuts = await find_cuts(listing, ranges, *limits, page=page, most=left, whole=not quick, progress=progress)
         exact = cuts.exact and not target.versions  # a key may have more versions than a page has room for
         return _planned(target, replace(cuts, exact=exact), None, bucket.caller.counts["list"])
 

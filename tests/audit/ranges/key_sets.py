@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final
 from uuid import UUID
+
+from tests.audit.ranges.hard_sets import HARD_SETS
 
 Make = Callable[[random.Random, int], Iterator[str]]
 
@@ -72,7 +74,7 @@ def _tail(chance: random.Random, number: int) -> Iterator[str]:
     return (f"a/{at:05}" if at < number // 50 else f"zz/z/{chance.randrange(10**10):010}" for at in range(number))
 
 
-SETS: Final[Mapping[str, Make]] = {
+SETS: Final[dict[str, Make]] = {
     "uuids": _uuids,
     "numbers": _numbers,
     "dates": _dates,
@@ -89,4 +91,4 @@ SETS: Final[Mapping[str, Make]] = {
 
 def keys_of_set(name: str, number: int) -> list[str]:
     """Return about so many different keys in order, the same ones each time."""
-    return sorted(set(SETS[name](random.Random(name), number)))
+    return sorted(set((SETS | HARD_SETS)[name](random.Random(name), number)))
