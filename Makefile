@@ -225,8 +225,9 @@ release: install node_modules/.installed ## wheel, zips, templates that take the
 test-deploy: install node_modules/.installed .venv-deploy/.installed ## template, roles and packages, with osls and the checkers
 	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q tests/system/deploy $(ARGS)
 
+# Two workers, each with a deployment and a local AWS of its own: the functions mostly wait, for deadlines and queues.
 test-e2e: install node_modules/.installed .venv-deploy/.installed ## deploy to a local AWS and run it as Lambda does
-	@$(BIN)/python -m pytest -q tests/system/e2e $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/system/e2e $(ARGS)
 
 elasticmq: .build/elasticmq/.fetched ## fetch ElasticMQ, on which test-e2e then tries the queues too; needs Maven and Java 17
 

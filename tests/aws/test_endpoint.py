@@ -25,10 +25,11 @@ from tests.support.servers.ends import streams_served
 BUCKET = "a-bucket"
 KEY = "a folder//x+y"
 
+SDK = Session()  # a session reads the list of all endpoints anew
 REGIONS = [
     (partition, region)
-    for partition in Session().get_available_partitions()
-    for region in Session().get_available_regions("s3", partition)
+    for partition in SDK.get_available_partitions()
+    for region in SDK.get_available_regions("s3", partition)
 ]
 ONE_EACH = sorted(dict(REGIONS).items())
 """The last region of each partition."""

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.cli.progress import Bar, Lines, make_progress, showing
 from auditor.errors import RunError
-from auditor.progress import TICK_SECONDS, Snapshot, clock
+from auditor.progress import Snapshot, clock
 
 
 def snapshot(**changes: Any) -> Snapshot:
@@ -71,9 +71,11 @@ class Seen:
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
+        self.first = asyncio.Event()
 
     def update(self, snapshot: Snapshot) -> None:
         self.snapshots.append(snapshot)
+        self.first.set()
 
     def close(self) -> None: ...
 
@@ -82,8 +84,9 @@ class Seen:
 async def test_work_is_shown_while_it_runs_and_at_its_end_where_that_is_asked(ends: bool) -> None:
     seen = Seen()
     async with showing(seen, snapshot, ends=ends):
-        await asyncio.sleep(1.3 * TICK_SECONDS)
-    assert [one.done for one in seen.snapshots] == [False, True][: 1 + ends]
+        await seen.first.wait()
+        shown = len(seen.snapshots)
+    assert [one.done for one in seen.snapshots] == [False] * shown + [True] * ends
 
 
 async def test_work_that_fails_is_not_shown_as_done_and_its_error_is_raised_as_it_is() -> None:

@@ -30,9 +30,9 @@ def test_newline_in_quotes_belongs_to_its_row() -> None:
     assert list(rows(b'"a\nb","c"\n"d","e"\n')) == [["a\nb", "c"], ["d", "e"]]
 
 
-@pytest.mark.parametrize("text", [b"a" * 64 * MEBIBYTE, b"a," * 32 * MEBIBYTE, b'"a\n' + b"b\n" * 32 * MEBIBYTE])
-def test_bomb_is_refused_in_bounded_memory(text: bytes) -> None:
-    packed = gzip.compress(text, 1)
+@pytest.mark.parametrize(("begin", "again"), [(b"", b"aa"), (b"", b"a,"), (b'"a\n', b"b\n")])
+def test_bomb_is_refused_in_bounded_memory(begin: bytes, again: bytes) -> None:
+    packed = gzip.compress(begin + again * 32 * MEBIBYTE, 1)
     found = csv_rows(iter([packed]), "s3://reports/a.csv.gz")
     tracemalloc.start()
     try:
