@@ -83,6 +83,15 @@ async def test_hundred_thousand_keys_of_each_kind(name: str, page: int) -> None:
     assert calls < call_budget(RANGES)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mixed", "deep folders"])
+async def test_many_keys_below_a_prefix_that_few_pages_show(name: str) -> None:
+    """As in a bucket of 4,000,000 keys. A third of those of "mixed" are hidden between flat keys."""
+    largest, calls = await balanced(name, 400_000, 100)
+    assert largest < 1.1
+    assert calls < call_budget(RANGES)
+
+
 @pytest.mark.parametrize("name", HARD_SETS)
 @pytest.mark.parametrize("number", [1, 65, 1000])
 async def test_few_keys_that_mislead_are_each_in_one_range(name: str, number: int) -> None:

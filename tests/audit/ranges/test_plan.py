@@ -108,10 +108,19 @@ async def test_odd_keys_of_a_bucket_are_each_in_one_range(stub: StubServer, buck
     assert 0 < plan.calls <= len(stub.requests)
 
 
+KEYS = {
+    "mixed": keys_of_set("mixed", 90),
+    "odd": sorted(ODD_KEYS.values()),
+    "percent escapes": keys_of_set("percent escapes", 40),
+    "control characters": keys_of_set("control characters", 40),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
 async def test_audits_of_the_ranges_are_the_audit_of_the_whole(
-    stub: StubServer, bucket: StubBucket, tmp_path: Path
+    stub: StubServer, bucket: StubBucket, tmp_path: Path, name: str
 ) -> None:
-    for key in keys_of_set("mixed", 90):
+    for key in KEYS[name]:
         stub.put(BUCKET, key, b"data")
     whole = await audit(stub, tmp_path / "whole")
     plan = await plan_by_listing(TARGET, Settings(endpoint_url=stub.url), 5)
@@ -122,6 +131,20 @@ async def test_audits_of_the_ranges_are_the_audit_of_the_whole(
         assert result.coverage["listed"] == one.keys
         lines += result.undated
     assert lines == whole.undated
+
+
+async def test_the_versions_of_a_key_are_in_one_range(stub: StubServer, bucket: StubBucket) -> None:
+    """A key has more versions than a page of the listing."""
+    bucket.versioning = "Enabled"
+    keys = ["a%2F", "b", "c d", "e\u00e9"]
+    for key in keys:
+        for _ in range(1500 if key == "b" else 3):
+            stub.put(BUCKET, key, b"")
+    plan = await plan_by_listing(replace(TARGET, versions=True), Settings(endpoint_url=stub.url), 3)
+    assert [key for part in keys_in(plan, keys) for key in part] == keys
+    assert {one.stop_at for one in plan.ranges} <= {*keys, None}
+    assert len(plan.ranges) > 1
+    assert not plan.exact
 
 
 Plan = Callable[..., tuple[int, str, str]]
