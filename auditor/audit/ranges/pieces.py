@@ -66,6 +66,7 @@ class KeyPiece:
         self.tail = _tail(keys)
 
     def copy(self) -> KeyPiece:
+        """Return a piece that can be divided while this one stays as it is."""
         return replace(self, marks=list(self.marks))
 
     def key_near(self, number: float) -> tuple[int, str]:

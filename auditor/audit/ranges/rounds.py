@@ -30,7 +30,10 @@ class BudgetSpent(Exception):  # noqa: N818 - it ends the search, and is no fail
 
 
 class CountedListing:
-    """Lists keys until the calls are spent, then raises BudgetSpent. left: number of calls; None: no limit."""
+    """Lists keys until the calls are spent, then raises BudgetSpent.
+
+    calls: number of calls so far. left: number of further calls; None: no limit.
+    """
 
     def __init__(self, listing: ListKeys) -> None:
         self._listing = listing
