@@ -222,8 +222,9 @@ release: install node_modules/.installed ## wheel, zips, templates that take the
 	@$(BIN)/python -m deploy.sbom > dist/sbom.cdx.json
 	@rm -f dist/*.stamp dist/.gitignore && cd dist && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
+# A file by one worker: its tests share the templates and packages that they make.
 test-deploy: install node_modules/.installed .venv-deploy/.installed ## template, roles and packages, with osls and the checkers
-	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q tests/system/deploy $(ARGS)
+	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/system/deploy $(ARGS)
 
 # Two workers, each with a deployment and a local AWS of its own: the functions mostly wait, for deadlines and queues.
 test-e2e: install node_modules/.installed .venv-deploy/.installed ## deploy to a local AWS and run it as Lambda does

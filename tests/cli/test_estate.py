@@ -20,9 +20,9 @@ from auditor.cli.main import main
 from auditor.model.object import Head
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.engines import ENGINES
 from auditor.s3.key_policies import open_key_policies
 from auditor.s3.rate import RateLimit
+from tests.support.engine_names import OURS_FIRST
 from tests.support.schemas import faults
 from tests.support.servers.accounts import OWN, AccountsServer, role_of
 from tests.support.servers.stub_calls import Call, Reply
@@ -94,7 +94,7 @@ def sentence(found: dict[str, Any], bucket: str) -> str:
     return str(one["sentence"])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", OURS_FIRST)
 def test_every_call_is_signed_by_the_role_of_its_account(run: Run, server: AccountsServer, engine: str) -> None:
     code, out, _ = run("audit", "--estate", estate(A, B), "--only", "O02,E01", "--engine", engine)
     assert code == 3
@@ -116,7 +116,7 @@ def test_every_call_is_signed_by_the_role_of_its_account(run: Run, server: Accou
         assert Path(f"auditor-runs/bucket={one['bucket']}/run={one['run']}/summary.json").exists()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", OURS_FIRST)
 def test_role_that_cannot_be_assumed_is_a_hole_and_no_fallback(run: Run, server: AccountsServer, engine: str) -> None:
     server.denied.add(role_of(B))
     server.owners["own"] = OWN  # a bucket that the own credentials could list
@@ -133,7 +133,7 @@ def test_role_that_cannot_be_assumed_is_a_hole_and_no_fallback(run: Run, server:
     assert [one["hole"] is None for one in found["accounts"]] == [True, False]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", OURS_FIRST)
 def test_credentials_are_renewed_in_a_long_run(run: Run, server: AccountsServer, engine: str) -> None:
     """Each session ends so soon that it has to be renewed while the run goes on."""
     server.session = timedelta(seconds=45)
@@ -145,7 +145,7 @@ def test_credentials_are_renewed_in_a_long_run(run: Run, server: AccountsServer,
     assert {call.operation for call in server.calls_by(OWN)} == {"AssumeRole"}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", OURS_FIRST)
 def test_bodies_are_read_by_the_role_too(run: Run, server: AccountsServer, engine: str) -> None:
     flags = ("--ledger", "sqlite:digests.db", "--hash", "--format", "json", "--fail-on", "never", "--engine", engine)
     code, out, _ = run("audit", "--estate", estate(A, B), *flags)

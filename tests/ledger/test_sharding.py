@@ -135,6 +135,7 @@ async def fill(ledger: DynamoLedger, keys: list[str], seed: int = 1) -> None:
             await ledger.expect("bucket", [expected])
 
 
+@pytest.mark.slow
 async def test_all_that_the_ledger_says_stays_the_same_and_then_comes_in_order(old: Old) -> None:
     keys = [*ODD_KEYS, *LONG]
     async with old.opened() as (ledger, _):
