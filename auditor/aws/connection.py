@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from auditor.aws.assumed_role import RoleCredentials
+if TYPE_CHECKING:
+    from auditor.aws.assumed_role import RoleCredentials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

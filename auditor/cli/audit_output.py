@@ -6,7 +6,6 @@ import argparse
 import sys
 
 from auditor.cli.output import remark, say
-from auditor.cli.resume_hint import resume_command
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.text import visible
@@ -15,6 +14,8 @@ from auditor.text import visible
 def remark_on(summary: Summary, target: Target, options: argparse.Namespace) -> None:
     """Tell the user how to resume a run that did not end, or what to check if nothing is listed."""
     if (resume := summary.resume) is not None:
+        from auditor.cli.resume_hint import resume_command  # few audits are stopped
+
         say(f"not complete: {resume.reason}; go on with:")
         sys.stderr.write(f"{resume_command(options, target, resume.run)}\n")
     elif not summary.coverage.listed and not summary.coverage.delete_markers:

@@ -26,7 +26,6 @@ from auditor.model.json_text import plain
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports import table
 from auditor.reports.formats import FORMATS
 from auditor.reports.highlights import Highlights
 from auditor.reports.summary import exit_code
@@ -121,6 +120,8 @@ class Audits:
             written = RunReader(resources.store, target.bucket, summary.run)
             _write(await asyncio.to_thread(list, FORMATS[options.format](summary, written)))
         elif not self._several:
+            from auditor.reports import table
+
             how = options_of(settings)
             _write([table.render(summary, how.fail_on, shown, how.columns, rollups=rollups, colour=how.colour)])
         self._way.remark_on(summary, target)

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from auditor.config.settings import Settings
-from auditor.reports.formats.base import FormatOptions
-from auditor.reports.table import COLUMNS
+from auditor.reports.formats.base import PLAIN, FormatOptions
 
 
 def columns(stream: TextIO | None = None) -> int:
-    """Return the width of the terminal, or COLUMNS if the stream is none. stream: None for stdout."""
-    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else COLUMNS
+    """Return the width of the terminal, or that of PLAIN if the stream is none. stream: None for stdout."""
+    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else PLAIN.columns
 
 
 def shows_colour(stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:

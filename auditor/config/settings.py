@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from auditor.aws.assumed_role import RoleCredentials
 from auditor.config import values
 from auditor.model.account import NamedAccount
 from auditor.model.bucket import Semantics
@@ -19,6 +18,9 @@ from auditor.model.finding import FailOn, Severity
 from auditor.model.keep import Keep
 from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.s3.engines import DEFAULT_ENGINE
+
+if TYPE_CHECKING:
+    from auditor.aws.assumed_role import RoleCredentials
 
 T = TypeVar("T")
 D = TypeVar("D")

@@ -11,6 +11,7 @@ from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import HashingSummary, Summary
+from auditor.reports.formats.base import PLAIN
 from auditor.reports.highlights import Highlights
 from auditor.reports.page.from_rollups import first_changes
 from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes, kept_fact
@@ -19,7 +20,7 @@ from auditor.reports.table_layout import TableLayout, labelled
 from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
 from auditor.text import counted, visible
 
-COLUMNS: Final = 100
+COLUMNS: Final = PLAIN.columns
 """Width in columns if the output is not a terminal."""
 LEAST: Final = 60
 """Smallest width in columns; a narrower terminal wraps the lines itself."""
