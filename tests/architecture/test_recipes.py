@@ -66,6 +66,7 @@ def made(tmp_path: Path, name: str) -> str:
     return (tmp_path / "work" / name).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_gate_passes_known_findings_and_stops_new_ones_and_holes(
     run: Recipe, bucket: StubBucket, tmp_path: Path
 ) -> None:

@@ -162,6 +162,7 @@ async def test_a_run_that_has_not_ended(stub: StubServer, plain: StubBucket, tmp
     assert again.summary["resume"] == result.summary["resume"]
 
 
+@pytest.mark.slow
 async def test_another_configuration(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     plain.policy = OPEN
     result = await audit(stub, tmp_path)
@@ -317,6 +318,7 @@ async def test_a_run_folder_in_a_bucket(stub: StubServer, plain: StubBucket, tmp
         assert len((await asyncio.to_thread(auditor.check_run, summary.out, endpoint_url=moto_url)).faults) == 1
 
 
+@pytest.mark.slow
 async def test_a_run_that_was_killed(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
     stub.faults = [latency(0.01)]
     child = start(stub, tmp_path, "--concurrency", "4", small_parts=True)

@@ -41,12 +41,10 @@ from tests.support.servers.world import OWNER, STRANGER, StubBucket
 
 COUNT: Final = 120
 
-EVERY_ENGINE: Final = pytest.mark.parametrize("engine", ENGINES)
-
 
 @pytest.fixture(params=OURS_FIRST)
 def engine(request: pytest.FixtureRequest) -> str:
-    """An engine's name; tests of facts and failures, which each engine reads by itself, take EVERY_ENGINE."""
+    """An engine's name."""
     return str(request.param)
 
 
@@ -75,7 +73,6 @@ def findings_of(result: Result) -> list[Line]:
     return sorted(without(result.findings, "since"), key=lambda line: line["fingerprint"])
 
 
-@EVERY_ENGINE
 class TestMixedBucket:
     async def test_every_object_has_an_outcome(
         self, stub: StubServer, samples: StubBucket, tmp_path: Path, engine: str
@@ -179,7 +176,6 @@ def _put_order(bucket: StubBucket) -> list[str]:
     return [item.key for item in ordered]
 
 
-@EVERY_ENGINE
 class TestVersions:
     async def test_every_version_has_an_outcome_and_markers_are_counted(
         self, stub: StubServer, versions: StubBucket, tmp_path: Path, engine: str
@@ -217,7 +213,6 @@ class TestVersions:
 
 
 class TestFaults:
-    @EVERY_ENGINE
     @pytest.mark.parametrize(
         "kinds", [(SLOW_DOWN,), (RESET,), (INTERNAL_ERROR,), TRANSIENT], ids=["503", "reset", "500", "all"]
     )
@@ -245,7 +240,6 @@ class TestFaults:
         assert loud.undated == quiet.undated
         assert loud.coverage == quiet.coverage
 
-    @EVERY_ENGINE
     async def test_object_that_is_throttled_for_ever_is_undecided(
         self, stub: StubServer, samples: StubBucket, tmp_path: Path, engine: str
     ) -> None:
@@ -270,7 +264,6 @@ class TestFaults:
         assert result.coverage["vanished"] == 10
         assert all(line["verdict"] is None for line in result.objects if line["outcome"] == "vanished")
 
-    @EVERY_ENGINE
     async def test_gone_between_acl_and_head(
         self, stub: StubServer, samples: StubBucket, tmp_path: Path, engine: str
     ) -> None:
@@ -278,7 +271,6 @@ class TestFaults:
         result = await audit(stub, tmp_path, engine=engine)
         assert result.line("plain/0000050.txt")["outcome"] == "vanished"
 
-    @EVERY_ENGINE
     async def test_denied_on_some_keys(self, stub: StubServer, bucket: StubBucket, tmp_path: Path, engine: str) -> None:
         for number in range(40):
             bucket.put(f"{number:02d}")
@@ -297,7 +289,6 @@ class TestFaults:
         assert result.coverage["listed"] == COUNT
         assert result.summary["calls"]["list"] == 4
 
-    @EVERY_ENGINE
     async def test_overwritten_since_the_listing(
         self, stub: StubServer, bucket: StubBucket, tmp_path: Path, engine: str
     ) -> None:
@@ -336,7 +327,6 @@ class TestOnlyWhatIsNeeded:
         assert all(line["head"] == {"skipped": NOT_NEEDED} for line in result.objects)
         assert {line["rule"] for line in result.findings} == {"O01", "O02"}
 
-    @EVERY_ENGINE
     async def test_rules_of_head_alone_send_no_acl_call_and_the_verdict_is_unknown(
         self, stub: StubServer, bucket: StubBucket, tmp_path: Path, engine: str
     ) -> None:
@@ -356,7 +346,6 @@ class TestOnlyWhatIsNeeded:
         foreign = [key for number, key in enumerate(_put_order(samples)) if "foreign" in sample_kind(number)]
         assert {line["key"] for line in result.findings if line["rule"] == "O09"} == set(foreign)
 
-    @EVERY_ENGINE
     async def test_owner_is_judged_by_the_listing_where_the_acl_is_denied(
         self, stub: StubServer, bucket: StubBucket, tmp_path: Path, engine: str
     ) -> None:

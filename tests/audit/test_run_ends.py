@@ -16,6 +16,7 @@ import pytest
 from auditor.cli.main import main
 from auditor.s3.engines import ENGINES
 from tests.support.audit_runs import Result, check, checkpoint, finish, read_back, read_parts, start, without
+from tests.support.engine_names import OURS_FIRST
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
@@ -129,7 +130,9 @@ def test_killed_before_its_first_checkpoint_the_run_begins_anew(
     assert result.undated == quiet.undated
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT], ids=["SIGTERM", "SIGINT"]
+)
 def test_signal_finishes_what_is_in_flight_and_the_run_can_go_on(
     stub: StubServer, samples: StubBucket, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -203,7 +206,7 @@ def sentence(stub: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     return call
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", OURS_FIRST)
 class TestOneClearSentence:
     def test_no_such_bucket(self, sentence: Sentence, engine: str) -> None:
         assert "there is no bucket named 'nowhere'" in sentence("--engine", engine, target="s3://nowhere")

@@ -60,7 +60,7 @@ def test_steps_of_the_end_come_one_after_the_other_within_five_seconds() -> None
     assert 0 < GRACE.flight < GRACE.sending < GRACE.saving < GRACE.all < LONGEST < 5
 
 
-@pytest.mark.parametrize("engine", ["direct", "aioboto3", "boto3"])
+@pytest.mark.parametrize("engine", OURS_FIRST)
 def test_bucket_that_does_not_answer_the_first_questions(stub: StubServer, tmp_path: Path, engine: str) -> None:
     stub.put(BUCKET, "key", b"x")
     stub.faults = [BLACK_HOLE]
@@ -89,6 +89,7 @@ def test_bucket_that_falls_silent_in_mid_run_leaves_a_run_to_go_on_with(
     assert json.loads(out)["coverage"]["listed"] == 9
 
 
+@pytest.mark.slow
 def test_estate_names_each_bucket_that_was_not_reached_and_goes_on(tmp_path: Path) -> None:
     names = [f"bucket-{number:02}" for number in range(30)]
     with AccountsServer() as server:
@@ -161,6 +162,7 @@ def test_estate_that_is_killed_leaves_every_bucket_as_a_hole(tmp_path: Path) -> 
         assert json.loads(report.read_text())["counts"]["audited"] == 12
 
 
+@pytest.mark.slow
 def test_reports_bucket_that_falls_silent(moto_url: str, tmp_path: Path) -> None:
     name = uuid4().hex[:12]
     listed: list[str] = []

@@ -83,7 +83,7 @@ class Account:
         assert len(set(marks)) == len(marks)
 
 
-@pytest.fixture(params=["a bucket", "a directory"])
+@pytest.fixture(params=["a directory", pytest.param("a bucket", marks=pytest.mark.slow)])
 def account(request: pytest.FixtureRequest, moto_url: str, tmp_path: Path) -> Account:
     s3, name = client("s3", moto_url), uuid4().hex[:12]
     for bucket in (f"audited-{name}", f"results-{name}"):

@@ -130,7 +130,8 @@ async def sharded(moto_url: str) -> Any:
         yield Sharded(ledger, table, boto3.resource("dynamodb", endpoint_url=moto_url).Table(name))
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
 async def test_shards_answer_along_the_listing_as_to_questions(seed: int, sharded: Sharded) -> None:
     entries, refs = generated(seed, 60)
     await filled(sharded.ledger, entries)
@@ -217,6 +218,7 @@ async def test_sparse_listing_of_a_dense_ledger_costs_little_more_than_questions
     assert table.units < 1.25 * len(listed) / 2
 
 
+@pytest.mark.slow
 async def test_dense_listing_after_a_sparse_part_is_passed_over_again() -> None:
     keys = [f"{number:07}" for number in range(160_000)]
     table, listed = GeneratedTable("bucket", keys), [*keys[:100_000:50], *keys[100_000:]]

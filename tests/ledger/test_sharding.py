@@ -176,7 +176,8 @@ class Killed(BaseException):
     """The process has ended."""
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
 async def test_killed_at_any_call_leaves_a_table_in_use_and_the_next_one_goes_on(old: Old, seed: int) -> None:
     chance = random.Random(seed)
     keys = [f"key-{number:03}" for number in range(30)]

@@ -110,6 +110,7 @@ def test_killed_process_is_replaced(stored: StubServer, tmp_path: Path, number: 
     assert auditor.check_run(result.folder).exit_code == 0
 
 
+@pytest.mark.slow
 def test_processes_end_when_the_first_one_is_killed(stored: StubServer, tmp_path: Path) -> None:
     plain = whole(stored, tmp_path / "plain")
     stored.faults = [latency(SLOW)]
@@ -126,9 +127,8 @@ def test_processes_end_when_the_first_one_is_killed(stored: StubServer, tmp_path
     same(plain, result)
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT], ids=["SIGTERM", "SIGINT"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_signal_ends_all_processes_and_the_run_can_go_on(
     stored: StubServer, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -231,7 +231,7 @@ async def test_run_that_was_stopped_while_the_report_was_read_goes_on(
     assert (await again.combine()).complete
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["CSV", pytest.param("Parquet", marks=pytest.mark.slow)])
 def test_two_processes_have_the_results_of_one(
     stub: StubServer, samples: StubBucket, tmp_path: Path, form: str
 ) -> None:
