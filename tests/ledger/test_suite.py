@@ -23,7 +23,7 @@ LARGE: Final = frozenset(
         "two_writers_at_once_leave_one_truth",
     }
 )
-"""The checks of many rows: moto takes a hundred times as long for a row as SQLite, so `make test-slow` has them there."""
+"""Checks of many rows. moto takes a hundred times as long for a row as SQLite, so `make test-slow` runs these there."""
 
 
 def cases() -> Iterator[Any]:
