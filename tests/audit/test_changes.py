@@ -108,7 +108,7 @@ async def test_since_is_carried_from_run_to_run(stub: StubServer, tmp_path: Path
     assert {kept["new/001"]} == began
 
 
-@pytest.mark.parametrize("calls", [60, 90, 151])
+@pytest.mark.parametrize("calls", [60, *(pytest.param(calls, marks=pytest.mark.slow) for calls in (90, 151))])
 async def test_resumed_run_counts_the_same_changes(stub: StubServer, tmp_path: Path, calls: int) -> None:
     out = tmp_path / "runs"
     first, _ = await two_nights(stub, tmp_path / "whole", engine="direct")
@@ -189,7 +189,7 @@ async def test_versions_of_a_key_are_compared_each_with_itself(stub: StubServer,
     assert result.summary["changes"]["verdicts"] == {"exposed": {"new": 20}}
 
 
-@pytest.mark.parametrize("part", [1, 4])
+@pytest.mark.parametrize("part", [pytest.param(1, marks=pytest.mark.slow), 4])
 async def test_killed_and_resumed_run_counts_the_same_changes(stub: StubServer, tmp_path: Path, part: int) -> None:
     stub.world.buckets[BUCKET] = night(0)
     first = await audit(stub, tmp_path, engine="direct")

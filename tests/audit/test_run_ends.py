@@ -111,6 +111,7 @@ def finish_killed(child: subprocess.Popen[str]) -> int:
     return child.returncode
 
 
+@pytest.mark.slow
 def test_killed_before_its_first_checkpoint_the_run_begins_anew(
     stub: StubServer, samples: StubBucket, tmp_path: Path
 ) -> None:

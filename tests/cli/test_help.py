@@ -111,6 +111,7 @@ def ask(line: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_bash_completes_commands_flags_and_rules() -> None:
     assert ask("auditor aud") == ["audit"]
     assert ask("auditor audit --max-") == ["--max-rate", "--max-calls", "--max-cost"]

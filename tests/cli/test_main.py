@@ -78,6 +78,7 @@ def loaded(cloud: Cloud) -> Iterator[Cloud]:
     cloud.close()
 
 
+@pytest.mark.slow
 def test_audit_queue_work_and_audit_again_with_everything_on_s3_and_dynamodb(run: Run, loaded: Cloud) -> None:
     """Run the steps of the nightly run one by one; the objects have every odd key that moto serves."""
     audit = ["audit", f"s3://{loaded.bucket}", "--endpoint-url", loaded.url, "--out", f"s3://{loaded.reports}/runs"]
@@ -176,6 +177,7 @@ def test_one_target_that_failed_is_a_line_too_and_exit_code_1(run: Run, stub: St
     assert (code, line["target"]["bucket"], line["exit_code"], line["failed"] in err) == (1, "missing-bucket", 1, True)
 
 
+@pytest.mark.slow
 def test_sixty_small_buckets_are_one_table_of_one_line_each(run: Run, stub: StubServer) -> None:
     names = [f"small-{number:02}" for number in range(60)]
     for name in names:

@@ -142,6 +142,7 @@ def test_account_that_does_not_answer_is_a_hole(tmp_path: Path) -> None:
     assert found["accounts"][0]["hole"] == "account 111122223333 was not asked: stopped by SIGINT"
 
 
+@pytest.mark.slow
 def test_estate_that_is_killed_leaves_every_bucket_as_a_hole(tmp_path: Path) -> None:
     with AccountsServer() as server:
         server.give(OWN, *(f"bucket-{number:02}" for number in range(12)))

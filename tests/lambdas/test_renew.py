@@ -283,7 +283,7 @@ async def test_two_functions_at_once_on_the_same_run_lose_nothing(
     assert {line["key"] for line in night.objects if line["verdict"] == "exposed"} == set(KEYS[:30])
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 async def test_no_fact_is_older_than_its_limit_when_a_tenth_of_the_events_is_dropped(
     stub: StubServer, filled: StubBucket, tmp_path: Path, seed: int
 ) -> None:

@@ -120,6 +120,7 @@ async def test_filled(stub: StubServer, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 async def test_resumed_in_mid_range_over_versions(stub: StubServer, tmp_path: Path) -> None:
     made = stub.world.buckets[BUCKET] = sample_bucket(120)
     made.versioning = "Enabled"

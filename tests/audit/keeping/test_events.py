@@ -109,7 +109,7 @@ async def test_acl_that_an_event_names_is_read_within_minutes_and_used_by_the_ne
     assert renewal_alert(BUCKET, run.run_id, ()) is None
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 async def test_no_fact_is_older_than_its_limit_when_a_tenth_of_the_events_is_lost(
     stub: StubServer, filled: StubBucket, tmp_path: Path, seed: int
 ) -> None:

@@ -145,7 +145,7 @@ def test_report_is_read_once(reports: Path, out: Path) -> None:
     assert [source.read.count(name) for name in written.files] == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [pytest.param(False, marks=pytest.mark.slow), True], ids=["before", "after"])
 def test_killed_at_any_write_the_next_process_has_each_row_once(reports: Path, tmp_path: Path, after: bool) -> None:
     write(reports)
     counting = CountingStore(tmp_path / "counted")
