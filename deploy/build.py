@@ -13,9 +13,8 @@ from deploy.archive import pack
 from deploy.bytecode import compiled
 from deploy.config import config_files, outvoted
 from deploy.cut import Files
-from deploy.errors import BuildError
 from deploy.install import install
-from deploy.making import Install, below_python, make
+from deploy.making import Install, below_python, make, tell
 from deploy.options import PLATFORMS, Options, read_options
 from deploy.sources import source_files
 
@@ -72,16 +71,14 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Return 0 if the package is built or up to date, 1 if it is not built, 2 for wrong usage."""
     given = parser().parse_args(arguments)
-    try:
+
+    def work() -> list[str]:
         options = read_options(
             given.architecture, layer=given.layer, output=given.output, config=given.config, buckets=given.buckets
         )
-        lines = build(options, interpreter=python.find())
-    except (BuildError, OSError) as error:
-        sys.stderr.write(f"no package was made: {error}\n")
-        return 1
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return 0
+        return build(options, interpreter=python.find())
+
+    return tell(work, "package")
 
 
 if __name__ == "__main__":

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from deploy import budget, stamp
 from deploy.archive import replace
 from deploy.bytecode import compiled, in_place_of_sources
 from deploy.cut import Files, installed_files
+from deploy.errors import BuildError
 from deploy.options import PYTHON, Options
 
 Install = Callable[[Path, Options], None]
@@ -50,6 +52,20 @@ def make(
     stamp.write(options, inputs)
     lines = [f"{path}: sha256 {hashlib.sha256(content).hexdigest()}" for path, content in made.items()]
     return [*notes, *lines, f"{options.architecture}: {weight}"]
+
+
+def tell(work: Callable[[], Sequence[str]], named: str) -> int:
+    """Do the work of a command, and print its lines. Return 0, or 1 with the reason on stderr if nothing is made.
+
+    named: the zip that the work makes, as in "no package".
+    """
+    try:
+        lines = work()
+    except (BuildError, OSError) as error:
+        sys.stderr.write(f"no {named} was made: {error}\n")
+        return 1
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
 
 
 def below_python(files: Files) -> Files:

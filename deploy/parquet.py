@@ -11,9 +11,8 @@ from typing import Final
 from deploy import budget, python
 from deploy.archive import pack
 from deploy.cut import Files
-from deploy.errors import BuildError
 from deploy.install import install
-from deploy.making import Install, below_python, make
+from deploy.making import Install, below_python, make, tell
 from deploy.options import PLATFORMS, Options, read_options
 
 REQUIREMENTS: Final = "requirements-parquet.txt"
@@ -41,16 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     target.add_argument("--local", action="store_true", help="for this machine, from the same lock")
     parser.add_argument("--output", type=Path, help="the layer's zip (default: .build/parquet-ARCHITECTURE.zip)")
     given = parser.parse_args(arguments)
-    try:
+
+    def work() -> list[str]:
         options = read_options(
             given.architecture, layer=False, output=given.output, kind="parquet", requirements=REQUIREMENTS
         )
-        lines = build_layer(options, interpreter=python.find())
-    except (BuildError, OSError) as error:
-        sys.stderr.write(f"no layer was made: {error}\n")
-        return 1
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return 0
+        return build_layer(options, interpreter=python.find())
+
+    return tell(work, "layer")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 _HASHED: Final = frozenset({"known", "hashed_now"})
 
-
 JudgedObject = tuple[Judgement, bool | None, bytes | None]
-"""What is recorded of one object: its judgement; True if its digests are known, None without a ledger; and the line of
+"""The record of one object: its judgement; True if its digests are known, None without a ledger; and the line of
 an object that is left to S3 Batch Operations. A plain tuple, because one is made for each object.
 """
 
