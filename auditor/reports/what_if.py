@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
+from auditor.model.audiences import contains
 from auditor.reports.explain import SENTENCES, ReasonGroup
 from auditor.reports.lines import access_members
 from auditor.verdict.principals import ceph_user
@@ -21,16 +22,6 @@ OTHERS: Final = "others"
 COLUMNS: Final = 100
 _OPEN: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 _WIDEST_FIRST: Final = list(Verdict)
-_SIGNED: Final = frozenset(
-    {
-        AudienceKind.ANY_ACCOUNT,
-        AudienceKind.ACCOUNT,
-        AudienceKind.CANONICAL_ID,
-        AudienceKind.ORGANIZATION,
-        AudienceKind.IDENTITY_PROVIDER,
-    }
-)
-"""The kinds of audiences that any AWS account contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +69,23 @@ class AccessChange:
 @lru_cache(4096)
 def change_of(before: ObjectAccess, after: ObjectAccess) -> AccessChange:
     """Compare the access to an object before and after a change. Most objects of a bucket have few different pairs."""
-    gains = tuple(one for one in after.audience if not any(_contains(other, one) for other in before.audience))
-    loses = tuple(one for one in before.audience if not any(_contains(other, one) for other in after.audience))
+    gains = _outside(before.audience, after.audience)
+    loses = _outside(after.audience, before.audience)
     return AccessChange(before, after, gains, loses if after.verdict is not Verdict.UNKNOWN else ())
 
 
-def _contains(wide: Audience, narrow: Audience) -> bool:
-    """True if everybody of the audience `narrow` belongs to the audience `wide`."""
-    if wide.through not in (None, narrow.through):
-        return False
-    if wide.kind is AudienceKind.ANYONE:
-        return True
-    if wide.kind is AudienceKind.ANY_ACCOUNT:
-        return narrow.kind in _SIGNED
-    return _identity(wide) == _identity(narrow)
+def _outside(wide: Sequence[Audience], audiences: Sequence[Audience]) -> tuple[Audience, ...]:
+    """Return those of the audiences that no audience of `wide` contains."""
+    known = [_by_id(one) for one in wide]
+    return tuple(one for one in audiences if not any(contains(other, _by_id(one)) for other in known))
 
 
-def _identity(audience: Audience) -> tuple[AudienceKind, str | None]:
-    """Return the kind and the name. A policy of Ceph names a user by an ARN, and an ACL by the canonical ID."""
+def _by_id(audience: Audience) -> Audience:
+    """Return a user of Ceph by the canonical ID, as an ACL names it. A policy of Ceph names it by an ARN. Return any
+    other audience as it is.
+    """
     user = ceph_user(audience.name) if audience.kind is AudienceKind.ACCOUNT and audience.name else None
-    return (audience.kind, audience.name) if user is None else (AudienceKind.CANONICAL_ID, user)
+    return audience if user is None else Audience(AudienceKind.CANONICAL_ID, user, audience.through)
 
 
 class Move(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from ipaddress import ip_network
 from typing import Final
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, ReasonCode
+from auditor.model.audiences import contains
 from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import Finding
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS
@@ -27,9 +27,6 @@ _UNKNOWN: Final = frozenset(
 """Reasons for which the access may be wider than its verdict and audiences say."""
 _READING: Final = frozenset({"READ", "READ_ACP"})
 """Permissions of an ACL that an exception of a verdict covers. The others give control of the object."""
-_SIGNED: Final = frozenset(
-    {AudienceKind.ANY_ACCOUNT, AudienceKind.ACCOUNT, AudienceKind.CANONICAL_ID, AudienceKind.ORGANIZATION}
-)
 _WIDE: Final = {
     ALL_USERS: Audience(AudienceKind.ANYONE),
     ANONYMOUS_OWNER: Audience(AudienceKind.ANYONE),
@@ -59,21 +56,6 @@ def matches(pattern: str, key: str) -> bool:
             return False
         at += len(part)
     return True
-
-
-def contains(wide: Audience, narrow: Audience) -> bool:
-    """True if each requester of the audience `narrow` is one of the audience `wide`, as far as their names tell."""
-    if wide.through is not None and wide.through != narrow.through:
-        return False
-    if wide.kind is AudienceKind.ANYONE or (wide.kind, wide.name) == (narrow.kind, narrow.name):
-        return True
-    if wide.kind is AudienceKind.ANY_ACCOUNT:
-        return narrow.kind in _SIGNED
-    if wide.kind is not narrow.kind or wide.name is None or narrow.name is None:
-        return False
-    if wide.kind is AudienceKind.ACCOUNT:
-        return narrow.name.startswith("arn:") and narrow.name.split(":")[4:5] == [wide.name]
-    return wide.kind is AudienceKind.NETWORK and _is_within(narrow.name, wide.name)
 
 
 def accepts_object(entries: Sequence[ExceptionEntry], key: str, unread: Sequence[tuple[str, str]]) -> bool:
@@ -165,14 +147,3 @@ def is_of_verdict(finding: Finding, access: ObjectAccess) -> bool:
 def covers_audience(entry: ExceptionEntry, audience: Audience) -> bool:
     """True if the entry covers this audience: its own contains it, or it has none."""
     return entry.audience is None or contains(Audience.parse(entry.audience), audience)
-
-
-def _is_within(narrow: str, wide: str) -> bool:
-    try:
-        inner, outer = ip_network(narrow), ip_network(wide)
-    except ValueError:
-        return False
-    if inner.version != outer.version:
-        return False
-    first, last = int(inner.network_address), int(inner.broadcast_address)
-    return int(outer.network_address) <= first and last <= int(outer.broadcast_address)

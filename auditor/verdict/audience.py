@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from auditor.model import audiences
 from auditor.model.access import Audience, AudienceKind
 from auditor.verdict.places import INTERNET, OWN_VPC, Place
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party
 from auditor.verdict.sources import wider_services
-from auditor.verdict.wider import WiderAudiences
 
 Inside = tuple[Party, Place]
 """A requester that can reach the object: the party and the place from which it sends requests."""
@@ -36,9 +36,7 @@ def named(inside: Mapping[Inside, str | None]) -> tuple[Audience, ...]:
     """Return the audiences of the requesters that can reach the object, each audience once. inside: those requesters,
     with the header that each has to send.
     """
-    found = dict.fromkeys(audience_of(*one, inside[one]) for one in widest(inside))
-    wider = WiderAudiences(found)
-    return tuple(one for one in found if not any(other in found for other in wider.of(one)))
+    return audiences.widest(audience_of(*one, inside[one]) for one in inside if not adds_nothing(inside, *one))
 
 
 def bounded_to(audiences: tuple[Audience, ...], most: int) -> tuple[tuple[Audience, ...], bool]:
@@ -55,15 +53,10 @@ def bounded_to(audiences: tuple[Audience, ...], most: int) -> tuple[tuple[Audien
     return tuple(sorted(parties, key=lambda one: one.text)[:most]), True
 
 
-def widest(inside: Mapping[Inside, str | None]) -> list[Inside]:
-    """Return the requesters that no wider requester contains. inside: all requesters that can reach the object, with
-    the header that each has to send.
+def adds_nothing(inside: Mapping[Inside, str | None], party: Party, place: Place) -> bool:
+    """True if a wider requester in `inside` stands for this party at this place, too, so that the party adds no
+    audience. A requester tells more than the name of its audience, such as the organization of an account.
     """
-    return [one for one in inside if not contains(inside, *one)]
-
-
-def contains(inside: Mapping[Inside, str | None], party: Party, place: Place) -> bool:
-    """True if a requester in `inside` contains this party at this place, so that the party adds no audience."""
     header = inside.get((party, place))
     return any(wider in inside and inside[wider] in (None, header) for wider in _wider(party, place))
 

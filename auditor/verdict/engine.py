@@ -13,7 +13,7 @@ from typing import Final
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Semantics
 from auditor.model.object import PUBLIC_GROUPS
-from auditor.verdict.audience import MOST_AUDIENCES, Inside, audience_of, bounded_to, contains, named
+from auditor.verdict.audience import MOST_AUDIENCES, Inside, adds_nothing, audience_of, bounded_to, named
 from auditor.verdict.compiled import CompiledBucket
 from auditor.verdict.entry import Case, WayIn
 from auditor.verdict.named import POINT_KEYS
@@ -117,7 +117,7 @@ class AccessEngine:
         for one in requesters:
             if self._is_insider(one, world):
                 continue
-            if found.inside and _is_named(one) and contains(found.inside, one.party, one.place):
+            if found.inside and _is_named(one) and adds_nothing(found.inside, one.party, one.place):
                 continue
             ways_in = self._door.ways_in(one, world, case)
             if ways_in and one.trusted is not None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from auditor.model.access import Audience, ObjectAccess, Reason, Verdict
+from auditor.model.audiences import contains, widest
 from auditor.model.exception import ExceptionEntry, ExceptionState
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, Acl, Evidence, Head, ObjectRef, Unread
-from auditor.rules.exception_matching import contains, holes_of, matches
+from auditor.rules.exception_matching import holes_of, matches
 from auditor.rules.exceptions import Exceptions
 
 TODAY = "2026-03-01"
@@ -211,10 +212,59 @@ def test_pattern(pattern: str, key: str, matched: bool) -> None:
         ("network 203.0.113.0/24", "network 2001:db8::/32", False),
         ("network x", "network y", False),
         ("organization o-1", "organization o-2", False),
+        ("organization o-1", "organization o-1/r-1/ou-1/*", True),
+        ("organization o-1", "organization o-12/r-1", False),
+        ("any-account", "group http://acs.amazonaws.com/groups/s3/LogDelivery", True),
+        ("any-account", "identity-provider arn:aws:iam::444455556666:saml-provider/p", True),
+        ("any-account", "service cloudfront.amazonaws.com", False),
+        ("service *", "source 444455556666", True),
+        ("source 444455556666", "source arn:aws:sns:eu-central-1:444455556666:topic", True),
+        ("anyone", "vpc vpc-1", True),
+        ("vpc vpc-1", "account 444455556666 through vpc vpc-1", True),
+        ("vpc vpc-2", "account 444455556666 through vpc vpc-1", False),
+        ("network 203.0.113.0/24", "account 444455556666 through network 203.0.113.7/32", True),
+        ("account 444455556666 through network 203.0.113.0/24", "account 444455556666", False),
+        ("any-account through vpc vpc-1", "organization o-1 through vpc vpc-1", True),
+        ("account arn:aws:iam::444455556666:role/*", "account arn:aws:iam::444455556666:role/x", True),
+        ("account arn:aws:iam::444455556666:role/[x]", "account arn:aws:iam::444455556666:role/x", False),
+        (
+            "access-point arn:aws:s3:*:444455556666:*",
+            "access-point arn:aws:s3:eu-west-1:444455556666:accesspoint/p",
+            True,
+        ),
+        (
+            "access-point arn:aws:s3:*:accesspoint/p",
+            "access-point arn:aws:s3:eu-west-1:444455556666:accesspoint/p",
+            False,
+        ),
     ],
 )
 def test_audience_inside_another(wide: str, narrow: str, inside: bool) -> None:
     assert contains(Audience.parse(wide), Audience.parse(narrow)) is inside
+    assert (Audience.parse(narrow) in widest([Audience.parse(narrow), Audience.parse(wide)])) is (
+        wide == narrow or not inside
+    )
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("any-account", "group http://acs.amazonaws.com/groups/s3/LogDelivery"),
+        ("any-account", "identity-provider arn:aws:iam::444455556666:saml-provider/p"),
+        ("any-account", f"canonical-id {CANONICAL}"),
+        ("organization o-1", "organization o-1/r-1/*"),
+        ("network 203.0.113.0/24", "account 444455556666 through network 203.0.113.0/25"),
+        ("vpc vpc-1", "organization o-1 through vpc vpc-1"),
+        ("account arn:aws:iam::444455556666:role/*", "account arn:aws:iam::444455556666:role/x"),
+    ],
+)
+def test_entry_for_a_wide_audience_covers_a_narrower_one(wide: str, narrow: str) -> None:
+    shared = judged("a", narrow, Verdict.SHARED, reasons=("policy-allow: S",), findings=())
+    assert covered(shared, website(verdict=Verdict.SHARED, prefix=None, audience=wide)) == (True, ())
+    assert covered(
+        judged("a", wide, Verdict.SHARED, reasons=("policy-allow: S",), findings=()),
+        website(verdict=Verdict.SHARED, prefix=None, audience=narrow),
+    ) == (False, ())
 
 
 def test_group_of_signed_users_is_not_covered_for_everyone_else() -> None:

@@ -1,0 +1,118 @@
+"""Tell which audiences contain which, by their names: an account contains its principals, a network the networks inside
+it, an organization its paths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from itertools import product
+from typing import Final
+
+from auditor.model.access import Audience, AudienceKind
+
+_SIGNED: Final = frozenset(
+    {
+        AudienceKind.ACCOUNT,
+        AudienceKind.CANONICAL_ID,
+        AudienceKind.GROUP,
+        AudienceKind.IDENTITY_PROVIDER,
+        AudienceKind.ORGANIZATION,
+    }
+)
+"""The kinds of audiences whose requesters all belong to the audience "any AWS account"."""
+_PLACES: Final = frozenset(
+    {AudienceKind.NETWORK, AudienceKind.VPC, AudienceKind.VPC_ENDPOINT, AudienceKind.ACCESS_POINT}
+)
+"""The kinds of audiences that are everybody at one place. The field `through` of other audiences can name a place."""
+_PATTERNED: Final = frozenset({AudienceKind.ACCESS_POINT, AudienceKind.ACCOUNT, AudienceKind.SOURCE})
+"""The kinds of audiences whose name can be an ARN with wildcards."""
+_EVERY_SERVICE: Final = "*"
+_WILDCARD: Final = re.compile(r"[*?]")
+
+
+def contains(wide: Audience, narrow: Audience) -> bool:
+    """True if each requester of the audience `narrow` is one of the audience `wide`, as far as their names tell."""
+    return wide == narrow or wide in WiderAudiences((wide,)).of(narrow)
+
+
+def widest(audiences: Iterable[Audience]) -> tuple[Audience, ...]:
+    """Return the audiences that no other one contains, each once, in their order."""
+    found = dict.fromkeys(audiences)
+    wider = WiderAudiences(found)
+    return tuple(one for one in found if not any(other in found for other in wider.of(one)))
+
+
+class WiderAudiences:
+    """Finds the wider audiences that contain an audience, by their names. audiences: those among which to look."""
+
+    def __init__(self, audiences: Iterable[Audience]) -> None:
+        named: dict[AudienceKind, dict[str, None]] = {}
+        for one in audiences:
+            for kind, name in ((one.kind, one.name), _place(one)):
+                if kind is not None and name is not None:
+                    named.setdefault(kind, {})[name] = None
+        networks = map(_network, named.get(AudienceKind.NETWORK, ()))
+        self._lengths = {network.prefixlen for network in networks if network is not None}
+        self._patterns = {kind: list(filter(_WILDCARD.search, named.get(kind, ()))) for kind in _PATTERNED}
+
+    def of(self, audience: Audience) -> Iterator[Audience]:
+        """Yield the audiences that contain this one, whether they get in or not. An audience with a limit is inside the
+        same audience without the limit, and inside the audience of its place.
+        """
+        kind, place = _place(audience)
+        places = [] if kind is None or place is None else [place, *self._wider(kind, place)]
+        limits = [*(f"{kind} {name}" for name in places), *([] if places else [audience.through]), None]
+        parties = [(audience.kind, audience.name)]
+        parties += [(audience.kind, name) for name in self._wider(audience.kind, audience.name)]
+        if audience.kind in (AudienceKind.SERVICE, AudienceKind.SOURCE):
+            parties.append((AudienceKind.SERVICE, _EVERY_SERVICE))
+        if audience.kind in _SIGNED:
+            parties.append((AudienceKind.ANY_ACCOUNT, None))
+        parties.append((AudienceKind.ANYONE, None))
+        for (party, name), through in product(parties, limits):
+            if (wider := Audience(party, name, through)) != audience:
+                yield wider
+        if kind is not None:
+            yield from (Audience(kind, name) for name in places)
+
+    def _wider(self, kind: AudienceKind, name: str | None) -> Iterator[str]:
+        """Yield the wider names of the same kind, of audiences that contain this one."""
+        if name is None:
+            return
+        if kind is AudienceKind.NETWORK and (network := _network(name)) is not None:
+            yield from (str(network.supernet(new_prefix=n)) for n in self._lengths if n < network.prefixlen)
+        if kind in (AudienceKind.ACCOUNT, AudienceKind.SOURCE):
+            parts = name.split(":", 5)
+            if len(parts) == 6 and re.fullmatch("[0-9]{12}", parts[4]):
+                yield parts[4]
+        if kind in (AudienceKind.ORGANIZATION, AudienceKind.SOURCE) and name.startswith("o-"):
+            steps = name.split("/")
+            yield from ("/".join(steps[:length]) for length in range(1, len(steps)))
+        if kind in _PATTERNED:
+            yield from (one for one in self._patterns[kind] if one != name and _matches_arn(one, name))
+
+
+def _place(audience: Audience) -> tuple[AudienceKind | None, str | None]:
+    """Return kind and name of the place through which an audience gets in; None and None for any other limit."""
+    kind, _, name = (audience.through or "").partition(" ")
+    return (AudienceKind(kind), name) if kind in _PLACES else (None, None)
+
+
+@lru_cache(4096)
+def _network(name: str) -> IPv4Network | IPv6Network | None:
+    try:
+        return ip_network(name)
+    except ValueError:
+        return None
+
+
+def _matches_arn(pattern: str, arn: str) -> bool:
+    """True if each of the six parts of an ARN matches the same part of a pattern."""
+    wanted, parts = pattern.split(":", 5), arn.split(":", 5)
+    return len(wanted) == len(parts) and all(
+        fnmatchcase(part, one.replace("[", "[[]")) for one, part in zip(wanted, parts, strict=True)
+    )
