@@ -12,6 +12,7 @@ AuditorError              base of all; its text is one sentence for the user
 |   +-- RunStopped        a signal or a deadline ended the work before its last results were saved: exit 4
 |   +-- CredentialsError  no credentials, or expired ones
 |   +-- BucketError       no such bucket, wrong region, another owner than expected, listing denied
+|   |   +-- ListingError    the server's listing of the bucket cannot be right
 |   +-- OutputError       the run folder cannot be written
 |   |   +-- RunTaken      another process writes this run, or has finished it
 |   |   |   +-- RunGivenUp  a newer run of the target has taken its place
@@ -85,6 +86,12 @@ class CredentialsError(RunError):
 
 class BucketError(RunError):
     """The bucket does not exist, is in another region, belongs to another account, or cannot be listed."""
+
+
+class ListingError(BucketError):
+    """The server's listing cannot be right, so that it proves nothing: it names a key that cannot be there, or is out
+    of order.
+    """
 
 
 class OutputError(RunError):

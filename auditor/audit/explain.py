@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from auditor.audit.begin import ask_bucket
 from auditor.config.resources import caller_of, connection_to
 from auditor.config.settings import Settings
-from auditor.errors import BucketError, OutputError, UsageError
+from auditor.errors import BucketError, ListingError, OutputError, UsageError
 from auditor.model.access import Audience, ObjectAccess, Reason
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.object import Ask, ObjectRef, Outcome, Skipped
@@ -113,7 +113,7 @@ class LiveBucket:
     async def _look_up(self, name: ObjectName) -> ObjectRef:
         """Return the object's entry in the listing. Raises UsageError if there is none."""
         refs, markers = await self._listed(name, versions=name.version_id is not None)
-        wanted = [ref for ref in refs if ref.version_id == name.version_id]
+        wanted = [ref for ref in refs if (ref.key, ref.version_id) == (name.key, name.version_id)]
         if wanted:
             return wanted[0]
         if name.version_id is not None:
@@ -121,6 +121,8 @@ class LiveBucket:
             raise UsageError(f"{name.text} is not there{which}: check the version's ID")
         try:
             refs, markers = await self._listed(name, versions=True)
+        except ListingError:
+            raise
         except BucketError:  # the caller may lack the right to list versions
             refs, markers = [], 0
         if markers:

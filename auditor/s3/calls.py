@@ -85,7 +85,7 @@ class Caller:
         """Number of calls that each object in flight may still need. A listing call leaves these in the budget."""
         self.renewals = 0
         """Number of calls that S3 refused because of credentials that have been replaced since."""
-        self._bucket = bucket
+        self.bucket = bucket
         self._rate = rate
         self._retry = retry or RetryPolicy()
         self._max_calls = max_calls
@@ -237,7 +237,7 @@ class Caller:
         return None if too_late else pause
 
     def _raise_doom(self, failure: CallFailed) -> None:
-        if (error := doom(failure, self._bucket)) is not None:
+        if (error := doom(failure, self.bucket)) is not None:
             raise error from failure
 
 

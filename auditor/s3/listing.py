@@ -1,23 +1,31 @@
-"""List a target page by page, in the order of the keys, within the target's range of keys."""
+"""List a target page by page, in the order of the keys, within the target's range of keys. Each page is checked."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from functools import partial
-from itertools import pairwise
 from typing import Final, TypeVar
 
 from auditor.aio.stop import Stop
-from auditor.errors import BucketError, CallFailed
+from auditor.aws.failures import is_throttle
+from auditor.errors import BucketError, CallFailed, ListingError
 from auditor.model.object import Evidence, ObjectRef
 from auditor.model.prior import Prior
 from auditor.model.record import record
 from auditor.model.target import Target
-from auditor.s3.calls import LIMITS, Caller
+from auditor.s3.calls import LIMITS, UNREADABLE, Caller
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position
+from auditor.text import visible
 
 T = TypeVar("T")
+LONGEST_KEY: Final = 1024
+"""Largest number of bytes of a key in UTF-8 (S3 User Guide, "Naming Amazon S3 objects")."""
+_SIZES: Final = range(2**63)
+_SHOWN: Final = 100
+"""Number of characters that an error shows of a longer key."""
+_NO_ANSWER: Final = frozenset({"ConnectionError", "Timeout", "BrokenReply", UNREADABLE})
+"""Codes of calls without a whole answer. The last one also stands for an answer that is no XML."""
 EMPTY_PAGES: Final = 1000
 """Number of empty pages in a row after which the listing fails. S3 may send some empty pages after many objects were
 deleted."""
@@ -74,13 +82,12 @@ async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGener
 async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
     """List the object's key again.
 
-    Return True if the same version is still listed, with the same ETag. Raises CallFailed.
+    Return True if the same version is still listed, with the same ETag. Raises CallFailed and ListingError.
     """
     query = ListQuery(ref.key, None, ref.version_id is not None, page_size=_FEW)
-    action = "ListObjectVersions" if query.versions else "ListObjectsV2"
     position: Position | None = None
     while True:
-        page = await caller.call("list", action, partial(engine.list_page, query, position))
+        page = await ask_page(engine, caller, query, position)
         if any((one.key, one.version_id, one.etag) == (ref.key, ref.version_id, ref.etag) for one in page.refs):
             return True
         beyond = any(one.key != ref.key for one in page.refs)
@@ -90,8 +97,8 @@ async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
 
 
 class _Order:
-    """Checks that the server lists keys in order. Without the order, key ranges and resumed runs would miss or repeat
-    objects.
+    """Checks that the server lists keys in order from page to page. Without the order, key ranges and resumed runs
+    would miss or repeat objects.
     """
 
     def __init__(self, target: Target) -> None:
@@ -101,48 +108,89 @@ class _Order:
         self._empty = 0
 
     def check(self, page: Page) -> None:
-        """Raise BucketError if the page shows that the listing cannot be relied on: its keys are out of order, the
-        server repeats pages, or too many pages in a row are empty.
+        """Raise ListingError if the page does not follow the page before: its first key comes too early, the server
+        repeats pages, or too many pages in a row are empty.
         """
-        keys = [ref.key for ref in page.refs]
-        self._empty = 0 if keys or page.delete_markers else self._empty + 1
+        self._empty = 0 if page.refs or page.delete_markers else self._empty + 1
         if page.next in self._positions or self._empty > EMPTY_PAGES:
-            raise BucketError(f"the listing of {self._target.uri} does not move on: the server repeats its pages")
-        if self._goes_back(keys) or self._goes_back(page.delete_markers):
-            raise BucketError(f"the listing of {self._target.uri} is not in the order of its keys: it proves nothing")
-        last = max((*keys[-1:], *page.delete_markers[-1:]), default="")
+            raise ListingError(f"the listing of {visible(self._target.uri)} does not move on: the server repeats pages")
+        for key in (*(ref.key for ref in page.refs[:1]), *page.delete_markers[:1]):
+            if key < self._last or (key == self._last and not self._target.versions):
+                raise _refused(self._target.uri, key, OUT_OF_ORDER)
+        last = max((*(ref.key for ref in page.refs[-1:]), *page.delete_markers[-1:]), default="")
         if last > self._last:
             self._last = last
             self._positions.clear()
         if page.next is not None:
             self._positions.add(page.next)
 
-    def _goes_back(self, keys: Sequence[str]) -> bool:
-        """True if the keys are out of order. Only a listing of versions may have a key twice."""
-        pairs = pairwise([self._last, *keys])
-        return any(after < before if self._target.versions else after <= before for before, after in pairs)
-
 
 async def listed_page(
     engine: Engine, caller: Caller, target: Target, query: ListQuery, position: Position | None
 ) -> Page:
-    """Return one page of the listing. Raises BucketError if the call fails, and CallFailed (MaxCalls) if --max-calls
-    allows no further one.
+    """Return one page of the listing. Raises BucketError if the call fails, ListingError for a page that cannot be
+    right, and CallFailed (MaxCalls) if --max-calls allows no further page.
     """
-    action = "ListObjectVersions" if target.versions else "ListObjectsV2"
-    permission = "s3:ListBucketVersions" if target.versions else "s3:ListBucket"
     try:
         # Versions are listed to the end of a key even past --max-calls: a resumed run starts after the key.
-        return await caller.call(
-            "list", action, lambda: engine.list_page(query, position), beyond_budget=target.versions
-        )
+        return await ask_page(engine, caller, query, position, beyond_budget=target.versions)
     except CallFailed as failure:
         if failure.code in LIMITS:
             raise
-        fix = f"grant {permission}" if failure.status == 403 else "try again later, with a lower --max-rate"
-        if failure.code == "Malformed":
-            fix = f"the server's answer cannot be relied on ({failure.message})"
-        raise BucketError(f"the listing of {target.uri} failed ({action}: {failure.code}): {fix}") from failure
+        said = f"{failure.action}: {failure.code}"
+        raise BucketError(f"the listing of {visible(target.uri)} failed ({said}): {_fix(failure, query)}") from failure
+
+
+def _fix(failure: CallFailed, query: ListQuery) -> str:
+    said = f" ({visible(failure.message)})" if failure.message else ""
+    if failure.status == 403:
+        return f"grant {'s3:ListBucketVersions' if query.versions else 's3:ListBucket'}"
+    if failure.code == "Malformed":
+        return f"the server's answer cannot be relied on{said}"
+    if failure.code in _NO_ANSWER:
+        return f"no whole answer came{said}: check the network and the server, and try again"
+    return "try again later, with a lower --max-rate" if is_throttle(failure) else "try again later"
+
+
+async def ask_page(
+    engine: Engine, caller: Caller, query: ListQuery, position: Position | None, *, beyond_budget: bool = False
+) -> Page:
+    """Return one page of a listing, after its check. Every listing of a bucket passes here.
+
+    beyond_budget: True to list even if --max-calls is used up. Raises CallFailed, and ListingError for a page that
+    cannot be right.
+    """
+    action = "ListObjectVersions" if query.versions else "ListObjectsV2"
+    page = await caller.call("list", action, partial(engine.list_page, query, position), beyond_budget=beyond_budget)
+    where = f"s3://{caller.bucket}/{query.prefix}"
+    _check_keys((ref.key for ref in page.refs), query, where, twice=query.versions)
+    _check_keys(page.delete_markers, query, where, twice=True)
+    for ref in page.refs:
+        if ref.size not in _SIZES:
+            raise _refused(where, ref.key, f"with {ref.size} bytes, which no object has")
+    return page
+
+
+OUT_OF_ORDER: Final = "not in the order of its keys"
+
+
+def _check_keys(keys: Iterable[str], query: ListQuery, where: str, *, twice: bool) -> None:
+    """Raise ListingError for a key that is too long, not below the prefix, or out of order. twice: True if a key may
+    come twice, as the versions of a key do.
+    """
+    prefix, before = query.prefix, ""
+    for key in keys:
+        if 4 * len(key) > LONGEST_KEY and (size := len(key.encode("utf-8", "surrogatepass"))) > LONGEST_KEY:
+            raise _refused(where, f"{key[:_SHOWN]}..", f"a key of {size:,} bytes where {LONGEST_KEY:,} are the most")
+        if not key.startswith(prefix):
+            raise _refused(where, key, "which does not begin with the prefix that was asked for")
+        if key < before or (key == before and not twice):
+            raise _refused(where, key, OUT_OF_ORDER)
+        before = key
+
+
+def _refused(where: str, key: str, why: str) -> ListingError:
+    return ListingError(f"the listing of {visible(where)} names {visible(key)}, {why}: it proves nothing")
 
 
 def _past_the_end(page: Page, target: Target) -> bool:

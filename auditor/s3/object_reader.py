@@ -13,6 +13,7 @@ from auditor.model.object import Acl, Ask, Evidence, FactSource, Head, ObjectRef
 from auditor.model.prior import NO_PRIOR, Prior
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
+from auditor.s3.listing import ask_page
 from auditor.s3.object_facts import VanishedError, as_read, gone, is_fixed, refused, renewed, unread
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ class ObjectReader:
                 storage_class=ref.storage_class,
             )
         else:
-            await caller.call("list", "ListObjectsV2", lambda: engine.list_page(ListQuery(page_size=1), None))
+            await ask_page(engine, caller, ListQuery(page_size=1), None)
 
 
 def _interned(acl: Acl) -> Acl:

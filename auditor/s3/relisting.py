@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from auditor.errors import CallFailed
@@ -14,6 +13,7 @@ from auditor.model.object import ObjectRef
 from auditor.model.target import Target
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
+from auditor.s3.listing import ask_page
 
 _PAGES: Final = 4
 """Number of pages that are kept. Objects are asked about roughly in the order of their keys."""
@@ -49,7 +49,7 @@ class Relisting:
     async def has(self, ref: ObjectRef, after: str | None) -> bool:
         """True if the listing, begun after this call, has this version with the same ETag and time. False if it was not
         seen, or could not be listed. after: a key before that of the object, after which the page begins; None for the
-        first key.
+        first key. Raises ListingError for a listing that cannot be right.
         """
         asked = self._caller.clock()
         async with self._listing:
@@ -65,12 +65,9 @@ class Relisting:
     async def _list(self, after: str | None) -> _Listing | None:
         target, at = self._target, self._caller.clock()
         query = ListQuery(target.prefix, after, target.versions)
-        action = "ListObjectVersions" if target.versions else "ListObjectsV2"
         try:
             # The calls of the object have room for it: their number was checked before the object was begun.
-            page = await self._caller.call(
-                "list", action, partial(self._engine.list_page, query, None), beyond_budget=True
-            )
+            page = await ask_page(self._engine, self._caller, query, None, beyond_budget=True)
         except CallFailed:
             return None
         last = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+import auditor
 from auditor.errors import BucketError
 from auditor.model.target import Target
 from auditor.s3.engines.base import ListQuery, Page, Position
@@ -86,3 +88,11 @@ async def test_versions_of_one_key_in_a_circle_are_an_error(versions: int) -> No
 async def test_versions_of_one_key_on_many_pages_are_all_listed() -> None:
     script = [(["a", "a"], "1"), (["a"], "2"), (["a", "b"], None)]
     assert await keys_of(Scripted(script), Target("audited", versions=True)) == ["a", "a", "a", "a", "b"]
+
+
+def test_every_listing_passes_the_check() -> None:
+    """One function asks an engine for a page, and it checks the page."""
+    package = Path(auditor.__file__).parent
+    asking = [path.relative_to(package) for path in package.rglob("*.py") if ".list_page" in path.read_text()]
+    assert asking == [Path("s3/listing.py")]
+    assert (package / asking[0]).read_text().count(".list_page") == 1

@@ -7,7 +7,7 @@ from typing import Final
 
 from auditor.aio.groups import together
 from auditor.audit.ranges.pieces import KeyPiece, KeysFound, ListKeys, PieceFinder
-from auditor.errors import BucketError, CallFailed
+from auditor.errors import BucketError, CallFailed, ListingError
 
 AT_ONCE: Final = 16
 """Number of pieces that are divided side by side."""
@@ -118,9 +118,13 @@ class PieceRounds:
         self.pieces = [one for at, piece in enumerate(self.pieces) for one in replaced.get(at, [piece])]
 
     async def _worked(self, piece: KeyPiece, work: Work) -> list[KeyPiece]:
-        """Return what becomes of a piece: the piece itself if a call fails or the calls are spent."""
+        """Return what becomes of a piece: the piece itself if a call fails or the calls are spent. Raises ListingError
+        for a listing that cannot be right.
+        """
         try:
             return await work(piece.copy())
+        except ListingError:
+            raise
         except (BudgetSpent, BucketError, CallFailed):
             self._ended = True
             return [piece]

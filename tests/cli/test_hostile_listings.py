@@ -1,0 +1,270 @@
+"""Every command that lists refuses a listing that cannot be right: exit 1, and the sentence names the key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import main
+from auditor.s3.engines import ENGINES
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.hooked import HookedServer
+from tests.support.servers.stub_answers import answer
+from tests.support.servers.stub_calls import LISTINGS, Call, Reply
+from tests.support.servers.world import StubBucket, World
+
+TARGET = f"s3://{BUCKET}/wanted/"
+LONG = f"wanted/{'é' * 509}"
+"""A key of 1,025 bytes, and of far fewer characters."""
+
+
+@pytest.fixture
+def server() -> Iterator[HookedServer]:
+    world = World()
+    world.add(BUCKET)
+    with HookedServer(world) as running:
+        for key in ("wanted/a", "wanted/b", "wanted/c"):
+            running.put(BUCKET, key, b"x", acl="private")
+        yield running
+
+
+@pytest.fixture
+def run(
+    server: HookedServer, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDITOR_ENDPOINT_URL", server.url)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def of(server: HookedServer) -> StubBucket:
+    return server.world.buckets[BUCKET]
+
+
+def without_prefix(server: HookedServer, *, after_first: bool = False) -> None:
+    """The server lists all keys, whatever the prefix. after_first: only where a listing begins after a key."""
+
+    def hook(call: Call) -> Reply | None:
+        begins = {"start-after", "key-marker", "continuation-token"} & call.query.keys()
+        if call.operation not in LISTINGS or (after_first and not begins):
+            return None
+        return answer(server.world, replace(call, query={**call.query, "prefix": ""}))
+
+    server.hook = hook
+
+
+def ignores_the_prefix(server: HookedServer) -> str:
+    server.put(BUCKET, "other/\x1b[31mx", b"x")
+    without_prefix(server)
+    return r"other/\x1b[31mx, which does not begin with the prefix"
+
+
+def lists_a_later_prefix(server: HookedServer) -> str:
+    server.put(BUCKET, "wanted0", b"x")
+    without_prefix(server)
+    return "wanted0, which does not begin with the prefix"
+
+
+def turns_the_order(server: HookedServer) -> str:
+    def hook(call: Call) -> Reply | None:
+        if call.operation not in LISTINGS:
+            return None
+        reply = answer(server.world, call)
+        text = reply.body.decode()
+        entries = re.findall(r"<(?:Contents|Version)>.*?</(?:Contents|Version)>", text)
+        return replace(reply, body=text.replace("".join(entries), "".join(reversed(entries))).encode())
+
+    server.hook = hook
+    return "wanted/b, not in the order of its keys"
+
+
+def names_a_key_that_is_too_long(server: HookedServer) -> str:
+    server.put(BUCKET, LONG, b"x")
+    return f"{LONG[:100]}.., a key of 1,025 bytes"
+
+
+def names_a_size_below_zero(server: HookedServer) -> str:
+    server.put(BUCKET, "wanted/minus", b"x").size = -7
+    return "wanted/minus, with -7 bytes"
+
+
+FAULTS = [
+    ignores_the_prefix,
+    lists_a_later_prefix,
+    turns_the_order,
+    names_a_key_that_is_too_long,
+    names_a_size_below_zero,
+]
+COMMANDS = {
+    "audit": ("audit", TARGET),
+    "audit of versions": ("audit", TARGET, "--versions"),
+    "audit in ranges": ("audit", TARGET, "--jobs", "2"),
+    "audit of a range": ("audit", TARGET, "--stop-at", "wanted/x"),
+    "estimate": ("estimate", TARGET),
+    "hash": ("hash", TARGET, "--ledger", "sqlite:digests.db"),
+    "plan": ("plan", TARGET, "--ranges", "2"),
+    "verify": ("verify", TARGET, "--ledger", "sqlite:digests.db"),
+    "verify versions": ("verify", TARGET, "--ledger", "sqlite:digests.db", "--versions"),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_engine(run: Run, server: HookedServer, engine: str, fault: Callable[[HookedServer], str]) -> None:
+    words = fault(server)
+    code, out, err = run("audit", TARGET, "--engine", engine)
+    assert (code, out) == (1, ""), err
+    assert words in err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command(run: Run, server: HookedServer, command: str) -> None:
+    of(server).versioning = "Enabled"
+    assert run("hash", TARGET, "--ledger", "sqlite:digests.db")[0] == 0  # there is no verification without a ledger
+    words = ignores_the_prefix(server)
+    code, out, err = run(*COMMANDS[command])
+    assert (code, out) == (1, ""), err
+    assert words in err
+
+
+def test_delete_marker_elsewhere(run: Run, server: HookedServer) -> None:
+    of(server).versioning = "Enabled"
+    of(server).put("other", b"x")
+    of(server).delete("other")
+    of(server).objects.remove("other", of(server).objects.versions("other")[1].version_id)
+    without_prefix(server)
+    code, out, err = run("audit", TARGET, "--versions")
+    assert (code, out) == (1, "")
+    assert "names other, which does not begin with the prefix" in err
+
+
+def test_fault_on_a_later_page_keeps_the_lines_before(run: Run, server: HookedServer, tmp_path: Path) -> None:
+    for number in range(1100):
+        server.put(BUCKET, f"wanted/k{number:04}", b"x")
+    server.put(BUCKET, "wanted0", b"x")
+    without_prefix(server, after_first=True)
+    code, out, err = run("audit", TARGET, "--level", "exposure", "--concurrency", "4")
+    assert (code, out) == (1, "")
+    assert "names wanted0" in err
+    checkpoints = list(tmp_path.rglob("state.json"))
+    assert len(checkpoints) == 1
+    assert json.loads(checkpoints[0].read_text())
+
+
+def test_planner_does_not_pass_over_a_page_that_cannot_be_right(run: Run, server: HookedServer) -> None:
+    """The plan of a large target goes on with the keys that it knows if a call fails. This page is no failed call."""
+    for number in range(9000):
+        server.put(BUCKET, f"wanted/k{number:04}", b"x")
+    server.put(BUCKET, "wanted0", b"x")
+    asked = 0
+
+    def hook(call: Call) -> Reply | None:
+        nonlocal asked
+        asked += call.operation in LISTINGS
+        if call.operation not in LISTINGS or asked < 15:
+            return None
+        return answer(server.world, replace(call, query={**call.query, "prefix": ""}))
+
+    server.hook = hook
+    code, out, err = run("plan", TARGET, "--ranges", "2")
+    assert (code, out) == (1, "")
+    assert "names wanted0" in err or "names wanted/" in err
+
+
+@pytest.mark.parametrize("version", [(), ("--version-id", "null")])
+@pytest.mark.parametrize("key", ["zzz/there", "zzz/invented"])
+def test_explain_says_nothing_of_a_key_that_is_not_listed(
+    run: Run, server: HookedServer, key: str, version: tuple[str, ...]
+) -> None:
+    """The server lists another key first, of which the answers would be taken for those of the key."""
+    server.put(BUCKET, "zzz/there", b"x", acl="public-read")
+    without_prefix(server)
+    code, out, err = run("explain", f"s3://{BUCKET}/{key}", *version)
+    assert (code, out) == (1, "")
+    assert "names wanted/a, which does not begin with the prefix" in err
+
+
+def test_explain_asks_for_nothing_under_the_name_of_another_case(run: Run, server: HookedServer) -> None:
+    server.put(BUCKET, "key", b"x", acl="public-read")
+
+    def hook(call: Call) -> Reply | None:
+        if call.operation not in LISTINGS:
+            return None
+        return answer(server.world, replace(call, query={**call.query, "prefix": call.query["prefix"].lower()}))
+
+    server.hook = hook
+    code, out, err = run("explain", f"s3://{BUCKET}/KEY")
+    assert (code, out) == (1, "")
+    assert "names key, which does not begin with the prefix" in err
+    assert server.count("GetObjectAcl") + server.count("HeadObject") == 0
+
+
+def test_explain_of_a_deleted_key_passes_over_no_hostile_listing_of_versions(run: Run, server: HookedServer) -> None:
+    def hook(call: Call) -> Reply | None:
+        if call.operation != "ListObjectVersions":
+            return None
+        return answer(server.world, replace(call, query={**call.query, "prefix": ""}))
+
+    server.hook = hook
+    code, out, err = run("explain", f"s3://{BUCKET}/gone")
+    assert (code, out) == (1, "")
+    assert "names wanted/a, which does not begin with the prefix" in err
+
+
+def test_fill_refuses_a_listing_around_an_object(run: Run, server: HookedServer) -> None:
+    items = [of(server).put(f"wanted/{name}", b"x", deny={"acl"}) for name in "def"]
+    code, out, err = run("audit", TARGET, "--format", "json")
+    assert code == 4, err
+    for item in items:
+        item.deny.clear()
+    lists_a_later_prefix(server)  # for the listing begins after the key before the object
+    code, out, err = run("audit", "--fill", json.loads(out)["out"])
+    assert (code, out) == (1, "")
+    assert "which does not begin with the prefix" in err
+
+
+def test_hash_refuses_a_listing_around_a_vanished_object(run: Run, server: HookedServer) -> None:
+    server.put(BUCKET, "other", b"x")
+    gone = False
+
+    def hook(call: Call) -> Reply | None:
+        nonlocal gone
+        if call.operation == "GetObject" and call.key == "wanted/b":
+            gone = True
+            return Reply(404)
+        if gone and call.operation in LISTINGS:
+            return answer(server.world, replace(call, query={**call.query, "prefix": ""}))
+        return None
+
+    server.hook = hook
+    code, out, err = run("hash", TARGET, "--ledger", "sqlite:digests.db")
+    assert (code, out) == (1, "")
+    assert "names other, which does not begin with the prefix" in err
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_longest_key_and_every_version_of_a_key_are_in_order(run: Run, server: HookedServer, engine: str) -> None:
+    of(server).versioning = "Enabled"
+    for body in (b"1", b"22", b"333"):
+        of(server).put("wanted/b", body)
+    of(server).delete("wanted/c")
+    for key in (LONG[:-1], "wanted/\ue000", "wanted/\U0001f600", "wanted/a\xff", "wanted/a b", "wanted/a+"):
+        of(server).put(key, b"x")
+    for flags in (("--versions",), ()):
+        code, out, err = run("audit", TARGET, "--engine", engine, "--fail-on", "never", "--format", "json", *flags)
+        assert code == 0, err
+        assert json.loads(out)["coverage"]["listed"] == (12 if flags else 8)
