@@ -127,6 +127,10 @@ class Acl:
         return found
 
 
+HELD: Final = "ON"
+"""Value of the event hold of an object that is held now (HeadObject, S3 API reference)."""
+
+
 @record()
 class Head:
     """The headers of HeadObject's answer that describe the object. A field is None if the answer lacks the header; this
@@ -157,6 +161,11 @@ class Head:
     checksum_crc64nvme: str | None = None
     checksum_sha1: str | None = None
     checksum_sha256: str | None = None
+    checksum_sha512: str | None = None
+    checksum_md5: str | None = None
+    checksum_xxhash64: str | None = None
+    checksum_xxhash3: str | None = None
+    checksum_xxhash128: str | None = None
     website_redirect_location: str | None = None
     replication_status: str | None = None
     parts_count: int | None = None
@@ -164,6 +173,11 @@ class Head:
     object_lock_mode: str | None = None
     object_lock_retain_until_date: str | None = None
     object_lock_legal_hold_status: str | None = None
+    object_lock_event_hold: str | None = None
+    """HELD while the object is held until an event, without a date; OFF after that."""
+    object_lock_event_hold_duration_days: int | None = None
+    object_lock_event_hold_duration_years: int | None = None
+    """How long the object stays protected after the hold is released, in days or in years."""
     restore: str | None = None
     archive_status: str | None = None
     expiration: str | None = None

@@ -47,6 +47,11 @@ OWN: Final = frozenset(
         "checksum_crc64nvme",
         "checksum_sha1",
         "checksum_sha256",
+        "checksum_sha512",
+        "checksum_md5",
+        "checksum_xxhash64",
+        "checksum_xxhash3",
+        "checksum_xxhash128",
         "object_lock_retain_until_date",
     }
 )

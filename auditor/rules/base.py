@@ -13,6 +13,7 @@ from auditor.model.head_groups import GROUP_OF, GROUPS
 from auditor.model.object import Unread
 
 SHARED_HEAD: Final = (
+    "object_lock_event_hold",
     "object_lock_mode",
     "replication_status",
     "server_side_encryption",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from auditor.model.digest import SIZES, of_base64
@@ -11,11 +12,14 @@ from auditor.model.object import Evidence, Head, ObjectRef
 
 _S3_CHECKSUMS: Final = {
     "sha256": "checksum_sha256",
+    "sha512": "checksum_sha512",
     "sha1": "checksum_sha1",
+    "md5": "checksum_md5",
     "crc64nvme": "checksum_crc64nvme",
 }
 """For each algorithm that a ledger may hold: the field of Head with the checksum."""
 
+_VALUES: Final = attrgetter(*_S3_CHECKSUMS.values())
 _NONE: Final[Mapping[str, str]] = {}
 
 
@@ -28,13 +32,14 @@ def s3_digests(evidence: Evidence) -> Mapping[str, str]:
     head = evidence.head
     if not isinstance(head, Head):
         return _NONE
-    if not (head.checksum_sha256 or head.checksum_sha1 or head.checksum_crc64nvme):  # most objects, so that it is first
+    stored = _VALUES(head)
+    if not any(stored):  # most objects, so that it is first
         return _NONE
     multipart = "-" in head.etag
     if not (head.checksum_type == "FULL_OBJECT" or (head.checksum_type is None and not multipart)):
         return _NONE
-    stored = {name: getattr(head, member) for name, member in _S3_CHECKSUMS.items()}
-    return {name: digest for name, text in stored.items() if text and (digest := of_base64(text, name))}
+    named = zip(_S3_CHECKSUMS, stored, strict=True)
+    return {name: digest for name, text in named if text and (digest := of_base64(text, name))}
 
 
 def promised(ref: ObjectRef) -> frozenset[str]:

@@ -7,7 +7,7 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from auditor.errors import CallFailed
@@ -208,7 +208,9 @@ class MemoryEngine:
         return found
 
 
-_CHECKSUMS: Final = ("checksum_crc32", "checksum_crc32c", "checksum_crc64nvme", "checksum_sha1", "checksum_sha256")
+_CHECKSUMS: Final = tuple(
+    one.name for one in fields(Head) if one.name.startswith("checksum_") and one.name != "checksum_type"
+)
 _NO_CHECKSUMS: Final[Mapping[str, Any]] = dict.fromkeys(("checksum_type", *_CHECKSUMS))
 
 

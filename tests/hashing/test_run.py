@@ -18,6 +18,7 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.exception import ExceptionEntry
 from auditor.model.target import Target
+from auditor.s3.engines import ENGINES
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import error
@@ -111,6 +112,25 @@ class TestPromisedChecksum:
         found = await Bench(stub, ledger, tmp_path).verify(grace=0.0)
         assert (found.lines, found.code) == (["* key"], 3)
         assert found.detail("key")["recorded"] == hashlib.sha256(b"what was uploaded").hexdigest()
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("algorithm", ["md5", "sha512"])
+    async def test_those_of_2026_are_digests_of_whole_objects_and_never_of_parts(
+        self, stub: StubServer, ledger: Ledger, algorithm: str, engine: str
+    ) -> None:
+        for key, kind, etag in (("whole", "FULL_OBJECT", "e" * 32), ("parts", "COMPOSITE", "e" * 32 + "-2")):
+            checksum = base64.b64encode(hashlib.new(algorithm, key.encode(), usedforsecurity=False).digest()).decode()
+            sums = {algorithm.upper(): checksum, "XXHASH3": "eHgz", "NEWER": "bmV3"}
+            stub.put(BUCKET, key, key.encode(), etag=etag, checksums=sums, checksum_type=kind)
+        summary = await hash_all(stub, ledger, algorithms=(algorithm,), engine=engine)
+        assert (summary.hashing.known, summary.hashing.hashed_now, summary.exit_code) == (1, 1, 0)
+        read = [call.key for call in stub.calls if call.operation == "GetObject"]
+        assert read == ["parts"]
+        subject = await ledger.subject(BUCKET, "whole")
+        assert subject is not None
+        (version,) = subject.versions
+        digest = hashlib.new(algorithm, b"whole", usedforsecurity=False).hexdigest()
+        assert (version.digests[algorithm].digest, version.digests[algorithm].source) == (digest, "s3")
 
     async def test_object_is_read_when_head_does_not_tell_the_value(self, stub: StubServer, ledger: Ledger) -> None:
         item = promised(stub, "key", b"data")

@@ -84,6 +84,8 @@ def row_of(bucket: str, item: StubObject, *, latest: bool = True) -> dict[str, s
         "ObjectLockRetainUntilDate": headers.get("x-amz-object-lock-retain-until-date", ""),
         "ObjectLockMode": headers.get("x-amz-object-lock-mode", ""),
         "ObjectLockLegalHoldStatus": headers.get("x-amz-object-lock-legal-hold", ""),
+        "ObjectLockEventHoldStatus": headers.get("x-amz-object-lock-event-hold", ""),
+        "ObjectLockEventHoldDuration": headers.get("x-amz-object-lock-event-hold-duration-days", ""),
         "IntelligentTieringAccessTier": "",
         "BucketKeyStatus": ("ENABLED" if item.bucket_key else "DISABLED") if kms else "",
         "ChecksumAlgorithm": "",

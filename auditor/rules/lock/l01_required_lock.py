@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from auditor.model.finding import Severity
-from auditor.model.object import Unread
+from auditor.model.object import HELD, Unread
 from auditor.rules.base import Hit, rule
 
 MODES: Final = ("GOVERNANCE", "COMPLIANCE")
@@ -22,22 +22,32 @@ def validate(options: Mapping[str, Any]) -> None:
     "L01",
     "lock-required",
     Severity.HIGH,
-    reads=("head.object_lock_mode", "config.mode", "config.retention_readable"),
+    reads=("head.object_lock_mode", "head.object_lock_event_hold", "config.mode", "config.retention_readable"),
     options={"mode": str, "retention_readable": bool},
     validate=validate,
 )
-def check(head_object_lock_mode: str | None, mode: str, retention_readable: bool) -> Iterator[Hit | Unread]:
+def check(
+    head_object_lock_mode: str | None, head_object_lock_event_hold: str | None, mode: str, retention_readable: bool
+) -> Iterator[Hit | Unread]:
     """
     Why: without a lock, whoever may delete the object can destroy it and its versions; GOVERNANCE can be bypassed.
-    Flagged: GOVERNANCE where mode of [rules.L01] is COMPLIANCE; no lock, if retention_readable is true.
-    Not flagged: a lock that is as strong as mode, or stronger; its date (L02).
-    Blind to: a legal hold. S3 leaves the lock out of its answer for a caller without s3:GetObjectRetention: unless
-        retention_readable says that the auditor has this permission, the rule is undecided where S3 shows no lock.
+    Flagged: GOVERNANCE where mode of [rules.L01] is COMPLIANCE; no lock, if retention_readable is true, or S3 shows
+        that an event hold is off (high). An object under an event hold whose mode is not COMPLIANCE, where that is
+        required: AWS does not say that nobody can release the hold (medium).
+    Not flagged: a lock that is as strong as mode, or stronger; its date (L02); an event hold, where mode is GOVERNANCE.
+    Blind to: a legal hold; the bucket's default retention and default event hold, which count for new objects only. S3
+        leaves lock and event hold out of its answer for a caller without s3:GetObjectRetention: unless
+        retention_readable says that the auditor has this permission, the rule is undecided where S3 shows neither.
     Fix: set the retention with PutObjectRetention, and a default retention for the bucket.
     """
-    if head_object_lock_mode is None and not retention_readable:
-        yield Unread("GetObjectRetention", "Unknown")
-    elif head_object_lock_mode is None:
-        yield Hit("it has no Object Lock, which is required")
-    elif mode == "COMPLIANCE" and head_object_lock_mode != mode:
+    held = head_object_lock_event_hold == HELD
+    if head_object_lock_mode == "COMPLIANCE" or (mode == "GOVERNANCE" and (held or head_object_lock_mode is not None)):
+        return
+    if held:
+        yield Hit("it is held until an event, but its mode is not COMPLIANCE", severity=Severity.MEDIUM)
+    elif head_object_lock_mode is not None:
         yield Hit("its Object Lock can be bypassed: the mode is not COMPLIANCE")
+    elif retention_readable or head_object_lock_event_hold is not None:
+        yield Hit("it has no Object Lock, which is required")
+    else:
+        yield Unread("GetObjectRetention", "Unknown")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from auditor.model.dates import any_date
 from auditor.model.finding import Severity
-from auditor.model.object import Head, Unread
+from auditor.model.object import HELD, Head, Unread
 from auditor.rules.base import Hit, rule
 
 MOST_DAYS: Final = 36_500
@@ -32,15 +32,18 @@ def check(head: Head, now: datetime, days: int, retention_readable: bool) -> Ite
     """
     Why: from that date on, whoever may delete the object can destroy it.
     Flagged: a retain-until date that is past, or at most days of [rules.L02] away from the beginning of the run.
-    Not flagged: an object without retention (L01); a later date.
-    Blind to: a legal hold, which goes on. S3 leaves the date out of its answer for a caller without
+    Not flagged: an object without retention (L01); a later date; an object under an event hold, which is held without
+        a date, and after the release for the hold's duration.
+    Blind to: a legal hold, which goes on. S3 leaves date and event hold out of its answer for a caller without
         s3:GetObjectRetention: unless retention_readable says that the auditor has this permission, the rule is
-        undecided where S3 shows no date. A date that cannot be read leaves it undecided, too.
+        undecided where S3 shows neither. A date that cannot be read leaves it undecided, too.
     Fix: extend the retention with PutObjectRetention, or let the object go on purpose.
     """
+    if head.object_lock_event_hold == HELD:
+        return
     text = head.object_lock_retain_until_date
     if text is None:
-        if not retention_readable:
+        if not retention_readable and head.object_lock_event_hold is None:
             yield Unread("GetObjectRetention", "Unknown")
         return
     try:

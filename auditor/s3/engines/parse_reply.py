@@ -11,6 +11,7 @@ from auditor.errors import CallFailed
 from auditor.model.dates import seconds_in_utc
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
 from auditor.s3.engines.base import ListQuery, Page, Position, Span
+from auditor.s3.engines.parse_headers import NEWER, newer
 
 Reply = Mapping[str, Any]
 
@@ -114,13 +115,16 @@ def from_latin_1(text: str) -> str:
 
 
 def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
-    """Parse a reply of HeadObject. `Expires` stays the text that S3 sent, even if it is not a valid date.
+    """Parse a reply of HeadObject. `Expires` stays the text that S3 sent, even if it is not a valid date. The headers
+    that the model of an older botocore does not know are read from the answer itself, whichever botocore is installed.
 
     text: called with each text of a header as the SDK decoded it; returns the text as S3 meant it, such as
     from_latin_1().
     """
     found = {name: reply.get(member) for name, member in _HEAD_MEMBERS.items()}
     members: dict[str, Any] = {name: text(value) if isinstance(value, str) else value for name, value in found.items()}
+    headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    members |= newer({name: text(headers[name]) for name in NEWER if name in headers})
     return Head(
         etag=unquoted(required("HeadObject", reply, "ETag")),
         content_length=int(required("HeadObject", reply, "ContentLength")),

@@ -26,6 +26,7 @@ FACT_COLUMNS: Final = (
     "ObjectLockMode",
     "ObjectLockRetainUntilDate",
     "ObjectLockLegalHoldStatus",
+    "ObjectLockEventHoldStatus",
 )
 """The columns that the facts are made from, in the order of their cells in a shape."""
 
@@ -107,6 +108,8 @@ def _add_lock(members: dict[str, Any], cells: Mapping[str, str]) -> None:
         members["object_lock_mode"] = mode
     if (hold := cells["ObjectLockLegalHoldStatus"].upper()) in _HOLDS:
         members["object_lock_legal_hold_status"] = hold
+    if (held := cells["ObjectLockEventHoldStatus"].upper()) in _HOLDS:
+        members["object_lock_event_hold"] = held
     if cells["ObjectLockRetainUntilDate"]:
         try:
             date = seconds_in_utc(iso_date(cells["ObjectLockRetainUntilDate"]))

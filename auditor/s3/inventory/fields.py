@@ -18,6 +18,8 @@ OPTIONAL_FIELDS: Final = (
     "ObjectLockRetainUntilDate",
     "ObjectLockMode",
     "ObjectLockLegalHoldStatus",
+    "ObjectLockEventHoldStatus",
+    "ObjectLockEventHoldDuration",
     "IntelligentTieringAccessTier",
     "BucketKeyStatus",
     "ChecksumAlgorithm",

@@ -24,6 +24,7 @@ CHECKS: Final[tuple[EngineCheck, ...]] = (
     objects.reads_odd_keys_as_they_are,
     objects.invents_no_values_of_a_bare_object,
     objects.gives_checksums_only_when_asked,
+    objects.reads_the_checksums_and_holds_that_s3_has_since_2026,
     objects.gives_grants_in_order,
     objects.reads_an_acl_without_grants,
     objects.reads_the_named_version,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from auditor.model.object import ALL_USERS, Acl, Grant, Head
 from auditor.s3.engines.base import Engine, ListQuery
@@ -37,6 +38,28 @@ async def gives_checksums_only_when_asked(world: EngineWorld) -> None:
         unasked = await engine.head("k", None, checksum=False)
     same((asked.checksum_sha256, asked.checksum_type), ("eA==", "COMPOSITE"))
     same((unasked.checksum_sha256, unasked.checksum_type), (None, None))
+
+
+async def reads_the_checksums_and_holds_that_s3_has_since_2026(world: EngineWorld) -> None:
+    members: dict[str, Any] = {
+        "checksum_md5": "CY9rzUYh03PK3k6DJie09g==",
+        "checksum_sha512": "c2hhNTEy",
+        "checksum_xxhash64": "eHg2NA==",
+        "checksum_xxhash3": "eHgz",
+        "checksum_xxhash128": "eHgxMjg=",
+        "checksum_type": "FULL_OBJECT",
+        "object_lock_event_hold": "ON",
+        "object_lock_event_hold_duration_days": 30,
+        "object_lock_event_hold_duration_years": 7,
+    }
+    world.put("k", b"test", **members)
+    async with world.open() as engine:
+        head = await engine.head("k", None, checksum=True)
+        refs, _, _ = await list_all(engine, ListQuery())
+        async with engine.get("k", None, None) as body:
+            same(body.stored.get("md5"), "098f6bcd4621d373cade4e832627b4f6")
+    same({name: getattr(head, name) for name in members}, members)
+    same(sorted(refs[0].checksum_algorithms), ["MD5", "SHA512", "XXHASH128", "XXHASH3", "XXHASH64"])
 
 
 async def gives_grants_in_order(world: EngineWorld) -> None:

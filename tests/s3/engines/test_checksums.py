@@ -17,8 +17,11 @@ from tests.support.servers.world import StubBucket
 
 CONTENT = b"content"
 SHA256 = hashlib.sha256(CONTENT).digest()
-TOLD = {"SHA256": base64.b64encode(SHA256).decode(), "CRC64NVME": base64.b64encode(bytes(range(8))).decode()}
-FOUND = {"sha256": SHA256.hex(), "crc64nvme": "0001020304050607"}
+MD5 = hashlib.md5(CONTENT, usedforsecurity=False).digest()
+SHA512 = hashlib.sha512(CONTENT).digest()
+DIGESTS = {"SHA256": SHA256, "SHA512": SHA512, "MD5": MD5, "CRC64NVME": bytes(range(8))}
+TOLD = {name: base64.b64encode(digest).decode() for name, digest in DIGESTS.items()}
+FOUND = {name.lower(): digest.hex() for name, digest in DIGESTS.items()}
 
 
 async def told(engine: Engine, span: Span | None = None) -> Mapping[str, str]:
@@ -57,6 +60,9 @@ def test_head_and_listing_tell_them_of_whole_objects_only(
         content_length=7,
         checksum_type=kind,
         checksum_sha256=TOLD["SHA256"],
+        checksum_sha512=TOLD["SHA512"],
+        checksum_md5=TOLD["MD5"],
+        checksum_xxhash128="AAAAAAAAAAAAAAAAAAAAAA==",
         checksum_crc64nvme=TOLD["CRC64NVME"],
         checksum_sha1="no base64",
         checksum_crc32="//79/A==",

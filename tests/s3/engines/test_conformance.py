@@ -35,7 +35,7 @@ UNREADABLE_HEADERS: Final[Mapping[str, str | None]] = {
 
 
 _STUBS_NAME: Final = {"server_side_encryption": "sse"}
-_CHECKSUMS: Final = {"checksum_sha256": "SHA256"}
+_HOLD: Final = "object_lock_event_hold"
 
 
 @asynccontextmanager
@@ -62,10 +62,16 @@ class StubWorld:
         self.open = opening
 
     def put(self, key: str, body: bytes = b"", *, acl: Acl | None = None, **members: Any) -> StoredVersion:
-        fields = {_STUBS_NAME.get(name, name): value for name, value in members.items() if name not in _CHECKSUMS}
-        checksums = {_CHECKSUMS[name]: value for name, value in members.items() if name in _CHECKSUMS}
-        access: dict[str, Any] = {} if acl is None else {"owner": acl.owner, "grants": acl.grants}
-        return self._bucket.put(key, body, checksums=checksums, **access, **fields)
+        fields: dict[str, Any] = {} if acl is None else {"owner": acl.owner, "grants": acl.grants}
+        checksums, headers = {}, {}
+        for name, value in members.items():
+            if name.startswith(_HOLD):
+                headers[f"x-amz-{name.replace('_', '-')}"] = str(value)
+            elif name.startswith("checksum_") and name != "checksum_type":
+                checksums[name.removeprefix("checksum_").upper()] = value
+            else:
+                fields[_STUBS_NAME.get(name, name)] = value
+        return self._bucket.put(key, body, checksums=checksums, headers=headers, **fields)
 
     def delete(self, key: str) -> None:
         self._bucket.delete(key)

@@ -102,7 +102,7 @@ def test_wrong_row_condemns_the_report(cells: dict[str, str], problem: str) -> N
 
 def test_row_with_a_missing_cell_condemns_the_report() -> None:
     reader = RowReader(report(), Target(BUCKET), Shapes(), "s3://reports/manifest.json")
-    with pytest.raises(InventoryError, match=r"row 1 has 3 columns where 18 belong"):
+    with pytest.raises(InventoryError, match=r"row 1 has 3 columns where 20 belong"):
         list(reader.lines([[BUCKET, "k", ""]]))
 
 
@@ -164,6 +164,8 @@ def shape(**cells: str) -> Shape:
         ({"ObjectLockMode": "UNAVAILABLE"}, {}),
         ({"ObjectLockLegalHoldStatus": "On"}, {"object_lock_legal_hold_status": "ON"}),
         ({"ObjectLockLegalHoldStatus": "true"}, {}),
+        ({"ObjectLockEventHoldStatus": "On", "ObjectLockEventHoldDuration": "P7Y"}, {"object_lock_event_hold": "ON"}),
+        ({"ObjectLockEventHoldStatus": "true"}, {}),
         (
             {"ObjectLockRetainUntilDate": "2027-01-02T03:04:05.678Z"},
             {"object_lock_retain_until_date": "2027-01-02T03:04:05Z"},
