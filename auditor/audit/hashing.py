@@ -41,8 +41,8 @@ def open_fixity(
 
     If the run hashes objects itself, the finder hashes those without digests. places: the run's ledger, queue and
     stores. stack: closes the finder and its hashing threads at its end. concurrency: largest number of objects in
-    flight in the run. stop: ends the wait for a ledger that does not answer; a run that does not hash itself never
-    waits for one.
+    flight in the run. stop: ends the wait for a ledger or S3 that does not answer; a run that does not hash itself
+    never waits for one.
     """
     ledger = places.ledger
     if ledger is None:
@@ -50,7 +50,7 @@ def open_fixity(
     hasher: InProcessHasher | None = None
     if places.queue is None and settings.hash:
         executor = stack.enter_context(hash_threads())
-        options = HashOptions.of(bucket, settings, executor=executor, concurrency=min(CONCURRENCY, concurrency))
+        options = HashOptions.of(bucket, settings, stop, executor=executor, concurrency=min(CONCURRENCY, concurrency))
         ledger = patient(ledger, stop)
         hasher = InProcessHasher(PacedReads(engine, rate), ledger, settings.algorithms, options)
     routes = settings.batch_over is not None or settings.batch_manifest is not None

@@ -1,4 +1,4 @@
-"""Retry work during an outage of the ledger, so that the outage does not end work that can wait."""
+"""Retry work during an outage of the ledger or of S3, so that the outage does not end work that can wait."""
 
 from __future__ import annotations
 
@@ -11,21 +11,32 @@ from typing import Any, Final, TypeVar, cast
 
 from auditor.aio.backoff import backoff
 from auditor.aio.stop import Stop
-from auditor.errors import DigestConflict, LeaseLostError, LedgerError
+from auditor.aws.failures import is_transient
+from auditor.errors import CallFailed, DigestConflict, LeaseLostError, LedgerError
+from auditor.hashing.digest.result import Failed, Hashed, Result
+from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Ledger
 from auditor.ledger.ordered import OrderedReader
 from auditor.model.object import AnyVersion
+from auditor.s3.engines.base import Span
+from auditor.s3.paced_reads import Reads
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LONGEST: Final = 6 * 3600.0
-"""Longest time in seconds that one piece of work waits for the ledger. SQS hides a message for 12 hours in all (SQS
-Developer Guide, visibility timeout); the rest of them is for the work itself."""
+"""Longest time in seconds that one piece of work waits for the ledger or S3. SQS hides a message for 12 hours in all
+(SQS Developer Guide, visibility timeout); the rest of them is for the work itself."""
 FIRST: Final = 1.0
 """Longest pause in seconds before the first repetition. The limit doubles for each further repetition."""
 PAUSE: Final = 60.0
 """Longest pause in seconds between two repetitions: after an outage, the work goes on at most this much later."""
+LONGEST_UNPROVEN: Final = 600.0
+"""Longest time in seconds that an object waits for S3 before S3 has sent any object of the run: it may be the bucket
+that cannot be read, and not S3 that fails."""
+REFUSED_ALONE: Final = 2
+"""Number of times that S3 may fail at an object, with all its attempts, and then send another object. This object fails
+then. Once is not enough: the outage may end between the two."""
 
 
 class LedgerPatience:
@@ -108,6 +119,65 @@ class _PatientReader:
 
     async def close(self) -> None:
         await self._reader.close()
+
+
+class S3Patience:
+    """Repeats the hashing of an object at which S3 fails, until S3 answers. All objects of a run share one S3Patience.
+
+    S3 fails if it refuses the call for now (503), has an error of its own (500, 502, 504), or does not answer. During
+    an outage it fails at each object. An object at which S3 fails although it sends another one is not waited for.
+    """
+
+    def __init__(self, stop: Stop, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._stop = stop
+        self._sleep = sleep
+        self._sound: HashTask | None = None
+        """An object that S3 has sent in this run."""
+        self._refused = False
+        self._given_up = False
+
+    async def __call__(self, engine: Reads, hashing: Callable[[], Awaitable[Result]]) -> Result:
+        """Hash an object, repeat that while S3 fails, and return the result: the last failure at a stop, or when the
+        object has waited too long.
+        """
+        waited, failures, alone = 0.0, 0, 0
+        while True:
+            result = await hashing()
+            if not (isinstance(result, Failed) and result.outage):
+                self._note_answer(result)
+                return result
+            if await self._answers(engine):
+                alone += 1
+            else:
+                self._tell_refusal(result)
+                self._given_up |= waited >= (LONGEST_UNPROVEN if self._sound is None else LONGEST)
+            if self._stop or self._given_up or alone >= REFUSED_ALONE:
+                return result
+            pause = backoff(failures, FIRST, PAUSE)
+            await self._stop.race(self._sleep(pause))
+            waited, failures = waited + pause, failures + 1
+
+    async def _answers(self, engine: Reads) -> bool:
+        """True if S3 answers a GetObject for the first byte of an object that it has sent before."""
+        if (sound := self._sound) is None:
+            return False
+        try:
+            async with engine.get(sound.key, sound.version_id, sound.etag, Span(0, 0)):
+                return True
+        except CallFailed as failure:
+            return not is_transient(failure)
+
+    def _tell_refusal(self, failed: Failed) -> None:
+        if not self._refused:
+            self._refused = True
+            log.warning("the hashing waits for S3, for %.0f hours at most: %s", LONGEST / 3600, failed.code)
+
+    def _note_answer(self, result: Result) -> None:
+        if isinstance(result, Hashed):
+            self._sound, self._given_up = result.task, False
+        if self._refused:
+            self._refused = False
+            log.warning("S3 answers again: the hashing goes on")
 
 
 def patient(ledger: Ledger, stop: Stop, patience: LedgerPatience | None = None) -> Ledger:

@@ -108,7 +108,9 @@ class HashRun:
         opening = open_bucket(target.bucket, settings, concurrency=self._concurrency, connections=sockets)
         with hash_threads() as executor:
             async with opening as bucket:
-                options = HashOptions.of(target.bucket, settings, executor=executor, concurrency=self._concurrency)
+                options = HashOptions.of(
+                    target.bucket, settings, self._stop, executor=executor, concurrency=self._concurrency
+                )
                 reads = PacedReads(bucket.engine, bucket.rate)
                 hasher = InProcessHasher(reads, self._ledger, settings.algorithms, options)
                 finder = HashStatusFinder(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 from auditor.aio.backoff import backoff
@@ -49,7 +50,16 @@ async def hash_patiently(
 ) -> Result:
     """Call hash_object(), and repeat the call after a failure that may be temporary, up to `options.attempts` calls in
     all.
+
+    With `options.patience`, an outage of S3 is waited out, and then the calls begin anew.
     """
+    hashing = partial(_hash_repeatedly, engine, task, algorithms, options, checkpoint)
+    return await (hashing() if options.patience is None else options.patience(engine, hashing))
+
+
+async def _hash_repeatedly(
+    engine: Reads, task: HashTask, algorithms: Sequence[str], options: HashOptions, checkpoint: Checkpoint | None
+) -> Result:
     for attempt in range(1, options.attempts):
         result = await hash_object(engine, task, algorithms, options, checkpoint)
         if not (isinstance(result, Failed) and result.retryable):

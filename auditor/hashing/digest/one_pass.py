@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -93,7 +94,7 @@ class ObjectDigester:
         except CallFailed as failure:
             result = classify(self._task, failure)
             if isinstance(result, Failed) and self._source.bytes_read > before:
-                return Failed(self._task, result.code, retryable=False)  # the reader has made all its attempts
+                return replace(result, retryable=False)  # the reader has made all its attempts
             return result
         finally:
             if self._borrowed:

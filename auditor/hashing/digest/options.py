@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.aio.budget import InFlightBudget
+from auditor.aio.stop import Stop
 from auditor.config.settings import Settings
 from auditor.hashing.limits import ATTEMPTS, BUFFER, BYTES_IN_FLIGHT, SAVE_SECONDS
+from auditor.hashing.outage import S3Patience
 
 Checkpoint = Mapping[str, Any]
 """The JSON object with which another process continues the hashing of an object."""
@@ -44,13 +46,17 @@ class HashOptions:
     save_seconds: float = SAVE_SECONDS
     attempts: int = ATTEMPTS
     """Largest number of attempts to read the object, if its failures may be temporary."""
+    patience: S3Patience | None = None
+    """Waits for the end of an outage of S3; None if an object that S3 refuses fails after its attempts."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     @classmethod
-    def of(cls, bucket: str, settings: Settings, *, executor: Executor, concurrency: int) -> HashOptions:
-        """Return the options for a run over one bucket, whose objects all share one limit of memory.
+    def of(cls, bucket: str, settings: Settings, stop: Stop, *, executor: Executor, concurrency: int) -> HashOptions:
+        """Return the options for a run over one bucket, whose objects all share one limit of memory, and wait for the
+        end of an outage of S3.
 
-        executor: threads that hash buffers. concurrency: largest number of objects that are hashed at the same time.
+        stop: ends that wait. executor: threads that hash buffers. concurrency: largest number of objects that are
+        hashed at the same time.
         """
         return cls(
             bucket=bucket,
@@ -58,4 +64,5 @@ class HashOptions:
             executor=executor,
             memory=InFlightBudget(concurrency, BYTES_IN_FLIGHT),
             attempts=settings.retry_attempts,
+            patience=S3Patience(stop),
         )

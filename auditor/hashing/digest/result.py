@@ -91,12 +91,14 @@ class Unhashable:
 class Failed:
     """The result for an object that could not be read.
 
-    code: S3's error code, `ByteCount` or `SizeDiffers`. retryable: True if another attempt may succeed.
+    code: S3's error code, `ByteCount` or `SizeDiffers`. retryable: True if another attempt may succeed at once. outage:
+    True if S3 itself failed or the connection did, so that the failure says nothing about the object.
     """
 
     task: HashTask
     code: str
     retryable: bool
+    outage: bool = False
 
 
 Result = Hashed | Mismatch | Paused | Superseded | Unhashable | Failed
@@ -119,7 +121,8 @@ def classify(task: HashTask, failure: CallFailed) -> Superseded | Unhashable | F
     doomed = doom(failure, "")
     if doomed is not None and not isinstance(doomed, BucketError):
         raise doomed from failure
-    return Failed(task, failure.code, retryable=is_transient(failure))
+    outage = is_transient(failure)
+    return Failed(task, failure.code, retryable=outage, outage=outage)
 
 
 def entry_of(

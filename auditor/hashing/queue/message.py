@@ -65,7 +65,7 @@ class HashTask(ObjectVersion):
     attempts: Size = field(default=0, metadata={"needed": True})
     """Number of attempts to hash the object that have failed so far."""
     hops: Annotated[int, partial(size, largest=MOST_HOPS_READ)] = 0
-    """Number of workers that left the object unfinished, because their time ran out."""
+    """Number of workers that left the object unfinished, because their time ran out or S3 refused it."""
     sequencer: Annotated[str, sequencer_text] = ""
     """Sequencer of the S3 event that reported the object, in hexadecimal; "" if no event did."""
 

@@ -43,11 +43,12 @@ def given_up(received: Received, reason: str) -> Outgoing:
 
 
 def log_failures(received: Received, message: HashMessage, failed: Sequence[Failed]) -> None:
-    """Log each failed object with its error code and the number of the attempt."""
+    """Log each failed object with its error code and the number of the attempt, or in an outage of S3 of the hop."""
     for one in failed:
-        key, attempt = repr(one.task.key)[:_KEY], one.task.attempts + 1
+        key = repr(one.task.key)[:_KEY]
+        count = f"S3 fails, hop {one.task.hops + 1}" if one.outage else f"attempt {one.task.attempts + 1}"
         with bound(run=message.run, bucket=message.bucket):
-            log.warning("run %s, message %s: %s: %s, attempt %d", message.run, received.id, key, one.code, attempt)
+            log.warning("run %s, message %s: %s: %s, %s", message.run, received.id, key, one.code, count)
 
 
 def log_mismatch(message: HashMessage, found: Mismatch) -> None:

@@ -100,8 +100,9 @@ async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result
     if isinstance(result, Paused) and result.checkpoint is not None:
         await hold.renew(result.checkpoint)
     if isinstance(result, Failed) and hold.advanced:
-        # An attempt with progress counts as a hop: max_attempts limits failures, max_hops limits slow progress.
-        return replace(result, task=replace(task, attempts=0, hops=task.hops + 1))
+        # An attempt with progress counts as a hop: max_attempts limits failures, max_hops limits slow progress. An
+        # outage counts as a hop in any case, when the object is sent again.
+        return replace(result, task=replace(task, attempts=0, hops=task.hops + (not result.outage)))
     return result
 
 

@@ -9,8 +9,9 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -18,6 +19,7 @@ from uuid import uuid4
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import CutOff, Stop, cut_off_when
+from auditor.aws.failures import is_transient
 from auditor.errors import BucketError, CallFailed
 from auditor.hashing.digest.object import hash_many, hash_patiently
 from auditor.hashing.digest.options import Checkpoint, HashOptions, Save
@@ -33,8 +35,9 @@ from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger.base import Ledger
 from auditor.ledger.history import disagreed
 from auditor.ledger.leases import Work
-from auditor.s3.engines.base import Engine
+from auditor.s3.engines.base import Body, Engine, Span
 from auditor.s3.engines.pool import EnginePool
+from auditor.s3.paced_reads import Reads
 from auditor.s3.storage_class import charged
 from auditor.text import harmless
 
@@ -56,8 +59,8 @@ class MessageResult:
     waiting: list[Waiting] = field(default_factory=list)
     """Objects whose lease another worker has, each with the time until the lease may be free."""
 
-    def fail(self, task: HashTask, code: str) -> None:
-        self.failed.append(Failed(task, code, retryable=False))
+    def fail(self, task: HashTask, code: str, *, outage: bool = False) -> None:
+        self.failed.append(Failed(task, code, retryable=False, outage=outage))
 
     def sentence(self) -> str:
         counts, tasks = self.counts, len(self.message.tasks)
@@ -139,10 +142,12 @@ class MessageHasher:
                 await hash_many(hash_one, tasks, self._permits, self._options.buffer_size)
         except (BucketError, CallFailed) as error:
             # If a bucket cannot be opened, only its own objects fail; messages of other buckets go on.
-            code = error.code if isinstance(error, CallFailed) else "BucketError"
+            cause = error if isinstance(error, CallFailed) else error.__cause__
+            outage = isinstance(cause, CallFailed) and is_transient(cause)
+            code = cause.code if isinstance(cause, CallFailed) and (outage or cause is error) else "BucketError"
             log.warning("run %s: %s", result.message.run, harmless(str(error)))
             for task in tasks:
-                result.fail(task, code)
+                result.fail(task, code, outage=outage)
 
     async def _hash_one(
         self, result: MessageResult, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
@@ -172,7 +177,7 @@ class MessageHasher:
             await self._count(result, classify(task, failure))
             return False
         if timeout.expired():
-            result.fail(task, OUT_OF_TIME)
+            result.fail(task, OUT_OF_TIME, outage=True)
             return False
         if head.storage_class == "INTELLIGENT_TIERING" or charged(head.storage_class) is None:
             return True
@@ -183,10 +188,11 @@ class MessageHasher:
         self, message: HashMessage, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
     ) -> Result:
         options = replace(self._hashing, bucket=message.bucket)
+        reads = _Reads(engine)
         async with cutoff.block() as timeout:
-            found = await hash_patiently(engine, task, message.algorithms, options)
+            found = await hash_patiently(reads, task, message.algorithms, options)
         if timeout.expired():  # the next attempt starts anew, so the attempts must be counted
-            return Failed(task, OUT_OF_TIME, retryable=False)
+            return Failed(task, OUT_OF_TIME, retryable=False, outage=not reads.answered)
         return await self._record(message.bucket, found) if isinstance(found, Hashed) else found
 
     async def _hash_large(
@@ -196,7 +202,7 @@ class MessageHasher:
             options = replace(self._hashing, bucket=message.bucket, stop=stop.is_set, save=save)
             found = await hash_patiently(engine, task, message.algorithms, options, checkpoint)
             if isinstance(found, Paused) and self._options.has_deadline and not found.gained:
-                return Failed(task, OUT_OF_TIME, retryable=False)
+                return Failed(task, OUT_OF_TIME, retryable=False, outage=True)
             return found
 
         work = Work(
@@ -243,6 +249,22 @@ class MessageHasher:
         await self._ledger.note(message.bucket, [disagreed(task, detail)])
         result.counts += Counts(mismatched=1)
         result.fail(task, "ChecksumMismatch")
+
+
+class _Reads:
+    """Reads objects through an engine. answered: True once S3 has sent an object's first bytes."""
+
+    def __init__(self, engine: Reads) -> None:
+        self.answered = False
+        self._engine = engine
+
+    @asynccontextmanager
+    async def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AsyncIterator[Body]:
+        async with self._engine.get(key, version_id, etag, span) as body:
+            self.answered = True
+            yield body
 
 
 def after_pause(paused: Paused, options: WorkerOptions) -> HashTask | Failed:

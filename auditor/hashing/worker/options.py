@@ -28,7 +28,7 @@ class WorkerOptions:
     """Longest pause in seconds before the first repetition. The limit doubles for each further repetition, up to
     900."""
     max_hops: int = MAX_HOPS
-    """Largest number of workers that may leave one object unfinished, because their time ran out."""
+    """Largest number of workers that may leave one object unfinished, because their time ran out or S3 refused it."""
     large: int = LARGE
     """Object size in bytes from which an object is hashed under a lease."""
     lease_seconds: float = LEASE_SECONDS

@@ -164,7 +164,7 @@ class Processor:
         for result in results:
             log_failures(received, result.message, result.failed)
             final = [one for one in result.failed if self._is_final(one)]
-            rest = [one.task for one in result.failed if not self._is_final(one)]
+            rest = [one for one in result.failed if not self._is_final(one)]
             letters += dead_letters(received, result.message, final)
             again += self._resends(result.message, rest)
             again += _continued(result.message, result.continued)
@@ -206,19 +206,29 @@ class Processor:
 
     def _is_final(self, failed: Failed) -> bool:
         """True if the failed object is not tried again: no attempt can succeed, or the object has had all its
-        attempts.
+        attempts, or in an outage of S3 all its hops.
         """
+        if failed.outage:
+            return failed.task.hops >= self._options.max_hops
         return failed.code in FINAL or failed.task.attempts + 1 >= self._options.max_attempts
 
-    def _resends(self, message: HashMessage, tasks: Sequence[HashTask]) -> list[Outgoing]:
+    def _resends(self, message: HashMessage, failed: Sequence[Failed]) -> list[Outgoing]:
         """Return messages with the failed objects, to be hashed again after a pause that grows with the number of
         attempts.
+
+        An outage of S3 uses up no attempt. It counts as a hop, and the pause grows with the number of hops, so that the
+        worker's 200 hops last for a day and a half.
         """
-        next_try = (replace(task, attempts=task.attempts + 1) for task in tasks)
+        tried = [replace(one.task, attempts=one.task.attempts + 1) for one in failed if not one.outage]
+        refused = [replace(one.task, hops=one.task.hops + 1) for one in failed if one.outage]
+        parts = partial(pack, message.run, message.bucket, message.algorithms)
         return [
-            Outgoing(encode(one), delay=self.backoff(max(task.attempts for task in one.tasks)))
-            for one in pack(message.run, message.bucket, message.algorithms, next_try)
+            *(self._resend(part, max(task.attempts for task in part.tasks)) for part in parts(tried)),
+            *(self._resend(part, max(task.hops for task in part.tasks)) for part in parts(refused)),
         ]
+
+    def _resend(self, message: HashMessage, failures: int) -> Outgoing:
+        return Outgoing(encode(message), delay=self.backoff(failures))
 
 
 def _continued(message: HashMessage, tasks: Iterable[HashTask]) -> list[Outgoing]:

@@ -108,11 +108,11 @@ async def test_body_that_goes_on_after_its_length_is_failed() -> None:
         ("KMS.DisabledException", 400, Failed(TASK, "KMS.DisabledException", retryable=False)),
         ("NoSuchBucket", 404, Failed(TASK, "NoSuchBucket", retryable=False)),
         ("PermanentRedirect", 301, Failed(TASK, "PermanentRedirect", retryable=False)),
-        ("SlowDown", 503, Failed(TASK, "SlowDown", retryable=True)),
-        ("InternalError", 500, Failed(TASK, "InternalError", retryable=True)),
-        ("502", 502, Failed(TASK, "502", retryable=True)),
-        ("Timeout", 0, Failed(TASK, "Timeout", retryable=True)),
-        ("ConnectionError", 0, Failed(TASK, "ConnectionError", retryable=True)),
+        ("SlowDown", 503, Failed(TASK, "SlowDown", retryable=True, outage=True)),
+        ("InternalError", 500, Failed(TASK, "InternalError", retryable=True, outage=True)),
+        ("502", 502, Failed(TASK, "502", retryable=True, outage=True)),
+        ("Timeout", 0, Failed(TASK, "Timeout", retryable=True, outage=True)),
+        ("ConnectionError", 0, Failed(TASK, "ConnectionError", retryable=True, outage=True)),
     ],
 )
 async def test_failure_of_one_object_is_a_value(code: str, status: int, expected: object) -> None:
@@ -140,7 +140,7 @@ async def test_passing_failures_are_tried_again_after_growing_pauses() -> None:
 async def test_attempts_in_place_are_bounded() -> None:
     engine = failing(*[("SlowDown", 503)] * 9)
     assert await hash_patiently(engine, TASK, ["md5"], HashOptions(sleep=no_pause)) == Failed(
-        TASK, "SlowDown", retryable=True
+        TASK, "SlowDown", retryable=True, outage=True
     )
     assert len(engine.asked) == 3
 

@@ -120,7 +120,7 @@ async def test_read_that_brings_no_byte_is_given_up(streams: int, refusal: CallF
 
     engine = Generated(16 * MIB, answers=[Cut(100_000), *[refusal or Cut(0)] * 99])
     result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=pause, streams=streams))
-    assert result == Failed(engine.task, refusal.code if refusal else "ConnectionError", retryable=False)
+    assert result == Failed(engine.task, refusal.code if refusal else "ConnectionError", retryable=False, outage=True)
     assert engine.now == 0
     if streams == 1:
         assert len(engine.calls) == 6
@@ -139,7 +139,7 @@ async def test_body_that_drips_is_given_up_and_a_slow_one_is_not(brought: int, c
     result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
     assert len(engine.calls) == calls
     if brought < HARDLY:
-        assert result == Failed(engine.task, "Timeout", retryable=False)
+        assert result == Failed(engine.task, "Timeout", retryable=False, outage=True)
     else:
         hashed(result, engine, "md5")
 
@@ -164,7 +164,7 @@ async def test_each_object_has_its_streams_where_one_is_read_at_a_time() -> None
 async def test_body_that_brings_fifty_bytes_a_call_is_given_up_after_five_calls(streams: int, code: str | None) -> None:
     engine = Generated(23_000_000, answers=[Cut(50, code) for _ in range(1000)])
     result = await hash_patiently(engine, engine.task, ["md5"], HashOptions(sleep=no_pause, streams=streams))
-    assert result == Failed(engine.task, code or "ByteCount", retryable=False)
+    assert result == Failed(engine.task, code or "ByteCount", retryable=False, outage=code is not None)
     assert len(engine.calls) <= 5 * streams
 
 
@@ -630,7 +630,7 @@ ZEROS = memoryview(bytes(8 * MIB))
 async def test_object_is_read_again_in_place_only_while_no_byte_arrived() -> None:
     engine = Generated(1000, answers=[CallFailed("GetObject", "SlowDown", 503), Cut(100), *[Cut(0)] * 5])
     result = await hash_patiently(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
-    assert result == Failed(engine.task, "ConnectionError", retryable=False)
+    assert result == Failed(engine.task, "ConnectionError", retryable=False, outage=True)
     assert len(engine.calls) == 7
 
 

@@ -10,6 +10,7 @@ import random
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -324,10 +325,12 @@ async def test_object_that_stalls_until_the_deadline_each_time_ends_on_the_dead_
                 await asyncio.sleep(3600)
             yield Stalling(b"", size, ETAG)
 
-    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=Stalled())), SETTINGS, sleep=no_pause)
+    limited = replace(SETTINGS, max_hops=7)
+    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=Stalled())), limited, sleep=no_pause)
     queue.put(message(HashTask(key, None, ETAG, size)))
     counts = await asyncio.wait_for(drained(queue, processor, lambda: StopAfter(2)), 30)
-    assert counts == Counts(messages=5, resent=4, failed=1, dead_lettered=1)
+    resent = 7 if silent or size == SIZE else 4  # S3's silence uses up a hop, and a body that is slow an attempt
+    assert counts == Counts(messages=resent + 1, resent=resent, failed=1, dead_lettered=1)
     assert dead.sent[0].attributes["reason"] == "OutOfTime"
 
 
