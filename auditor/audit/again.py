@@ -250,6 +250,7 @@ class JudgeAgain:
             accepted_rules=accepted,
             exceptions=exceptions,
             changes=self._changes(last),
+            allow_empty=last is None or not last.nothing_listed,
         )
 
     def _changes(self, last: Summary | None) -> Changes:

@@ -132,6 +132,7 @@ class RunEnding:
             exceptions=exceptions,
             trust_unused=Trust.of(run.settings.trusted).unused(tally.trusted),
             changes=changes,
+            allow_empty=run.settings.allow_empty,
         )
 
     def _finished_rollups(self, result: Summary) -> RollUps | None:

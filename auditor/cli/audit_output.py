@@ -21,6 +21,8 @@ def remark_on(summary: Summary, target: Target, options: argparse.Namespace) -> 
     elif not summary.coverage.listed and not summary.coverage.delete_markers:
         check = "check the prefix" if target.prefix else "the bucket is empty"
         hint = check if target.whole else "check the prefix and the key range"
+        if summary.nothing_listed:
+            hint = f"{hint}, or allow it by --allow-empty"
         if "*" in target.prefix:
             begin = f"s3://{target.bucket}/{visible(target.prefix.partition('*')[0])}"
             hint = f"`*` is a character of a key here, no wildcard: write all that the keys begin with, {begin}"

@@ -22,6 +22,7 @@ from auditor.config.settings import CHANNELS
 def hash_command(add: Add) -> None:
     parser = command(add, "hash", "hash the objects that the ledger does not know, in this process")
     target_flags(parser)
+    settings_flags(parser, "allow_empty")
     settings_flags(parser, "ledger", "algorithms", "streams", "accept_cost")
     pace_flags(parser)
     connection_flags(parser)
@@ -146,6 +147,7 @@ def _ledger_only(parser: Group) -> None:
 def verify_command(add: Add) -> None:
     parser = command(add, "verify", "read objects again and compare them with the ledger")
     target_flags(parser)
+    settings_flags(parser, "allow_empty")
     settings_flags(parser, ledger="the ledger that they are compared with: sqlite:PATH or dynamodb:TABLE")
     group(parser, DIGESTS).add_argument(
         "--algorithm",

@@ -24,7 +24,7 @@ RESULTS: Final = "results"
 ALERTS: Final = "alerts"
 CONNECTION: Final = "connection"
 _GROUPS: Final = {
-    OBJECTS: ("versions",),
+    OBJECTS: ("versions", "allow_empty"),
     RULES: ("level", "only", "ignore", "fail_on", "fail_on_outcomes", "semantics", "key_policies"),
     DIGESTS: (
         *("ledger", "algorithms", "streams", "queue", "hash", "accept_cost"),

@@ -92,7 +92,7 @@ def _audit(add: Add, name: str, summary: str) -> None:
     parser = command(add, name, summary)
     target_flags(parser, "*")
     _estate(parser)
-    settings_flags(parser, "level", "only", "ignore", "fail_on", "semantics", "key_policies", "out")
+    settings_flags(parser, "allow_empty", "level", "only", "ignore", "fail_on", "semantics", "key_policies", "out")
     settings_flags(parser, "source", "inventory")
     pace_flags(parser)
     settings_flags(parser, "ledger", "algorithms", "streams")

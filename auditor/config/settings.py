@@ -97,6 +97,9 @@ class Settings:
         _AUDIT,
     )
     versions: bool = _setting(values.flag, False, "every version, not only the current one", "--versions", _BOTH)
+    allow_empty: bool = _setting(
+        values.flag, False, "a prefix under which nothing is listed is no hole", "--allow-empty", _BOTH
+    )
     level: str | None = _setting(
         values.level, None, "exposure: send no HEAD; metadata, fixity: what the rules need", "--level NAME"
     )

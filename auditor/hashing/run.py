@@ -27,7 +27,7 @@ from auditor.model.dates import now_in_utc
 from auditor.model.json_text import plain
 from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
 from auditor.model.summary import HashingSummary, UnreadCount
-from auditor.model.target import Target
+from auditor.model.target import NOTHING_LISTED, Target
 from auditor.progress import Snapshot
 from auditor.reports.tally_summary import hashing_of
 from auditor.rules.exception_matching import accepts_object, holes_of
@@ -65,8 +65,8 @@ class HashRunSummary:
     accepted: int = 0
     """Number of objects without a digest that auditor.toml accepts."""
     holes: tuple[str, ...] = ()
-    """The holes of the run, in words: objects without a digest that auditor.toml does not accept, or a listing that was
-    not read to its end."""
+    """The holes of the run, in words: objects without a digest that auditor.toml does not accept, a listing that was
+    not read to its end, or a prefix under which nothing is listed."""
     seconds: float
 
     @property
@@ -99,6 +99,7 @@ class HashRun:
         self._accepted: Counter[str] = Counter()
         self._holes = holes_of(settings.accepted, target.bucket, now_in_utc()[:10])
         self._vanished = 0
+        self._markers = 0
         self._started = time.monotonic()
 
     async def run(self) -> HashRunSummary:
@@ -142,6 +143,9 @@ class HashRun:
     def _summary(self, ended: bool, failed: int) -> HashRunSummary:
         codes = self._open + self._accepted
         holes = [] if ended else ["the listing did not reach its end"]
+        listed = sum(self._tally.hashing.values()) + self._vanished + self._markers
+        if ended and self._target.lists_nothing(listed) and not self._settings.allow_empty:
+            holes.append(NOTHING_LISTED)
         if self._open:
             holes.append(f"{counted(self._open.total(), 'object')} not hashed ({tallied(self._open)})")
         return HashRunSummary(
@@ -172,6 +176,7 @@ class HashRun:
                     await self._hash_batch(batch, bucket, finder)
                     return False
                 last = step.key
+                self._markers += step.delete_markers
                 if step.ref is not None:
                     batch.append(Evidence(step.ref, _NOT_READ, _NOT_READ))
                 if len(batch) == BATCH:

@@ -168,7 +168,7 @@ class EstateReport:
     since: str | None
     """ID of the start before, with which the notes compare; None if there is none."""
     complete: bool
-    """True if there is no hole: each account is listed, and each bucket audited or excluded."""
+    """True if there is no hole: a bucket is visible, each account is listed, and each bucket audited or excluded."""
     stopped: str | None
     """Why the start ended before its end; None if it did not."""
     exit_code: int

@@ -151,6 +151,9 @@ class Summary:
     engine: str
     complete: bool
     """True if the listing reached its end."""
+    nothing_listed: bool = False
+    """True if nothing is listed under the prefix that the target names, and the setting allow_empty does not allow it:
+    a hole."""
     coverage: Coverage
     verdicts: Mapping[str, int]
     """Number of objects by verdict."""

@@ -8,6 +8,9 @@ from typing import Final
 
 from auditor.errors import UsageError
 
+NOTHING_LISTED: Final = "nothing is listed"
+"""The words for the hole of a run whose target lists nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -32,6 +35,12 @@ class Target:
 
     def beyond(self, key: str) -> bool:
         return self.stop_at is not None and key > self.stop_at
+
+    def lists_nothing(self, entries: int) -> bool:
+        """True if the target names a prefix, and nothing is listed under it: the prefix may have a mistake. A whole
+        bucket and a range of keys may be empty. entries: number of listed object versions and delete markers.
+        """
+        return bool(self.prefix) and not self.start_after and not entries
 
     @property
     def whole(self) -> bool:

@@ -52,7 +52,7 @@ def alert_of(
 def _sections(
     summary: Summary, groups: RollUps | None, reasons: AlertReasons, fail_on: Severity | FailOn | None
 ) -> Iterator[AlertSection]:
-    if reasons.empty:
+    if summary.nothing_listed:
         yield AlertSection(("The prefix lists nothing: is it right?",))
     found = [] if groups is None else [group for group in groups.groups if _is_told(group, reasons, fail_on)]
     if found:

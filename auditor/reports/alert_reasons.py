@@ -32,8 +32,6 @@ class AlertReasons:
     """Number of other objects whose verdict is wider than before, by their verdict."""
     expired: tuple[ExceptionUse, ...] = ()
     """The exceptions that held in the last complete run of the target, and do not hold any more."""
-    empty: bool = False
-    """True if a prefix lists nothing."""
     compared: bool = True
     """False if there is no earlier run to compare with: each finding and each exposed object then counts as new."""
 
@@ -49,7 +47,6 @@ class AlertReasons:
             (worse, f"{counted(worse, 'object')} worsened"),
             (number, f"{counted(number, f'{new}finding')} ({each})"),
             (len(self.expired), f"{counted(len(self.expired), 'exception')} expired"),
-            (self.empty, "nothing is listed"),
         )
         return (*(words for count, words in found if count), *self.holes)
 
@@ -59,8 +56,7 @@ def reasons_of(summary: Summary, fail_on: Severity | FailOn | None) -> AlertReas
 
     fail_on: the severity from which findings count; None if findings and verdicts are no reason.
     """
-    target, coverage, changes = summary.target, summary.coverage, summary.changes
-    compared = changes.against is not None
+    compared = summary.changes.against is not None
     shown = fail_on is not None
     return AlertReasons(
         holes=tuple(holes(summary)),
@@ -68,7 +64,6 @@ def reasons_of(summary: Summary, fail_on: Severity | FailOn | None) -> AlertReas
         exposed=_exposed(summary, compared) if shown else 0,
         worsened=_worsened(summary) if shown else {},
         expired=_expired(summary),
-        empty=bool(target.prefix and not target.start_after and not coverage.listed + coverage.delete_markers),
         compared=compared,
     )
 

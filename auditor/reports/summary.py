@@ -28,7 +28,7 @@ from auditor.model.summary import (
     Summary,
     UnreadCount,
 )
-from auditor.model.target import Target
+from auditor.model.target import NOTHING_LISTED, Target
 from auditor.reports.tally_summary import audiences_of, hashing_of, kept_of
 from auditor.runs.tally import Tally
 from auditor.s3.access_points import NOT_DELEGATED
@@ -91,6 +91,7 @@ def summarize(
     exceptions: Sequence[ExceptionUse] = (),
     trust_unused: Sequence[str] = (),
     changes: Changes | None = None,
+    allow_empty: bool = False,
 ) -> Summary:
     """Make the summary of a run from its present counts. What is counted later does not change the summary.
 
@@ -98,17 +99,20 @@ def summarize(
     counts. algorithms: the wanted digests' algorithms; None if there is no ledger. not_looked_at: the result of
     not_looked_at(). seconds: the run's duration. accepted_rules: how many of rules_undecided auditor.toml accepts.
     exceptions: the entries of auditor.toml with their states.
-    trust_unused: the entries of `trusted` that trusted nothing. changes: since the last complete run.
+    trust_unused: the entries of `trusted` that trusted nothing. changes: since the last complete run. allow_empty: True
+    if a prefix under which nothing is listed is no hole.
 
     Raises ValueError if the counts of the tally do not add up.
     """
     tally.check(hashing=algorithms is not None)
+    empty = target.lists_nothing(tally.coverage["listed"] + tally.coverage["delete_markers"])
     return Summary(
         run=run,
         out=out,
         target=target,
         engine=engine,
         complete=complete,
+        nothing_listed=complete and empty and not allow_empty,
         coverage=Coverage(**tally.coverage),
         verdicts=dict(tally.verdicts),
         audiences=audiences_of(tally),
@@ -192,10 +196,11 @@ def counting(summary: Summary, severity: Severity) -> int:
 
 
 def holes(summary: Summary) -> list[str]:
-    """Return the unaccepted holes in words: an incomplete listing, undecided objects and rules."""
+    """Return the unaccepted holes in words: an incomplete or empty listing, undecided objects and rules."""
     objects = summary.coverage.undecided - summary.accepted.undecided
     rules = len(summary.rules_undecided) - summary.accepted.rules
-    return [*([] if summary.complete else ["the listing did not reach its end"]), *_undecided(objects, rules)]
+    listing = [] if summary.complete else ["the listing did not reach its end"]
+    return [*listing, *([NOTHING_LISTED] if summary.nothing_listed else []), *_undecided(objects, rules)]
 
 
 def accepted(summary: Summary) -> list[str]:
@@ -235,7 +240,8 @@ def alarming(summary: Summary) -> bool:
 
 def has_hole(summary: Summary) -> bool:
     """True if the run did not look at everything, holes that the configuration accepts included."""
-    return not summary.complete or summary.coverage.undecided > 0 or bool(summary.rules_undecided)
+    unseen = not summary.complete or summary.nothing_listed
+    return unseen or summary.coverage.undecided > 0 or bool(summary.rules_undecided)
 
 
 def not_looked_at(

@@ -296,6 +296,7 @@ class Verification:
             due=self._due.words,
             tally=self._at.tally,
             empty_accepted=accepts_rule(self._holes, "", *NOTHING_COMPARED),
+            allow_empty=self._settings.allow_empty,
             unnoted=self._notes.unnoted,
             seconds=time.monotonic() - self._started,
             resume=None if ended else Resume(self.verify_id, self._at.start_after, self._stop.reason),

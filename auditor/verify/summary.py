@@ -119,14 +119,17 @@ def summarize(
     seconds: float,
     resume: Resume | None,
     empty_accepted: bool = False,
+    allow_empty: bool = False,
     unnoted: int = 0,
 ) -> VerifySummary:
     """Make the summary of a verification from its present counts. Later counts do not change the summary.
 
     out: URI of the folder. due: the schedule in words. seconds: duration of this invocation. resume: where to continue;
     None if the verification is complete. empty_accepted: True if auditor.toml accepts that nothing was compared.
-    unnoted: number of history lines that are not in the ledger.
+    allow_empty: True if a prefix may be empty, in the bucket and in the ledger. unnoted: number of history lines that
+    are not in the ledger.
     """
+    bare = not tally.outcomes.total() and (allow_empty or tally.delete_markers or (target.whole and not target.prefix))
     return VerifySummary(
         run=run,
         out=out,
@@ -145,7 +148,7 @@ def summarize(
         unnoted=unnoted,
         late=LateReads(tally.late_objects, tally.late_seconds),
         accepted=dict(tally.accepted),
-        holes=tuple(_holes(tally, resume, empty_accepted)),
+        holes=tuple(_holes(tally, resume, empty_accepted or bool(bare))),
         seconds=round(seconds, 3),
         resume=resume,
     )
@@ -165,7 +168,7 @@ def _holes(tally: VerifyTally, resume: Resume | None, empty_accepted: bool) -> I
 
 def _why_nothing(tally: VerifyTally) -> str:
     if not tally.outcomes.total():
-        return "there is nothing; check the bucket and the prefix"
+        return "there is nothing; check the bucket and the prefix, or allow it by --allow-empty"
     listed = {name: count for name, count in tally.outcomes.items() if name not in (*_GONE, VerifyOutcome.LOST)}
     return (
         f"the ledger knows none of these objects ({tallied(listed)}); check --ledger, or record their digests with"

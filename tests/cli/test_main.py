@@ -364,8 +364,9 @@ def test_a_complete_run_resumed_is_summed_up_again_with_its_code(run: Run, stub:
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["s3://audited/tpyo/"], "nothing is listed under s3://audited/tpyo/: check the prefix"),
+        (["s3://audited/tpyo/", "--allow-empty"], "nothing is listed under s3://audited/tpyo/: check the prefix"),
         (["s3://audited", "--start-after", "z"], "check the prefix and the key range"),
+        (["s3://audited/typo/", "--start-after", "typo/z"], "check the prefix and the key range"),
         (["s3://empty-one"], "nothing is listed under s3://empty-one: the bucket is empty"),
     ],
 )

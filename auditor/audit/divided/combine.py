@@ -258,6 +258,7 @@ class _Combining:
             exceptions=used,
             trust_unused=Trust.of(settings.trusted).unused(tally.trusted),
             changes=changes,
+            allow_empty=settings.allow_empty,
         )
 
     def _changes(self, begun: BegunFiles, sums: _Sums) -> Changes:

@@ -39,6 +39,7 @@ NOT_LISTED: Final = (
 
 UNDER_WAY: Final = "the start has not ended"
 """The reason in an estate.json of a start that is under way, or was killed."""
+NO_BUCKET: Final = "no bucket is visible to these credentials, so nothing was looked at"
 _UNREACHED: Final = "it was not reached before the end"
 _NAMED: Final = 20
 """Largest number of buckets that one note names."""
@@ -94,16 +95,16 @@ def report_of(
     holes_of_accounts = sum(one.hole is not None for one in accounts)
     counts = _counts(results)
     codes = {one.exit_code for one in results}
-    hole = bool(counts.holes or holes_of_accounts or HOLE in codes)
+    unseen = bool(counts.holes or holes_of_accounts or not counts.buckets)
     sums = sum_of(_entries(results, ends))
     return EstateReport(
         estate=estate.estate,
         out=estate.out,
         folder=estate.folder,
         since=estate.earlier.estate if estate.earlier is not None else None,
-        complete=not counts.holes and not holes_of_accounts,
+        complete=not unseen,
         stopped=stopped,
-        exit_code=HOLE if hole else FINDINGS if FINDINGS in codes else 0,
+        exit_code=HOLE if unseen or HOLE in codes else FINDINGS if FINDINGS in codes else 0,
         line=_line(counts, holes_of_accounts, len(accounts)),
         counts=counts,
         accounts=accounts,
@@ -187,7 +188,7 @@ def _line(counts: BucketCounts, holes_of_accounts: int, accounts: int) -> str:
         f" + {counts.excluded:,} excluded + {counted(counts.holes, 'hole')}"
     )
     if not holes_of_accounts:
-        return found
+        return found if counts.buckets else f"{found}: {NO_BUCKET}"
     verb = "is a hole" if holes_of_accounts == 1 else "are holes"
     return f"{found}; {holes_of_accounts:,} of the accounts {verb}: more buckets may be there"
 

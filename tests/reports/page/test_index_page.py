@@ -59,10 +59,11 @@ def test_worst_come_first_and_each_hole_is_named() -> None:
         "s3://acme-backups": "no complete run since 19 November 2026",
         "s3://acme-contracts": "312 objects undecided; 1 rule undecided",
         "s3://acme-logs": "the listing did not reach its end",
+        "s3://acme-partners/exports/2026/": "nothing is listed",
     }
     head = page.headline
     assert head.bad
-    assert [chip.text for chip in head.chips] == ["8 targets", "1 not audited", "3 targets with holes"]
+    assert [chip.text for chip in head.chips] == ["8 targets", "1 not audited", "4 targets with holes"]
     assert "The runs are of several days: the oldest began on Thursday 19 November 2026, 03:00 UTC." in head.notes
     assert (page.rows[0].link, page.rows[0].numbers) == (None, (None,) * len(COLUMNS))
     assert page.rows[1].link == "bucket=acme-data-prod/run=20261122T030004Z-5f20c1/report.html"
