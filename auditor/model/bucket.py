@@ -104,11 +104,15 @@ class BucketFacts:
 
     @property
     def owner_account(self) -> str | Unread | Skipped:
-        """Number of the account that owns the bucket. It is known only if that is the caller's own account."""
-        for fact in (self.owner, self.own_id):
-            if not isinstance(fact, str):
-                return fact
-        return self.account if self.owner == self.own_id else NOT_OURS
+        """Number of the account that owns the bucket. It is known only if that is the caller's own account.
+
+        Of several facts that could not be read, the caller's account comes first: without it no other fact helps.
+        """
+        if isinstance(self.owner, str) and isinstance(self.own_id, str) and self.owner != self.own_id:
+            return NOT_OURS
+        facts = (self.account, self.owner, self.own_id)
+        unread = next((fact for fact in facts if isinstance(fact, Unread)), None)
+        return unread or next((fact for fact in facts if not isinstance(fact, str)), self.account)
 
     @property
     def parsed_policy(self) -> Policy | Unread | Skipped:
