@@ -31,11 +31,17 @@ _SERVICE: Final = frozenset({"sqs", "sqs-fips", "queue"})
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. delay: seconds until a worker can receive it. attributes: SQS message attributes, by name."""
+    """A message to send.
+
+    delay: seconds until a worker can receive it. attributes: SQS message attributes, by name. group: the
+    MessageGroupId, of at most 128 characters; "" for none. A standard queue serves its groups by turns, so that the
+    backlog of one delays no other (SQS Developer Guide, "Amazon SQS fair queues").
+    """
 
     body: str
     delay: int = 0
     attributes: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
 
     @property
     def size(self) -> int:
@@ -248,6 +254,8 @@ def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
     entry: dict[str, Any] = {"Id": name, "MessageBody": outgoing.body}
     if outgoing.delay:
         entry["DelaySeconds"] = min(outgoing.delay, MAX_DELAY)
+    if outgoing.group:
+        entry["MessageGroupId"] = outgoing.group
     if outgoing.attributes:
         entry["MessageAttributes"] = {
             name: {"DataType": "String", "StringValue": value} for name, value in outgoing.attributes.items()

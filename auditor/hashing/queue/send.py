@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -15,8 +16,23 @@ from auditor.model.object import ObjectRef
 
 SENDS: Final = 6
 """Largest number of attempts to send a message."""
+LONGEST_GROUP: Final = 128
+"""Largest number of characters of a MessageGroupId (SQS API Reference, SendMessageBatchRequestEntry)."""
 
 Sleep = Callable[[float], Awaitable[None]]
+
+
+def outgoing(message: HashMessage, delay: int = 0, attributes: Mapping[str, str] | None = None) -> Outgoing:
+    """Return a message to send, in the group of its bucket.
+
+    delay: seconds until a worker can receive it. attributes: SQS message attributes, by name; None for none.
+    """
+    return Outgoing(encode(message), delay, attributes or {}, group_of(message.bucket))
+
+
+def group_of(bucket: str) -> str:
+    """Return the MessageGroupId of a bucket's messages: its name, or the SHA-256 (hex) of a name that is too long."""
+    return bucket if len(bucket) <= LONGEST_GROUP else hashlib.sha256(bucket.encode()).hexdigest()
 
 
 class Dispatcher:
@@ -53,7 +69,7 @@ class Dispatcher:
         async with self._sending:
             while self._ready:
                 part = self._ready[:BATCH]
-                entries = [Outgoing(encode(message)) for message in part]
+                entries = [outgoing(message) for message in part]
                 messages = {id(entry): message for entry, message in zip(entries, part, strict=True)}
                 await deliver(self._queue, entries, taken=partial(self._taken, messages), sleep=self._sleep)
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from auditor.aws.sqs import Outgoing, Received
 from auditor.hashing.digest.result import Failed, Mismatch
-from auditor.hashing.queue.message import HashMessage, encode, pack
+from auditor.hashing.queue.message import HashMessage, pack
+from auditor.hashing.queue.send import outgoing
 from auditor.logs import bound
 
 log = logging.getLogger(__name__)
@@ -29,17 +30,17 @@ def dead_letters(received: Received, message: HashMessage, failed: Sequence[Fail
     for code in sorted({one.code for one in failed}):
         fresh = (replace(one.task, attempts=0, hops=0) for one in failed if one.code == code)
         letters += [
-            Outgoing(encode(part), attributes=_attributes(received, code, message.run))
+            outgoing(part, attributes=_attributes(received, code, message.run))
             for part in pack(message.run, message.bucket, message.algorithms, fresh)
         ]
     return letters
 
 
-def given_up(received: Received, reason: str) -> Outgoing:
+def given_up(received: Received, reason: str, group: str = "") -> Outgoing:
     """Return a received message as a whole for the dead-letter queue: its body unchanged, and the reason as an
-    attribute.
+    attribute. group: its MessageGroupId; "" for a message that names no bucket.
     """
-    return Outgoing(received.body, attributes=_attributes(received, reason))
+    return Outgoing(received.body, attributes=_attributes(received, reason), group=group)
 
 
 def log_failures(received: Received, message: HashMessage, failed: Sequence[Failed]) -> None:

@@ -19,9 +19,9 @@ from auditor.aws.sqs import MAX_DELAY, Outgoing, Queue, Received
 from auditor.errors import AuditorError, CredentialsError, MessageError, QueueError
 from auditor.hashing.digest.result import Failed
 from auditor.hashing.outage import LedgerPatience
-from auditor.hashing.queue.message import HashMessage, HashTask, encode, pack
-from auditor.hashing.queue.notification import decode_notification
-from auditor.hashing.queue.send import deliver
+from auditor.hashing.queue.message import HashMessage, HashTask, pack
+from auditor.hashing.queue.notification import Noticed, Removed, decode_notification
+from auditor.hashing.queue.send import deliver, group_of, outgoing
 from auditor.hashing.queue.superseded import drop_superseded
 from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.dead_letters import dead_letters, given_up, log_failures
@@ -117,7 +117,8 @@ class Processor:
         seconds = self.backoff(received.receive_count)
         if not self._has_spare(received):
             try:
-                await deliver(self.queue, [Outgoing(received.body, delay=seconds)], sleep=self._sleep)
+                copy = Outgoing(received.body, delay=seconds, group=_group(received))
+                await deliver(self.queue, [copy], sleep=self._sleep)
             except AuditorError as error:
                 log.warning("message %s is left on the queue: %s", received.id, error)
             else:
@@ -200,7 +201,7 @@ class Processor:
         """Send a received message unchanged to the dead-letter queue, with the reason, and return the message's
         result.
         """
-        if await self._send(received, [given_up(received, reason)], []):
+        if await self._send(received, [given_up(received, reason, _group(received))], []):
             return Processed(Counts(messages=1, failed=1, dead_lettered=1))
         return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
@@ -228,17 +229,27 @@ class Processor:
         ]
 
     def _resend(self, message: HashMessage, failures: int) -> Outgoing:
-        return Outgoing(encode(message), delay=self.backoff(failures))
+        return outgoing(message, self.backoff(failures))
 
 
 def _continued(message: HashMessage, tasks: Iterable[HashTask]) -> list[Outgoing]:
     """Return messages with the unfinished objects, to be received at once."""
-    return [Outgoing(encode(one)) for one in pack(message.run, message.bucket, message.algorithms, tasks)]
+    return [outgoing(one) for one in pack(message.run, message.bucket, message.algorithms, tasks)]
 
 
 def _postponed(message: HashMessage, waiting: Iterable[Waiting]) -> list[Outgoing]:
     """Return a message for each object whose lease another worker has, to be received when the lease may be free."""
-    return [Outgoing(encode(replace(message, tasks=(one.task,))), delay=min(MAX_DELAY, one.seconds)) for one in waiting]
+    return [outgoing(replace(message, tasks=(one.task,)), min(MAX_DELAY, one.seconds)) for one in waiting]
+
+
+def _group(received: Received) -> str:
+    """Return the MessageGroupId of a received message, by the first bucket that it names; "" if it is malformed."""
+    try:
+        found = decode_notification(received.body)
+    except MessageError:
+        return ""
+    named: list[HashMessage | Noticed | Removed] = [*found.messages, *found.notices, *found.removals]
+    return group_of(named[0].bucket) if named else ""
 
 
 async def leave(queue: Queue, received: Received, seconds: int) -> None:

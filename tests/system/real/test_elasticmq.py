@@ -18,6 +18,7 @@ from auditor.aws.connection import Connection
 from auditor.aws.sqs import Outgoing, open_queue
 from auditor.config.settings import Settings
 from auditor.hashing.queue.message import MAX_BODY, HashMessage, HashTask, encode, pack
+from auditor.hashing.queue.send import Dispatcher
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
 from auditor.hashing.worker.options import WorkerOptions
@@ -196,3 +197,13 @@ async def test_batches_keep_within_what_the_queue_takes(sqs: Any, queue: str) ->
         QueueUrl=queue, AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
     )["Attributes"]
     assert found == {"ApproximateNumberOfMessages": "13", "ApproximateNumberOfMessagesDelayed": "25"}
+
+
+async def test_messages_of_one_bucket_are_one_group_of_which_several_are_in_hand_at_once(sqs: Any, queue: str) -> None:
+    async with open_queue(queue) as opened:
+        dispatcher = Dispatcher(opened, "run", "bucket", ("sha256",))
+        for number in range(250):
+            await dispatcher.add(ObjectRef(f"key-{number}", "etag", 1, "2026-01-02T03:04:05Z"))
+        await dispatcher.close()
+    answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, AttributeNames=["All"])
+    assert [message["Attributes"]["MessageGroupId"] for message in answer["Messages"]] == ["bucket"] * 3
