@@ -149,8 +149,9 @@ class S3Patience:
             if await self._answers(engine):
                 alone += 1
             else:
-                self._tell_refusal(result)
-                self._given_up |= waited >= (LONGEST_UNPROVEN if self._sound is None else LONGEST)
+                longest = LONGEST_UNPROVEN if self._sound is None else LONGEST
+                self._tell_refusal(result, longest)
+                self._given_up |= waited >= longest
             if self._stop or self._given_up or alone >= REFUSED_ALONE:
                 return result
             pause = backoff(failures, FIRST, PAUSE)
@@ -167,10 +168,10 @@ class S3Patience:
         except CallFailed as failure:
             return not is_transient(failure)
 
-    def _tell_refusal(self, failed: Failed) -> None:
+    def _tell_refusal(self, failed: Failed, longest: float) -> None:
         if not self._refused:
             self._refused = True
-            log.warning("the hashing waits for S3, for %.0f hours at most: %s", LONGEST / 3600, failed.code)
+            log.warning("the hashing waits for S3, for %.0f minutes at most: %s", longest / 60, failed.code)
 
     def _note_answer(self, result: Result) -> None:
         if isinstance(result, Hashed):

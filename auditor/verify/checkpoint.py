@@ -69,15 +69,20 @@ class VerifyCheckpoint:
         if done.answer is not None:
             self.tally.add(done.answer, done.late, accepted=accepted)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the checkpoint as a JSON object.
+    @property
+    def kept(self) -> tuple[VerifyTally, str | None]:
+        """The tally that this hop leaves to the next one, and the last key that is counted in it.
 
         If a version of the last key was not read to its end, all counts of this key are left out. The next hop then
         begins with this key.
         """
-        tally, start_after = self.tally, self.start_after
-        if self._before is not None and (self.cut or any(key == start_after for key, _ in self.paused)):
-            tally, start_after = self._before
+        if self._before is not None and (self.cut or any(key == self.start_after for key, _ in self.paused)):
+            return self._before
+        return self.tally, self.start_after
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the checkpoint, with the tally that is kept, as a JSON object."""
+        tally, start_after = self.kept
         return {
             "as_of": self.as_of.isoformat(),
             "begun_after": self.begun_after,

@@ -113,6 +113,8 @@ class Verification:
         self._due = due_of(settings.max_age, settings.percent, settings.every)
         self._at = VerifyCheckpoint(now, target.start_after, target.start_after)
         self._waiting: list[bytes] = []
+        self._of_earlier_keys = 0, 0
+        """Number of lines in _waiting, and of losses in _lost, that belong to keys before the last one."""
         self._examples = Examples()
         self._notes = HistoryWriter(self._ledger, target.bucket)
         self._lost: list[Verified] = []
@@ -210,6 +212,8 @@ class Verification:
                     async with self._stop.flight() as limit:
                         ended = await walk.all(self._reading.pairs(pages(engine, caller, target), target))
                     self._at.cut = limit.expired()
+                    if self._hop is not None and self._at.kept[1] != self._at.start_after:
+                        self._drop_last_key()
                     return ended
                 finally:
                     self.advanced = bool(self._at.paused) or self._at.start_after != begun_at
@@ -253,16 +257,25 @@ class Verification:
         return most is not None and caller.counts["list"] + caller.counts["head"] + reads.calls >= most
 
     async def _take(self, done: Done) -> None:
+        if done.key != self._at.start_after:  # the lines and losses of one key stay together: see _drop_last_key()
+            if len(self._lost) >= _MOST_LOST:
+                await self._note_losses()
+            if len(self._waiting) >= _LINES:
+                await self._io(self._folder.write, self._drained())
+            self._of_earlier_keys = len(self._waiting), len(self._lost)
         self._at.move(done, versions=self._target.versions, accepted=self._accepts(done))
         if done.answer is None:
             return
         self._report(done.answer.verified)
         if done.answer.verified.outcome is VerifyOutcome.LOST:
             self._lost.append(done.answer.verified)
-            if len(self._lost) >= _MOST_LOST:
-                await self._note_losses()
-        if len(self._waiting) >= _LINES:
-            await self._io(self._folder.write, self._drained())
+
+    def _drop_last_key(self) -> None:
+        """Leave the lines and losses of the last key, which has versions that were not read to their ends, to the next
+        hop.
+        """
+        lines, losses = self._of_earlier_keys
+        del self._waiting[lines:], self._lost[losses:]
 
     async def _note_losses(self) -> None:
         """Write the losses that were reported into the keys' histories, so that the next run does not report them
@@ -288,18 +301,20 @@ class Verification:
         return lines
 
     def _summary(self, ended: bool) -> VerifySummary:
+        at = self._at
+        tally, start_after = (at.tally, at.start_after) if ended or self._hop is None else at.kept
         return summarize(
             run=self.verify_id,
             out=self._folder.uri,
             target=self._target,
             engine=self._settings.engine,
             due=self._due.words,
-            tally=self._at.tally,
+            tally=tally,
             empty_accepted=accepts_rule(self._holes, "", *NOTHING_COMPARED),
             allow_empty=self._settings.allow_empty,
             unnoted=self._notes.unnoted,
             seconds=time.monotonic() - self._started,
-            resume=None if ended else Resume(self.verify_id, self._at.start_after, self._stop.reason),
+            resume=None if ended else Resume(self.verify_id, start_after, self._stop.reason),
         )
 
     def _end(self, summary: VerifySummary) -> None:
