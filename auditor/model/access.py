@@ -46,9 +46,13 @@ class AudienceKind(StrEnum):
     NETWORK = "network"
     """The addresses of a network, in CIDR notation."""
     VPC = "vpc"
-    """A VPC by its ID."""
+    """A VPC by its ID, or the VPCs of an account by the pattern of their ARNs."""
     VPC_ENDPOINT = "vpc-endpoint"
     """A VPC endpoint by its ID."""
+    VPC_ACCOUNT = "vpc-account"
+    """The requests through the VPC endpoints of an AWS account, by the account's 12 digits."""
+    VPC_ORGANIZATION = "vpc-organization"
+    """The requests through the VPC endpoints of an AWS organization, by its ID."""
     SERVICE = "service"
     """An AWS service by its principal, such as logging.s3.amazonaws.com. The service acts for any customer's resource,
     or for a source that the name of the audience leaves out."""
@@ -58,6 +62,8 @@ class AudienceKind(StrEnum):
     """
     ACCESS_POINT = "access-point"
     """The users that an access point of the bucket lets in; the name is the access point's ARN."""
+    ACCESS_GRANTS = "access-grants"
+    """The grantees of an S3 Access Grants instance, by its ARN, or `*` for any instance that no policy names."""
     IDENTITY_PROVIDER = "identity-provider"
     """The users of an identity provider, by its name or its ARN."""
     GROUP = "group"
@@ -144,6 +150,9 @@ class ReasonCode(StrEnum):
     ACCESS_POINTS_UNREAD = "access-points-unread"
     """A statement of the bucket policy delegates to access points, and the access points were not read. Cause: the
     error code, or "skipped"."""
+    BUCKET_TAGS_UNREAD = "bucket-tags-unread"
+    """A condition asks for a tag of the bucket. The tags, or the setting if ABAC is on, were not read. Cause: the error
+    code, or "skipped"."""
     KMS_KEY_UNREAD = "kms-key-unread"
     """The verdict depends on the policy of the object's KMS key, and this policy was not read. Cause: the key's ARN or
     ID."""

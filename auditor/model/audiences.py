@@ -16,6 +16,7 @@ from auditor.model.access import Audience, AudienceKind
 
 _SIGNED: Final = frozenset(
     {
+        AudienceKind.ACCESS_GRANTS,
         AudienceKind.ACCOUNT,
         AudienceKind.CANONICAL_ID,
         AudienceKind.GROUP,
@@ -25,12 +26,22 @@ _SIGNED: Final = frozenset(
 )
 """The kinds of audiences whose requesters all belong to the audience "any AWS account"."""
 _PLACES: Final = frozenset(
-    {AudienceKind.NETWORK, AudienceKind.VPC, AudienceKind.VPC_ENDPOINT, AudienceKind.ACCESS_POINT}
+    {
+        AudienceKind.NETWORK,
+        AudienceKind.VPC,
+        AudienceKind.VPC_ENDPOINT,
+        AudienceKind.VPC_ACCOUNT,
+        AudienceKind.VPC_ORGANIZATION,
+        AudienceKind.ACCESS_POINT,
+    }
 )
 """The kinds of audiences that are everybody at one place. The field `through` of other audiences can name a place."""
-_PATTERNED: Final = frozenset({AudienceKind.ACCESS_POINT, AudienceKind.ACCOUNT, AudienceKind.SOURCE})
+_PATTERNED: Final = frozenset(
+    {AudienceKind.ACCESS_GRANTS, AudienceKind.ACCESS_POINT, AudienceKind.ACCOUNT, AudienceKind.SOURCE}
+)
 """The kinds of audiences whose name can be an ARN with wildcards."""
-_EVERY_SERVICE: Final = "*"
+_ANY: Final = "*"
+"""The name of an audience that stands for every service, or for the grantees of any instance."""
 _WILDCARD: Final = re.compile(r"[*?]")
 
 
@@ -69,7 +80,9 @@ class WiderAudiences:
         parties = [(audience.kind, audience.name)]
         parties += [(audience.kind, name) for name in self._wider(audience.kind, audience.name)]
         if audience.kind in (AudienceKind.SERVICE, AudienceKind.SOURCE):
-            parties.append((AudienceKind.SERVICE, _EVERY_SERVICE))
+            parties.append((AudienceKind.SERVICE, _ANY))
+        if audience.kind is AudienceKind.ACCESS_GRANTS:
+            parties.append((AudienceKind.ACCESS_GRANTS, _ANY))
         if audience.kind in _SIGNED:
             parties.append((AudienceKind.ANY_ACCOUNT, None))
         parties.append((AudienceKind.ANYONE, None))

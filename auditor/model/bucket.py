@@ -99,6 +99,11 @@ class BucketFacts:
     which they were never set. AWS's own server lacks no call."""
     access_points: tuple[AccessPoint, ...] | Unread | Skipped = NOT_GIVEN
     """The access points of the bucket that belong to the bucket's own account."""
+    abac: bool | Unread | Skipped = NOT_GIVEN
+    """True if attribute-based access control is on (GetBucketAbac), so that conditions see the bucket's tags."""
+    tags: Mapping[str, str | None] | Unread | Skipped = NOT_GIVEN
+    """The bucket's tags for which a condition of the bucket policy asks: each tag's value by its key; None for a tag
+    that the bucket does not have. It has no other tags of the bucket."""
     key_policies: Mapping[str, str | Unread] | Skipped = NOT_GIVEN
     """The policies of KMS keys as JSON text, by the key's ARN or ID as HEAD names it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,6 +21,8 @@ _FIELDS: Final = frozenset({"Sid", "Effect", "Condition"}) | {
 }
 
 _PRINCIPAL_KINDS: Final = frozenset({"AWS", "CanonicalUser", "Service", "Federated"})
+_TAGS: Final = ("aws:resourcetag/", "s3:buckettag/")
+_VARIABLE: Final = re.compile(r"\$\{\s*([^\s,'{}]+)")
 _WITH_VARIABLES: Final = "2012-10-17"
 _VERSIONS: Final = frozenset({"2008-10-17", _WITH_VARIABLES})
 
@@ -61,6 +64,20 @@ class Policy:
             sid if sid and sids.count(sid) == 1 and len(sid) <= MOST_OF_SID else f"#{place}"
             for place, sid in enumerate(sids, 1)
         )
+
+
+def is_bucket_tag(key: str) -> bool:
+    """True for a condition key on a tag of the resource, which is the bucket in the policy of a bucket with ABAC."""
+    return key.lower().startswith(_TAGS)
+
+
+def bucket_tags(policy: Policy) -> frozenset[str]:
+    """Return the keys of the bucket's tags for which conditions or policy variables ask, as the policy spells them."""
+    texts = [text for one in policy.statements for text in one.resources]
+    asked = [key for one in policy.statements for _, key, _ in one.conditions]
+    texts += [value for one in policy.statements for *_, values in one.conditions for value in values]
+    asked += [key for text in texts for key in _VARIABLE.findall(text)] if policy.variables else []
+    return frozenset(key.partition("/")[2] for key in asked if is_bucket_tag(key))
 
 
 def parse(text: str) -> Policy:

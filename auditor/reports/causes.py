@@ -21,6 +21,7 @@ _POINTS: Final = "access-points"
 _KEYS: Final = "key-policies"
 _TRUST: Final = "trusted"
 _PAYER: Final = "request-payer"
+_TAGS: Final = "tags"
 
 WORDS: Final = {
     _POLICY: "the bucket policy changed",
@@ -29,6 +30,7 @@ WORDS: Final = {
     _POINTS: "the access points changed",
     _KEYS: "policies of KMS keys changed",
     _PAYER: "the payer of requests changed",
+    _TAGS: "the bucket's tags, or its ABAC, changed",
     _TRUST: "the setting trusted changed",
     "rules": "the selection or the options of the rules changed",
 }
@@ -50,6 +52,7 @@ _CODES: Final = {
     ReasonCode.KMS_KEY_UNREAD: _KEYS,
     ReasonCode.REQUESTER_PAYS: _PAYER,
     ReasonCode.TRUSTED: _TRUST,
+    ReasonCode.BUCKET_TAGS_UNREAD: _TAGS,
 }
 """For each reason code about the bucket or the configuration: the cause behind it. Other reason codes are about the
 object itself."""
@@ -72,6 +75,7 @@ def _facts(old: BucketFacts, new: BucketFacts) -> Iterator[str]:
         _POINTS: ("access_points",),
         _KEYS: ("key_policies",),
         _PAYER: ("request_payer",),
+        _TAGS: ("abac", "tags"),
     }
     for cause, names in facts.items():
         if any(getattr(old, name) != getattr(new, name) for name in names):

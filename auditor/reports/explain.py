@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
+from auditor.reports.words import BY_ENDPOINTS
 from auditor.text import harmless, visible
 
 _LABEL: Final = 10
@@ -51,6 +52,10 @@ SENTENCES: Final[dict[ReasonCode, tuple[ReasonGroup, str]]] = {
     ReasonCode.POLICY_UNREAD: (ReasonGroup.LEAVES_OPEN, "the bucket policy, which was not read ({})"),
     ReasonCode.KEY_UNKNOWN: (ReasonGroup.LEAVES_OPEN, "{}, for which a condition of the bucket policy asks"),
     ReasonCode.ACCESS_POINTS_UNREAD: (ReasonGroup.LEAVES_OPEN, "the bucket's access points, which were not read ({})"),
+    ReasonCode.BUCKET_TAGS_UNREAD: (
+        ReasonGroup.LEAVES_OPEN,
+        "the bucket's tags, or its ABAC, which were not read ({}): a condition of the bucket policy asks for a tag",
+    ),
     ReasonCode.KMS_KEY_UNREAD: (ReasonGroup.LEAVES_OPEN, "the policy of the KMS key {}, which was not read"),
     ReasonCode.OWNER_UNKNOWN: (ReasonGroup.LEAVES_OPEN, "the bucket's owner, or the number of its account"),
     ReasonCode.TOO_COMPLEX: (
@@ -79,6 +84,8 @@ _AUDIENCES: Final = {
     AudienceKind.SERVICE: "the service {}",
     AudienceKind.SOURCE: "a service that acts for {}",
     AudienceKind.ACCESS_POINT: "the users of the access point {}",
+    AudienceKind.ACCESS_GRANTS: "the grantees of the S3 Access Grants instance {}",
+    **BY_ENDPOINTS,
     AudienceKind.IDENTITY_PROVIDER: "users of the identity provider {}",
     AudienceKind.GROUP: "the group {}",
 }

@@ -32,7 +32,7 @@ from auditor.model.target import NOTHING_LISTED, Target
 from auditor.reports.tally_summary import audiences_of, hashing_of, kept_of
 from auditor.runs.tally import Tally
 from auditor.s3.access_points import NOT_DELEGATED
-from auditor.s3.bucket_settings import SETTINGS
+from auditor.s3.bucket_settings import ABAC, ABAC_IS_OFF, MAY_BE_TESTED, NOT_TESTED, SETTINGS, TAGS
 from auditor.text import counted, visible
 
 _FACTS: Final = {
@@ -48,6 +48,8 @@ _FACTS: Final = {
     "encryption": "default encryption of the bucket",
     "request_payer": "request payer",
     "access_points": "access points of the bucket",
+    "abac": "ABAC of the bucket",
+    "tags": "tags of the bucket",
 }
 """The bucket facts that the summary names if they are missing, in the user's words."""
 
@@ -55,7 +57,10 @@ _SEMANTICS: Final = {
     Semantics.CEPH: "access rules other than those of the Ceph object gateway (--semantics ceph)",
     Semantics.OTHER: "access rules of this server that AWS does not have (--semantics other)",
 }
-_ACTIONS: Final = {setting.action: _FACTS[setting.fact] for setting in SETTINGS}
+_NOT_NEEDED: Final = (NOT_DELEGATED, NOT_TESTED, MAY_BE_TESTED, ABAC_IS_OFF)
+"""Facts that are missing because no verdict of the run depends on them, or on their policy first."""
+
+_ACTIONS: Final = {setting.action: _FACTS[setting.fact] for setting in (*SETTINGS, ABAC, TAGS)}
 """By call on a bucket's setting: the setting in the user's words."""
 
 KEY_POLICIES: Final = "policies and grants of KMS keys"
@@ -285,7 +290,7 @@ def _unasked(facts: BucketFacts | None, acl: Skipped | None, head: Skipped | Non
         words.append(f"account of the bucket's owner: {NOT_OURS.reason}")
     for item in fields(facts):
         value = getattr(facts, item.name)
-        if value == NOT_DELEGATED:
+        if value in _NOT_NEEDED:
             continue
         if isinstance(value, Skipped) and item.name in _FACTS:
             words.append(f"{_FACTS[item.name]}: {visible(value.reason)}")

@@ -17,6 +17,10 @@ _GROUPS: Final = {
     AUTHENTICATED_USERS: "any AWS account (AuthenticatedUsers)",
     LOG_DELIVERY: "S3's log delivery",
 }
+BY_ENDPOINTS: Final = {
+    AudienceKind.VPC_ACCOUNT: "account {}, by its VPC endpoints",
+    AudienceKind.VPC_ORGANIZATION: "organization {}, by its VPC endpoints",
+}
 _NAMED: Final = {
     AudienceKind.ACCOUNT: "account",
     AudienceKind.ORGANIZATION: "organization",
@@ -26,6 +30,7 @@ _NAMED: Final = {
     AudienceKind.SERVICE: "the service",
     AudienceKind.SOURCE: "the source",
     AudienceKind.ACCESS_POINT: "access point",
+    AudienceKind.ACCESS_GRANTS: "grantees of the S3 Access Grants instance",
     AudienceKind.IDENTITY_PROVIDER: "the identity provider",
     AudienceKind.GROUP: "the group",
 }
@@ -62,6 +67,8 @@ def audience(text: str | None) -> str:
         return f"unknown account {short_id(found.name or '')}{through}"
     if found.name in _GROUPS:
         return f"{_GROUPS[found.name]}{through}"
+    if found.kind in BY_ENDPOINTS:
+        return f"{BY_ENDPOINTS[found.kind].format(found.name)}{through}"
     return f"{_NAMED.get(found.kind, found.kind.value)} {found.name or ''}".rstrip() + through
 
 

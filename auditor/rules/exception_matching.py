@@ -19,6 +19,7 @@ _UNKNOWN: Final = frozenset(
         ReasonCode.POLICY_UNREAD,
         ReasonCode.KEY_UNKNOWN,
         ReasonCode.ACCESS_POINTS_UNREAD,
+        ReasonCode.BUCKET_TAGS_UNREAD,
         ReasonCode.KMS_KEY_UNREAD,
         ReasonCode.OWNER_UNKNOWN,
         ReasonCode.TOO_COMPLEX,

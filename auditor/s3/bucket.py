@@ -16,8 +16,22 @@ from auditor.aws.plain import custom_endpoint, plain
 from auditor.errors import BucketError, CallFailed
 from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock, Semantics
 from auditor.model.object import Acl, Skipped, Unread
+from auditor.model.policy import bucket_tags
+from auditor.model.policy import parse as parse_policy
 from auditor.s3.access_points import NOT_DELEGATED, POLICY_UNREAD, AccessPointReader, delegates
-from auditor.s3.bucket_settings import LACKS, SETTINGS, BucketSetting, Reply, access_block_of, says_nothing
+from auditor.s3.bucket_settings import (
+    ABAC,
+    ABAC_IS_OFF,
+    LACKS,
+    MAY_BE_TESTED,
+    NOT_TESTED,
+    SETTINGS,
+    TAGS,
+    BucketSetting,
+    Reply,
+    access_block_of,
+    says_nothing,
+)
 from auditor.s3.calls import UNREADABLE, Caller
 from auditor.s3.concurrency import first_in_flight
 from auditor.s3.engines import parse_reply as replies
@@ -36,9 +50,10 @@ class BucketSettingsReader:
     """Reads all settings of one bucket, and gives them as BucketFacts.
 
     AWS calls: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
-    GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; STS GetCallerIdentity; S3
-    Control GetPublicAccessBlock and, where the bucket policy delegates to access points, ListAccessPoints,
-    GetAccessPoint, GetAccessPointPolicy, GetAccessPointPolicyStatus.
+    GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; where the bucket policy
+    asks for a tag of the bucket, GetBucketAbac and GetBucketTagging; STS GetCallerIdentity; S3 Control
+    GetPublicAccessBlock and, where the bucket policy delegates to access points, ListAccessPoints, GetAccessPoint,
+    GetAccessPointPolicy, GetAccessPointPolicyStatus.
     """
 
     def __init__(self, connection: Connection, caller: Caller, questions: Questions) -> None:
@@ -143,6 +158,7 @@ class BucketSettingsReader:
             answers["policy_is_public"] = Skipped(NO_POLICY_STATUS)
         own_id, is_ours = own.result()
         owner = _owner(answers["acl"], own_id, is_ours)
+        abac, tags = await self._bucket_tags(answers["policy"], semantics)
         return BucketFacts(
             bucket=self._connection.bucket,
             region=region,
@@ -151,6 +167,8 @@ class BucketSettingsReader:
             account=account.result(),
             account_public_access_block=await self._account_block(account.result(), owner, own_id),
             access_points=await self._access_points(answers["policy"], account.result(), owner, own_id),
+            abac=abac,
+            tags=tags,
             semantics=semantics,
             lacking=tuple(sorted(self._lacking)),
             **answers,
@@ -171,6 +189,26 @@ class BucketSettingsReader:
             return found
         self._lacking.add(setting.action)
         return setting.lacked
+
+    async def _bucket_tags(
+        self, policy: str | Unread, semantics: Semantics
+    ) -> tuple[bool | Unread | Skipped, Mapping[str, str | None] | Unread | Skipped]:
+        """Return the facts `abac` and `tags` of BucketFacts. Of the bucket's tags, keep those that the policy names,
+        whatever the case of their letters.
+        """
+        if isinstance(policy, Unread):
+            return MAY_BE_TESTED, MAY_BE_TESTED
+        asked = bucket_tags(parse_policy(policy))
+        if not asked:
+            return NOT_TESTED, NOT_TESTED
+        abac = await self._read_setting(ABAC, semantics)
+        if abac is False:
+            return abac, ABAC_IS_OFF
+        tags = await self._read_setting(TAGS, semantics)
+        if isinstance(tags, Unread):
+            return abac, tags
+        lowered = {key.lower() for key in asked}
+        return abac, dict.fromkeys(sorted(asked)) | {key: tags[key] for key in sorted(tags) if key.lower() in lowered}
 
     async def _own(self) -> tuple[str | Unread, bool]:
         """Return the caller's canonical ID, and True if ListBuckets lists the bucket among the caller's own.

@@ -80,6 +80,20 @@ def _payer(reply: Reply) -> str:
     return str(replies.required("GetBucketRequestPayment", reply, "Payer"))
 
 
+def _abac(reply: Reply) -> bool:
+    action = "GetBucketAbac"
+    status = replies.required(action, replies.required(action, reply, "AbacStatus"), "Status")
+    if status not in ("Enabled", "Disabled"):
+        raise CallFailed(action, "Malformed", 200, "the status is neither Enabled nor Disabled")
+    return bool(status == "Enabled")
+
+
+def _tags(reply: Reply) -> dict[str, str]:
+    action = "GetBucketTagging"
+    tags = replies.required(action, reply, "TagSet")
+    return {str(replies.required(action, tag, "Key")): str(tag.get("Value") or "") for tag in tags}
+
+
 def _bucket_acl(reply: Reply) -> Acl:
     return replies.acl("GetBucketAcl", reply)
 
@@ -139,3 +153,10 @@ SETTINGS: Final = (
     ),
     BucketSetting("request_payer", "GetBucketRequestPayment", _payer, lacked="BucketOwner"),
 )
+
+ABAC: Final = BucketSetting("abac", "GetBucketAbac", _abac, lacked=False)
+TAGS: Final = BucketSetting("tags", "GetBucketTagging", _tags, {"NoSuchTagSet": {}}, {})
+"""The settings that are read only where the bucket policy asks for a tag of the bucket."""
+NOT_TESTED: Final = Skipped("no statement of the bucket policy asks for a tag of the bucket")
+MAY_BE_TESTED: Final = Skipped("the bucket policy, which may ask for a tag of the bucket, was not read")
+ABAC_IS_OFF: Final = Skipped("ABAC is off, so that conditions do not see the bucket's tags")

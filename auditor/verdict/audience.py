@@ -8,8 +8,8 @@ from typing import Final
 
 from auditor.model import audiences
 from auditor.model.access import Audience, AudienceKind
-from auditor.verdict.places import INTERNET, OWN_VPC, Place
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party
+from auditor.verdict.places import INTERNET, OWN_VPC, Place, wider_private
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_INSTANCE, Party
 from auditor.verdict.sources import wider_services
 
 Inside = tuple[Party, Place]
@@ -69,9 +69,10 @@ def _wider(party: Party, place: Place) -> Iterable[Inside]:
     if place not in places:
         yield from ((party, wide) for wide in places)
         places.append(place)
-    if place.vpc is not None and place.vpc_endpoint is not None:
-        places.append(replace(place, vpc=None))
-        yield party, places[-1]
+    narrow = place.point is not None and place.vpc is not None and place.vpc_endpoint is not None
+    for wide in (replace(place, vpc=None),) if narrow else wider_private(place):
+        places.append(wide)
+        yield party, wide
     if place.behind is not None:
         places.append(place.behind)
         yield party, place.behind
@@ -95,7 +96,8 @@ def _wider_parties(party: Party) -> Iterable[Party]:
     for pattern in () if party.service is not None else party.patterns:
         wide = Party(AudienceKind.ACCOUNT, pattern, account=party.account, arn_pattern=pattern)
         yield from dict.fromkeys((wide, replace(wide, organization=party.organization)))
-    account = party.account if party.arn or party.arn_pattern else None
+    yield from _wider_grants(party)
+    account = party.account if party.arn or party.arn_pattern or party.grants else None
     if account is not None:
         yield Party(AudienceKind.ACCOUNT, account, account=account)
     if party.organization is not None:
@@ -104,3 +106,10 @@ def _wider_parties(party: Party) -> Iterable[Party]:
             yield Party(AudienceKind.ORGANIZATION, party.organization, organization=party.organization)
         if account is not None:
             yield Party(AudienceKind.ACCOUNT, account, account=account, organization=party.organization)
+
+
+def _wider_grants(party: Party) -> Iterable[Party]:
+    """Yield the grantees of any S3 Access Grants instance, for those of one instance."""
+    if party.grants not in (None, ANY_INSTANCE):
+        wide = Party(AudienceKind.ACCESS_GRANTS, ANY_INSTANCE, grants=ANY_INSTANCE)
+        yield from dict.fromkeys((wide, replace(wide, organization=party.organization)))

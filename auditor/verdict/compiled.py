@@ -9,11 +9,12 @@ from auditor.model.access import AudienceKind, Reason, ReasonCode
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.model.policy import Policy, parse
+from auditor.verdict.bucket_tags import with_known_tags
 from auditor.verdict.conditions import ConditionTest, compile_test, key_name
-from auditor.verdict.distinguished import places_of
+from auditor.verdict.distinguished import places_of, too_many_places
 from auditor.verdict.documents import Document, Keys
 from auditor.verdict.entry import Door, Gate
-from auditor.verdict.identities import Situation
+from auditor.verdict.identities import CONDITIONAL, Situation
 from auditor.verdict.named import Names
 from auditor.verdict.points import points_of, through_places, too_many_pairs
 from auditor.verdict.principals import Party, is_account
@@ -67,7 +68,8 @@ class CompiledBucket:
     document: the bucket policy. keys: the condition keys of all policies, by index. own_id, own_account: canonical ID
     and number of the bucket owner's account; None if not known. unread: True if the bucket policy was not read, or is
     malformed. cut: the reason if RestrictPublicBuckets acts. points_are_cut: True if there are too many requesters to
-    try each at each access point.
+    try each at each access point. places_are_cut: True if the names of VPC endpoints, VPCs and their owners have too
+    many combinations.
     """
 
     def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None) -> None:
@@ -79,7 +81,8 @@ class CompiledBucket:
         self.own_account = _own_account(facts)
         keys, self.names = Keys(), Names()
         self.keys = keys.listed
-        self.document = Document(policy, keys, self.names, start=f"{facts.bucket}/", semantics=facts.semantics)
+        known = with_known_tags(policy, facts)
+        self.document = Document(known, keys, self.names, start=f"{facts.bucket}/", semantics=facts.semantics)
         self.cut = _cut(facts, policy)
         if any("aws:principalaccount" in key.variables for key in self.keys):
             self.names.add_accounts(trust.accounts)  # a folder of a trusted account is not one of any account
@@ -97,6 +100,7 @@ class CompiledBucket:
         self.document.coverage.representative = Representatives(keys, self.names, self.own_account).of
         self.place_of = keys.place_of
         self.requesters = Requesters(self.keys, situation, trust, [one.place for one in points])
+        self.places_are_cut = too_many_places(self.names)
         self.points_are_cut = bool(points) and (pairs_are_cut or self.requesters.are_cut)
         absent, headers, only_in = self.requesters.absent()
         self.door = Door(
@@ -107,6 +111,7 @@ class CompiledBucket:
             absent=absent,
             headers=headers,
             only_in=only_in,
+            conditional=frozenset(index for index, key in enumerate(self.keys) if key.name in CONDITIONAL),
         )
 
     def folders(self, covered: KeyClass) -> tuple[dict[int, tuple[int, int]], dict[int, list[ConditionTest]]]:
@@ -136,7 +141,7 @@ class CompiledBucket:
             return {}
         read = {key: _policy(text) for key, text in policies.items()}
         return {
-            key: Gate(Document(policy, keys, self.names, start="", ways=DECRYPT), 1)
+            key: Gate(Document(policy, keys, self.names, start="", ways=DECRYPT, of="kms-key"), 1)
             for key, policy in read.items()
             if policy is not None
         }

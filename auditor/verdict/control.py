@@ -45,7 +45,9 @@ OF_OBJECTS: Final = frozenset(
 )
 """Actions whose resource is an object."""
 
-_CHOSEN: Final = re.compile(r"s3:(?:x-amz-|requestobjecttag|object-lock-|prefix$|delimiter$|max-keys$)", re.IGNORECASE)
+_CHOSEN: Final = re.compile(
+    r"s3:(?:x-amz-|requestobjecttag|object-lock-|if-(?:none-)?match$|prefix$|delimiter$|max-keys$)", re.IGNORECASE
+)
 """Condition keys whose value the requester chooses in his request."""
 _NO_ACL: Final = Skipped("the policy alone is judged")
 

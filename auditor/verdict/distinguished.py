@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from itertools import product
+from math import prod
+from typing import Any, Final
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import Semantics
 from auditor.model.object import ANONYMOUS_OWNER
 from auditor.verdict.identities import PLACE_KEYS
-from auditor.verdict.named import SOURCE_KEYS, Names
-from auditor.verdict.places import INTERNET, OWN_VPC, Place
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE, Party
+from auditor.verdict.named import GRANTS_INSTANCE, SOURCE_KEYS, Names
+from auditor.verdict.places import INTERNET, OWN_VPC, Place, private_place
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_INSTANCE, ANY_SERVICE, Party, is_account, is_fixed
 from auditor.verdict.sources import with_sources
 
 MOST_PAIRS: Final = 64
-"""Largest number of pairs of a named endpoint and a named VPC that are tried one by one."""
+"""Largest number of combinations of a named VPC endpoint, a named VPC and their named owners that are tried one by
+one."""
+_NO_VPC: Final = (None, None)
 
 _SERVICE_NAMES: Final = frozenset({"aws:principalisawsservice", "aws:principalservicename"})
 
@@ -30,11 +34,48 @@ def places_of(names: Names, semantics: Semantics) -> Iterator[Place]:
     if names.keys.isdisjoint(PLACE_KEYS) or semantics is Semantics.CEPH:
         return  # a Ceph gateway has no VPCs: each request has its address
     yield OWN_VPC
-    yield from (Place(AudienceKind.VPC, one, private=True, vpc=one) for one in names.vpcs)
-    pairs = [*names.vpcs] if len(names.vpcs) * len(names.vpc_endpoints) <= MOST_PAIRS else []
-    for one in names.vpc_endpoints:
-        for vpc in (None, *pairs):
-            yield Place(AudienceKind.VPC_ENDPOINT, one, private=True, vpc=vpc, vpc_endpoint=one)
+    cut = too_many_places(names)
+    for names_of_place in product(*_groups(names)):
+        named = sum(one not in (None, _NO_VPC) for one in names_of_place)
+        if named == 1 or (named and not cut):
+            endpoint, (vpc, arn), account, organization = names_of_place
+            yield private_place(vpc, arn, endpoint, account, organization)
+
+
+def too_many_places(names: Names) -> bool:
+    """True if a VPC endpoint, a VPC and their owners have more combinations than MOST_PAIRS, so that places_of() yields
+    each of these names alone.
+    """
+    sizes = [len(group) - 1 for group in _groups(names)]
+    return prod(1 + size for size in sizes) - 1 - sum(sizes) > MOST_PAIRS
+
+
+def _groups(names: Names) -> tuple[Sequence[Any], ...]:
+    """Return the VPC endpoints, VPCs, accounts of endpoints and organizations of endpoints that the policies name. Each
+    group begins with the entry for a request that has none of its names.
+    """
+    return (
+        (None, *names.vpc_endpoints),
+        (_NO_VPC, *_vpcs(names)),
+        (None, *names.endpoint_accounts),
+        (None, *names.endpoint_organizations),
+    )
+
+
+def _vpcs(names: Names) -> Iterator[tuple[str | None, str | None]]:
+    """Yield the VPCs that the policies name: the ID, and a pattern of the ARN. One of the two may be None: the ID of an
+    account's other VPCs, or the ARN of a VPC whose account is not named.
+    """
+    known: set[str] = set()
+    for arn in names.vpc_arns:
+        resource = arn.split(":")[5].removeprefix("vpc/")
+        known.add(resource)
+        yield resource if is_fixed(resource) else None, arn
+    accounts = dict.fromkeys(arn.split(":")[4] for arn in names.vpc_arns)
+    for vpc in names.vpcs:
+        if vpc not in known:
+            yield vpc, None
+            yield from ((vpc, f"arn:*:ec2:*:{account}:vpc/{vpc}") for account in accounts)
 
 
 def parties_of(names: Names, owners: Sequence[str]) -> Iterator[Party]:
@@ -45,6 +86,9 @@ def parties_of(names: Names, owners: Sequence[str]) -> Iterator[Party]:
     services = [party for party in names.parties if party.service is not None]
     yield from (party for party in names.parties if party.service is None and party.canonical != ANONYMOUS_OWNER)
     yield from (Party(AudienceKind.ACCOUNT, one, unique_id=one) for one in names.unique_ids)
+    for text in (*names.grants_instances, ANY_INSTANCE) if GRANTS_INSTANCE in names.keys else ():
+        account = text.split(":")[4] if text.count(":") >= 5 else ""
+        yield Party(AudienceKind.ACCESS_GRANTS, text, account=account if is_account(account) else None, grants=text)
     if not names.keys.isdisjoint(_SERVICE_NAMES | SOURCE_KEYS):
         services.append(Party(AudienceKind.SERVICE, ANY_SERVICE, service=ANY_SERVICE))
     yield from with_sources(services, names, owners)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from auditor.model.bucket import Semantics
-from auditor.model.policy import Policy, Statement
+from auditor.model.policy import Policy, Statement, is_bucket_tag
 from auditor.verdict.conditions import ConditionTest, compile_test, key_name
 from auditor.verdict.identities import HEADERS, PLACE_KEYS
 from auditor.verdict.named import SOURCE_KEYS, Names
@@ -25,9 +25,13 @@ _SERVICE_KEYS: Final = SOURCE_KEYS | {
 }
 CONNECTION: Final = "aws:securetransport"
 MEMBERSHIP: Final = "aws:principalorgid"
+ENDPOINT_MEMBERSHIP: Final = "aws:vpceorgid"
+PATHS_OF: Final = {MEMBERSHIP: "aws:principalorgpaths", ENDPOINT_MEMBERSHIP: "aws:vpceorgpaths"}
+"""Condition keys on an organization's ID, each with the key on the paths in the organization."""
 _JOINED: Final = {
     "s3:tlsversion": CONNECTION,
     "aws:principalorgpaths": MEMBERSHIP,
+    "aws:vpceorgpaths": ENDPOINT_MEMBERSHIP,
     "aws:resourceaccount": "s3:resourceaccount",
 }
 """Condition keys that describe one fact together with another key: one connection, one membership or one account. Tests
@@ -36,6 +40,7 @@ of such a key are kept with the tests of the other key."""
 MOST_OF_CAUSE: Final = 256
 """Largest number of characters of a condition key or principal that a reason names."""
 
+_TAG_VARIABLE: Final = re.compile(r"(\$\{\s*)((?:aws:resourcetag|s3:buckettag)/)", re.IGNORECASE)
 _DATES: Final = frozenset({"aws:currenttime", "aws:epochtime"})
 
 
@@ -148,7 +153,9 @@ class Clause:
 
 
 class Document:
-    """A compiled policy: of the bucket, of an access point or of a KMS key."""
+    """A compiled policy: of the bucket, of an access point or of a KMS key. of: the resource whose tags the policy's
+    conditions see, in one word; "" for the bucket.
+    """
 
     def __init__(
         self,
@@ -160,10 +167,12 @@ class Document:
         ways: tuple[str, ...] = WAYS,
         whole_arns: bool = False,
         semantics: Semantics = Semantics.AWS,
+        of: str = "",
     ) -> None:
         self.clauses: list[Clause] = []
         resources: list[tuple[bool, tuple[str, ...]]] = []
-        for name, statement in zip(policy.names, policy.statements, strict=True):
+        for name, written in zip(policy.names, policy.statements, strict=True):
+            statement = _with_tags_of(of, written) if of else written
             covered = ways_of(statement.actions, ways, negated=statement.not_action)
             if not covered:
                 continue
@@ -192,6 +201,22 @@ class Document:
                 need = (folders or {}).get(place, (clause.what, 1))
                 found.append((clause, _with(clause.needs, need)))
         return found
+
+
+def _with_tags_of(resource: str, statement: Statement) -> Statement:
+    """Return the statement with `resource` before each condition key on a tag, which is not a tag of the bucket."""
+
+    def named(text: str) -> str:
+        return _TAG_VARIABLE.sub(rf"\1{resource}:\2", text)
+
+    return replace(
+        statement,
+        resources=tuple(map(named, statement.resources)),
+        conditions=tuple(
+            (operator, f"{resource}:{key}" if is_bucket_tag(key) else key, tuple(map(named, values)))
+            for operator, key, values in statement.conditions
+        ),
+    )
 
 
 def _with(needs: Needs, need: tuple[int, int]) -> Needs:

@@ -16,6 +16,7 @@ from auditor.model.object import PUBLIC_GROUPS
 from auditor.verdict.audience import MOST_AUDIENCES, Inside, adds_nothing, audience_of, bounded_to, named
 from auditor.verdict.compiled import CompiledBucket
 from auditor.verdict.entry import Case, WayIn
+from auditor.verdict.identities import PLACE_KEYS
 from auditor.verdict.named import POINT_KEYS
 from auditor.verdict.object_facts import AclView, EncryptionFacts
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, PUBLIC_PROVIDERS
@@ -90,7 +91,9 @@ class AccessEngine:
                 reasons = [names["high"]]
             audience, _ = bounded_to(_certain(results), MOST_AUDIENCES)
             return ObjectAccess(verdict, audience, tuple(reasons[:MOST_REASONS]))
-        if verdict is not Verdict.EXPOSED and self._bucket.points_are_cut and self._asks_for_points(case):
+        points_are_cut = self._bucket.points_are_cut and self._asks_for(POINT_KEYS, case)
+        places_are_cut = self._bucket.places_are_cut and self._asks_for(PLACE_KEYS - POINT_KEYS, case)
+        if verdict is not Verdict.EXPOSED and (points_are_cut or places_are_cut):
             return ObjectAccess(Verdict.UNKNOWN, (), (too_complex_of(case),))
         reasons = self._explainer.reasons(verdict, results, worlds, case)[:MOST_REASONS]
         audience, is_cut = bounded_to(_audience(verdict, results), MOST_AUDIENCES)
@@ -98,9 +101,9 @@ class AccessEngine:
             reasons.append(too_complex_of(case))
         return ObjectAccess(verdict, audience, tuple(reasons))
 
-    def _asks_for_points(self, case: Case) -> bool:
-        """True if a condition of a statement on the object tests the access point of a request."""
-        return any(self._bucket.keys[key].name in POINT_KEYS for _, needs in case.covered for key, _ in needs)
+    def _asks_for(self, names: frozenset[str], case: Case) -> bool:
+        """True if a condition of a statement on the object tests one of the condition keys."""
+        return any(self._bucket.keys[key].name in names for _, needs in case.covered for key, _ in needs)
 
     def _requesters(self, acls: Sequence[AclView]) -> list[Requester]:
         """Return the requesters that the policies name, and the owners and grantees of the ACLs."""
@@ -161,8 +164,12 @@ class AccessEngine:
 
     def _is_insider(self, one: Requester, world: World) -> bool:
         party = one.party
+        if world.own_account in one.place.accounts:
+            return True
         if party.canonical is not None and party.canonical == world.own_canonical:
             return True
+        if party.grants is not None and party.account is not None and party.account == world.own_account:
+            return not world.unclear
         if party.provider is not None:
             return not world.unclear and party.provider not in PUBLIC_PROVIDERS
         if party.service is None and party.account is not None and party.account == world.own_account:
@@ -212,5 +219,7 @@ def _named(result: Result) -> Iterator[Audience]:
     return (audience_of(*one, header) for one, header in result.inside.items())
 
 
-def _width(audience: Audience) -> tuple[int, str]:
-    return _KINDS[audience.kind], audience.through or ""
+def _width(audience: Audience) -> tuple[int, int, str]:
+    """Return a key that sorts the widest audience first: one that needs no header, then one, then several."""
+    through = audience.through or ""
+    return _KINDS[audience.kind], len(through), through

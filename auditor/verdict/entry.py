@@ -74,6 +74,7 @@ class Door:
         absent: Mapping[int, int],
         headers: frozenset[int],
         only_in: Mapping[int, int],
+        conditional: frozenset[int],
     ) -> None:
         self._facts = facts
         self._aws = facts.semantics is not Semantics.CEPH
@@ -84,6 +85,7 @@ class Door:
         self._absent = absent
         self.headers = headers
         self._only_in = only_in
+        self._conditional = conditional
         self.pays = self._aws and facts.request_payer == "Requester"
 
     # ---- the questions
@@ -220,6 +222,7 @@ class Door:
         for key, tests in needs:
             choice = asked.options(key)
             missing = not way & self._only_in.get(key, way)
+            missing = missing or (asked.world.bare_reads and not clause.allows and key in self._conditional)
             if missing or (key in self.headers and key not in asked.headers):
                 fixed = self._absent[key]
             elif choice is None:

@@ -6,27 +6,36 @@ Sources: IAM user guide, "AWS global condition context keys"; service authorizat
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.policy import is_bucket_tag
+from auditor.verdict.bucket_tags import tag_domain
 from auditor.verdict.domains import ABSENT, UNKNOWN, Addresses, Domain, FixedValues, Numbers, Texts
-from auditor.verdict.named import Names
+from auditor.verdict.named import GRANTS_INSTANCE, Names
 from auditor.verdict.networks import NOT_PUBLIC, Network
-from auditor.verdict.persons import PERSONS, Frame, type_of, user_id
+from auditor.verdict.persons import PERSONS, Frame, grants_instance, type_of, user_id
 from auditor.verdict.places import Place
 from auditor.verdict.principals import ANY_SERVICE, Party, is_fixed
 from auditor.verdict.sources import SOURCES
-from auditor.verdict.ways import VERSION_WAYS, WRITE_ACP
+from auditor.verdict.ways import BYTES, VERSION_WAYS, WRITE_ACP
 
 _FREE: Final = Texts(may_be_absent=True)
 _NAME: Final = Texts(never=("*$*", "*{*", "*}*"), may_be_absent=True)
 """The domain of a principal's name or tag. IAM allows none of the characters of a policy variable in it."""
 _TRUTH: Final = Texts(only=("true", "false"), may_be_absent=True)
 _AGE: Final = Numbers(highest=10**9, may_be_absent=True)
-HEADERS: Final = {"aws:referer": "aws:Referer", "aws:useragent": "aws:UserAgent"}
+HEADERS: Final = {
+    "aws:referer": "aws:Referer",
+    "aws:useragent": "aws:UserAgent",
+    "s3:if-match": "s3:if-match",
+    "s3:if-none-match": "s3:if-none-match",
+}
 """The keys that a requester sets by a header, each with its usual spelling."""
 
 PLACE_KEYS: Final = frozenset(
@@ -35,6 +44,10 @@ PLACE_KEYS: Final = frozenset(
         "aws:vpcsourceip",
         "aws:sourcevpc",
         "aws:sourcevpce",
+        "aws:sourcevpcarn",
+        "aws:vpceaccount",
+        "aws:vpceorgid",
+        "aws:vpceorgpaths",
         "s3:dataaccesspointarn",
         "s3:dataaccesspointaccount",
         "s3:accesspointnetworkorigin",
@@ -60,13 +73,23 @@ CONNECTIONS: Final[tuple[dict[str, Domain], ...]] = (
 )
 """The possible connections, each with the values of its condition keys. A requester chooses one of them."""
 
+CONDITIONAL: Final = frozenset({"s3:if-match", "s3:if-none-match"})
+"""The condition keys of conditional requests. AWS documents them for writes. A read can send these headers too; nobody
+has verified if the keys then have their values."""
+
 _OF_WRITES: Final = re.compile(r"s3:x-amz-(acl|grant-.*)")
 
 
-_OF_UPLOADS: Final = re.compile(
+_OF_OTHERS: Final = re.compile(
     r"s3:(x-amz-(server-side-encryption.*|storage-class|copy-source|metadata-directive|website-.*|object-ownership)"
-    r"|object-lock-.*|requestobjecttag(keys|/.*))"
+    r"|object-lock-.*|requestobjecttag(keys|/.*)"
+    r"|x-amz-(bucket-namespace|object-annotation-directive|object-if-match)|annotation-prefix|max-annotation-results"
+    r"|objectcreationoperation|locationconstraint|inventoryaccessibleoptionalfields|isreplicationpauserequest"
+    r"|destinationregion|resourcearnbeingauthorized|deliverysourcearn|logtype|accessgrantscope"
+    r"|accessgrantslocationscope|existingjob(operation|priority)|requestjob(operation|priority)|jobsuspendedcause)"
 )
+"""The condition keys of uploads, of other writes and of calls on settings. No request that reaches an object as WAYS do
+has them (service authorization reference of S3)."""
 
 
 def ways_with(key: str) -> int | None:
@@ -75,9 +98,11 @@ def ways_with(key: str) -> int | None:
     """
     if key == "s3:versionid":
         return VERSION_WAYS
+    if key in CONDITIONAL:
+        return BYTES
     if _OF_WRITES.fullmatch(key):
         return WRITE_ACP
-    return 0 if _OF_UPLOADS.fullmatch(key.lower()) else None
+    return 0 if _OF_OTHERS.fullmatch(key.lower()) else None
 
 
 _SIGNERS: Final[dict[str, Domain]] = {
@@ -106,6 +131,8 @@ class Situation:
     region: str | None
     now: datetime | None
     semantics: Semantics = Semantics.AWS
+    tags: Callable[[str], Domain] = lambda _: UNKNOWN
+    """Returns the domain of a condition key on a tag of the bucket."""
     owners: tuple[str, ...] = ()
     """The accounts and organizations that are tried as owners of a service's source. Each source with an owner is a
     party of its own."""
@@ -115,7 +142,7 @@ class Situation:
         cls, facts: BucketFacts, names: Names, own: str | None, now: datetime | None, owners: tuple[str, ...] = ()
     ) -> Situation:
         region = facts.region if isinstance(facts.region, str) and facts.region else None
-        return cls(names, own, region, now, facts.semantics, owners)
+        return cls(names, own, region, now, facts.semantics, partial(tag_domain, facts), owners)
 
     @property
     def frame(self) -> Frame:
@@ -134,6 +161,8 @@ class Situation:
             return _ANYBODYS[key]
         if ways_with(key) is not None:
             return _FREE
+        if is_bucket_tag(key):
+            return self.tags(key)
         match key:
             case "aws:currenttime":
                 return FixedValues((self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),)) if self.now else UNKNOWN
@@ -171,6 +200,8 @@ class Situation:
     def _of_signer(self, key: str, party: Party) -> Domain:
         if key in _SIGNERS:
             return _SIGNERS[key] if party.signed else ABSENT
+        if key == GRANTS_INSTANCE:
+            return grants_instance(self.frame, party)
         if key == "aws:principaltype":
             return type_of(party)
         if key == "aws:userid":
@@ -188,15 +219,10 @@ class Situation:
 
     def of_place(self, key: str, place: Place, party: Party) -> Domain:
         """Return the domain of one of PLACE_KEYS."""
-        match key:
-            case "aws:sourceip":
-                return self._address(place, party)
-            case "aws:vpcsourceip":
-                return Addresses() if place.private else ABSENT
-            case "aws:sourcevpc":
-                return _named_or_own(place.private, place.vpc, "vpc-?*", self.names.vpcs)
-            case "aws:sourcevpce":
-                return _named_or_own(place.private, place.vpc_endpoint, "vpce-?*", self.names.vpc_endpoints)
+        if key == "aws:sourceip":
+            return self._address(place, party)
+        if key.startswith("aws:"):
+            return self._of_endpoint(key, place) if place.private else ABSENT
         if place.point is None:
             return ABSENT
         if key == "s3:dataaccesspointarn":
@@ -210,6 +236,42 @@ class Situation:
         if place.kind is AudienceKind.ACCESS_POINT and place.own_point:
             return FixedValues(("Internet",))
         return Texts(only=("Internet", "VPC"))
+
+    def _of_endpoint(self, key: str, place: Place) -> Domain:
+        """Return the domain of a condition key on the VPC endpoint of a private place, its VPC, or their owners."""
+        own = (self.own,) if self.own else ()
+        organization = place.endpoint_organization
+        organizations = self.names.endpoint_organizations
+        match key:
+            case "aws:vpcsourceip":
+                return Addresses()
+            case "aws:sourcevpc":
+                pattern = place.vpc_arn.split(":")[5].removeprefix("vpc/") if place.vpc_arn else "vpc-?*"
+                return _fixed_or(place.vpc, pattern, self.names.vpcs)
+            case "aws:sourcevpce":
+                return _fixed_or(place.vpc_endpoint, "vpce-?*", self.names.vpc_endpoints)
+            case "aws:vpceaccount":
+                return _fixed_or(place.endpoint_account, "############", (*self.names.endpoint_accounts, *own))
+            case "aws:vpceorgid":
+                if organization:
+                    return FixedValues((organization,))
+                return Texts(only=("o-*",), never=tuple(organizations), may_be_absent=True)
+            case "aws:vpceorgpaths":
+                if organization:
+                    return Texts(only=(f"{organization}/*",))
+                return Texts(only=("o-*/*",), never=tuple(f"{one}/*" for one in organizations), may_be_absent=True)
+        return self._vpc_arn(place, own)
+
+    def _vpc_arn(self, place: Place, own: tuple[str, ...]) -> Domain:
+        named = self.names.vpc_arns
+        if place.vpc_arn and is_fixed(place.vpc_arn):
+            return FixedValues((place.vpc_arn,))
+        if place.vpc_arn:
+            return Texts(only=(place.vpc_arn,), never=(*filter(is_fixed, named), "*:*:*:*:*:*:*"))
+        vpcs = () if place.vpc else (f"*:vpc/{one}" for one in self.names.vpcs)
+        accounts = [*own, *(arn.split(":")[4] for arn in named)]
+        never = (*vpcs, *(f"arn:*:ec2:*:{one}:*" for one in dict.fromkeys(accounts)), "*:*:*:*:*:*:*")
+        return Texts(only=(f"arn:{self.partition}:ec2:?*:############:vpc/{place.vpc or 'vpc-?*'}",), never=never)
 
     def _other_points(self, place: Place) -> tuple[str, ...]:
         """Return the ARN patterns of the access points that a place excludes, if the place stands for several access
@@ -231,7 +293,6 @@ class Situation:
         return Addresses(never=(*named, *NOT_PUBLIC), may_be_absent=party.service is not None)
 
 
-def _named_or_own(private: bool, name: str | None, own: str, named: dict[str, None]) -> Domain:
-    if not private:
-        return ABSENT
-    return FixedValues((name,)) if name is not None else Texts(only=(own,), never=tuple(named))
+def _fixed_or(name: str | None, pattern: str, named: Iterable[str]) -> Domain:
+    """Return the domain of the one name; without it, of all texts of the pattern but the named ones."""
+    return FixedValues((name,)) if name is not None else Texts(only=(pattern,), never=tuple(named))

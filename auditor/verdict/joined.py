@@ -10,14 +10,13 @@ from itertools import product
 from typing import Final
 
 from auditor.verdict.conditions import ConditionTest, key_name
-from auditor.verdict.documents import CONNECTION, MEMBERSHIP, Key
+from auditor.verdict.documents import CONNECTION, PATHS_OF, Key
 from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, Unknown
 from auditor.verdict.identities import CONNECTIONS
 from auditor.verdict.values import truth_vectors
 
-ACCOUNT_KEYS: Final = frozenset({"aws:principalaccount", "kms:calleraccount"})
+ACCOUNT_KEYS: Final = frozenset({"aws:principalaccount", "kms:calleraccount", "aws:vpceaccount"})
 OWNER_KEYS: Final = frozenset({"aws:resourceaccount", "s3:resourceaccount"})
-PATHS: Final = "aws:principalorgpaths"
 
 _OTHERS: Final = FixedValues(("the account of another",))
 """Stands for the number of the bucket owner's account, which no outsider has."""
@@ -31,24 +30,25 @@ def bits(vectors: Iterable[Sequence[bool]]) -> tuple[int, ...]:
 
 def truth_of(key: Key, tests: Sequence[ConditionTest], domain: Domain, paths: Domain) -> tuple[int, ...]:
     """Return the sets of a condition key's tests that can be true together, as bits. The tests are bound to one
-    requester. domain: the key's values. paths: the values of aws:PrincipalOrgPaths, for the key aws:PrincipalOrgID.
+    requester. domain: the key's values. paths: the values of the key on paths, for a key on an organization's ID.
     Raises TooComplexError.
     """
     if key.name == CONNECTION:
         return bits(vector for one in CONNECTIONS for vector in _of_situation(tests, one))
-    if key.name == MEMBERSHIP and any(key_name(test.key) == PATHS for test in tests):
-        return bits(vector for one in _memberships(domain, paths) for vector in _of_situation(tests, one))
+    of_paths = PATHS_OF.get(key.name)
+    if any(key_name(test.key) == of_paths for test in tests):
+        return bits(vector for one in _memberships(key.name, domain, paths) for vector in _of_situation(tests, one))
     return bits(truth_vectors(tests, domain))
 
 
-def _memberships(organization: Domain, paths: Domain) -> Iterator[Mapping[str, Domain]]:
+def _memberships(name: str, organization: Domain, paths: Domain) -> Iterator[Mapping[str, Domain]]:
     """Yield the values of the organization's ID and of its paths for a member, and also for no member if that is
-    possible. A request has both condition keys or none.
+    possible. A request has both condition keys or none. name: the condition key on the organization's ID.
     """
     may_be_absent = isinstance(organization, Texts) and organization.may_be_absent
     if may_be_absent:
-        yield {MEMBERSHIP: ABSENT, PATHS: ABSENT}
-    both = {MEMBERSHIP: organization, PATHS: paths}
+        yield {name: ABSENT, PATHS_OF[name]: ABSENT}
+    both = {name: organization, PATHS_OF[name]: paths}
     yield {
         name: replace(one, may_be_absent=False) if may_be_absent and isinstance(one, Texts) else one
         for name, one in both.items()

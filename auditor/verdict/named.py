@@ -20,6 +20,8 @@ _UNIQUE_ID: Final = re.compile(r"(A[A-Z]{3}[A-Z0-9]{4,})(:.*)?")
 SOURCE_KEYS: Final = frozenset(
     {"aws:sourcearn", "aws:sourceaccount", "aws:sourceowner", "aws:sourceorgid", "aws:sourceorgpaths"}
 )
+GRANTS_INSTANCE: Final = "s3:accessgrantsinstancearn"
+_OWNERS: Final = frozenset({"aws:sourcevpcarn", "aws:vpceaccount", "aws:vpceorgid", "aws:vpceorgpaths"})
 POINT_KEYS: Final = frozenset({"s3:dataaccesspointarn", "s3:dataaccesspointaccount", "s3:accesspointnetworkorigin"})
 
 
@@ -35,6 +37,12 @@ class Names:
     networks: dict[Network, None] = field(default_factory=dict)
     vpcs: dict[str, None] = field(default_factory=dict)
     vpc_endpoints: dict[str, None] = field(default_factory=dict)
+    vpc_arns: dict[str, None] = field(default_factory=dict)
+    """ARNs of VPCs, and patterns of them that name the account."""
+    endpoint_accounts: dict[str, None] = field(default_factory=dict)
+    endpoint_organizations: dict[str, None] = field(default_factory=dict)
+    grants_instances: dict[str, None] = field(default_factory=dict)
+    """ARNs of S3 Access Grants instances, and patterns of them."""
     points: dict[str, None] = field(default_factory=dict)
     point_accounts: dict[str, None] = field(default_factory=dict)
     any_point: bool = False
@@ -99,16 +107,33 @@ class Names:
         elif key in SOURCE_KEYS:
             if value.strip("*"):
                 self.sources[value] = None
+        elif key == GRANTS_INSTANCE:
+            self._add_grants_instance(value)
+        elif key in _OWNERS:
+            self._add_owner(key, value)
         else:
             self._add_place(key, value)
+
+    def _add_grants_instance(self, value: str) -> None:
+        if value.strip("*"):
+            self.grants_instances[value] = None
+            self._add_account(value.split(":")[4] if value.count(":") >= 5 else "")
+
+    def _add_owner(self, key: str, value: str) -> None:
+        """Add the owner of a VPC endpoint or a VPC."""
+        if key == "aws:sourcevpcarn":
+            self._add_vpc_arn(value)
+        elif key != "aws:vpceaccount":
+            _add_organization(self.endpoint_organizations, value)
+        elif is_account(value):
+            self.endpoint_accounts[value] = None
+            self._add_account(value)
 
     def _add_place(self, key: str, value: str) -> None:
         fixed = is_fixed(value)
         match key:
             case "aws:principalorgid" | "aws:principalorgpaths":
-                organization = value.partition("/")[0]
-                if organization and is_fixed(organization):
-                    self.organizations[organization] = None
+                _add_organization(self.organizations, value)
             case "aws:sourceip":
                 self._add_network(value)
             case "aws:sourcevpc" if fixed:
@@ -120,6 +145,16 @@ class Names:
                 self._add_point(self.points, value, parts[4] if len(parts) == 6 else "*")
             case "s3:dataaccesspointaccount":
                 self._add_point(self.point_accounts, value, value)
+
+    def _add_vpc_arn(self, value: str) -> None:
+        parts = value.split(":")
+        if len(parts) != 6:
+            return
+        if is_account(parts[4]):
+            self.vpc_arns[value] = None
+            self._add_account(parts[4])
+        elif is_fixed(parts[5]):
+            self.vpcs[parts[5].removeprefix("vpc/")] = None
 
     def _add_point(self, named: dict[str, None], value: str, account: str) -> None:
         if is_account(account):
@@ -149,3 +184,10 @@ class Names:
             return
         if not is_broad(network):
             self.networks[network] = None
+
+
+def _add_organization(named: dict[str, None], value: str) -> None:
+    """Add the organization of an ID or of a path, unless a wildcard stands in it."""
+    organization = value.partition("/")[0]
+    if organization and is_fixed(organization):
+        named[organization] = None

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts
 from auditor.verdict.named import Names
-from auditor.verdict.principals import Party, is_account, role_of, role_of_session
+from auditor.verdict.principals import ANY_INSTANCE, Party, is_account, is_fixed, role_of, role_of_session
 from auditor.verdict.trust import Arn
 
 
@@ -43,6 +43,18 @@ def user_id(frame: Frame, party: Party) -> Domain:
     unique_ids = () if party.free else tuple(frame.names.unique_ids)
     named = [text for one in unique_ids for text in (one, f"{one}:*")]
     return Texts(only=("A*", "############"), never=(*named, *_not_his(frame, party)))
+
+
+def grants_instance(frame: Frame, party: Party) -> Domain:
+    if party.grants is None:
+        return ABSENT
+    if is_fixed(party.grants):
+        return FixedValues((party.grants,))
+    named = frame.names.grants_instances
+    if party.grants != ANY_INSTANCE:
+        return Texts(only=(party.grants,), never=tuple(filter(is_fixed, named)))
+    own = (f"arn:*:s3:*:{frame.own}:*",) if frame.own else ()
+    return Texts(only=("arn:*:s3:?*:############:access-grants/?*",), never=(*named, *own, "*:*:*:*:*:*:*"))
 
 
 def _not_his(frame: Frame, party: Party) -> list[str]:

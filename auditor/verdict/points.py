@@ -108,6 +108,9 @@ def through_places(points: Sequence[PointOfBucket], places: Sequence[Place]) -> 
                     network=there.network,
                     vpc=point.vpc or there.vpc,
                     vpc_endpoint=there.vpc_endpoint,
+                    vpc_arn=there.vpc_arn,
+                    endpoint_account=there.endpoint_account,
+                    endpoint_organization=there.endpoint_organization,
                     via=None if own or point.kind is None else there.text,
                     behind=there,
                 )
@@ -150,4 +153,5 @@ def _read(point: AccessPoint, keys: Keys, names: Names) -> PointOfBucket:
     if policy is None:
         return PointOfBucket(place, None)
     cut = restricted and (is_public(policy, semantics=Semantics.AWS) if public is None else public)
-    return PointOfBucket(place, Document(policy, keys, names, start=f"{point.arn}/object/", whole_arns=True), cut)
+    start = f"{point.arn}/object/"
+    return PointOfBucket(place, Document(policy, keys, names, start=start, whole_arns=True, of="access-point"), cut)

@@ -59,11 +59,17 @@ class Party:
     free: bool = False
     """True for a party that may be any of the named accounts and organizations, or have any of the named sources."""
     organization: str | None = None
+    grants: str | None = None
+    """ARN, or pattern of ARNs, of the S3 Access Grants instance that gave the party its credentials; ANY_INSTANCE for
+    an instance that no policy names."""
     point: str | None = None
 
 
 ANY_SERVICE: Final = "*"
 """The service of a party that stands for any AWS service."""
+
+ANY_INSTANCE: Final = "*"
+"""The S3 Access Grants instance of a party that stands for the grantees of any instance without a name."""
 
 ANONYMOUS: Final = Party(AudienceKind.ANYONE, signed=False)
 ANY_ACCOUNT: Final = Party(AudienceKind.ANY_ACCOUNT)

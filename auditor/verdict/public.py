@@ -24,13 +24,15 @@ _FIXED: Final = frozenset(
         "aws:sourcearn",
         "aws:sourcevpc",
         "aws:sourcevpce",
+        *("aws:sourcevpcarn", "aws:vpceaccount", "aws:vpceorgid", "aws:vpceorgpaths"),
         "aws:sourceowner",
         "aws:sourceaccount",
         "s3:dataaccesspointaccount",
         "s3:x-amz-server-side-encryption-aws-kms-key-id",
     }
 )
-
+"""Condition keys whose fixed values limit a statement. The guide leaves open if those on the owner of a VPC endpoint
+do. Here they do, so that RestrictPublicBuckets is never taken to hide an object that S3 may leave open."""
 
 _SESSIONS: Final = re.compile(r"[A-Z0-9]+:\*")
 """Pattern for all sessions of one role, in aws:userid. The guide leaves open if this value limits a statement. Here it

@@ -14,11 +14,11 @@ from auditor.model.access import AudienceKind
 from auditor.model.bucket import Semantics
 from auditor.verdict.conditions import ConditionTest
 from auditor.verdict.distinguished import parties_of, places_of
-from auditor.verdict.documents import MEMBERSHIP, Key
+from auditor.verdict.documents import PATHS_OF, Key
 from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, Unknown
 from auditor.verdict.globs import TooComplexError
 from auditor.verdict.identities import PLACE_KEYS, Situation, ways_with
-from auditor.verdict.joined import OWNER_KEYS, PATHS, bits, known_for, states_of, truth_of
+from auditor.verdict.joined import OWNER_KEYS, bits, known_for, states_of, truth_of
 from auditor.verdict.named import Names
 from auditor.verdict.places import ANYWHERE, INTERNET, Place
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party, of_canonical
@@ -138,8 +138,8 @@ class Requesters:
 
     def absent(self) -> tuple[dict[int, int], frozenset[int], dict[int, int]]:
         """Return three things about condition keys that only some requests have, each by the key's index: the tests
-        that are true without the key; the keys that the requester sets by a header; and, for the other keys, the
-        actions whose requests have them.
+        that are true without the key; the keys that the requester sets by a header; and, for the keys of some actions
+        only, the actions whose requests have them.
         """
         absent: dict[int, int] = {}
         only_in: dict[int, int] = {}
@@ -149,7 +149,8 @@ class Requesters:
                 absent[index] = next(iter(bits(truth_vectors([test.bind({}) for test in key.tests], ABSENT))))
             if ways is not None:
                 only_in[index] = ways
-        return absent, frozenset(absent.keys() - only_in.keys()), only_in
+        headers = frozenset(index for index, key in enumerate(self._keys) if key.is_header)
+        return absent, headers, only_in
 
     def owners_truth(self, indices: Iterable[int]) -> dict[int, dict[str | None, tuple[int, ...]]]:
         """Return the tests on the bucket owner's account number that can be true together, by the key's index and by
@@ -251,7 +252,7 @@ class Requesters:
             absent = any(isinstance(one, FixedValues) and not one.values for one in bound.values())
             return Truth((int(key.negated),) if absent else (0, 1), world)
         domain = self._domain(key.name, party, place)
-        paths = self._domain(PATHS, party, place) if key.name == MEMBERSHIP else ABSENT
+        paths = self._domain(PATHS_OF[key.name], party, place) if key.name in PATHS_OF else ABSENT
         memory = (index, more, (domain, paths, *bound.values()))
         if memory not in self._truth:
             world = world or isinstance(domain, Unknown)

@@ -27,6 +27,8 @@ def _of_party(trust: Trust, party: Party) -> str | None:
         found = trust.principal("AWS", name)
     if found is None and party.unique_id:
         found = trust.principal("AWS", party.unique_id)
+    if found is None and party.grants:
+        found = trust.source(party.grants)
     if found is None and party.organization:
         found = trust.organization(party.organization)
     return found
@@ -38,6 +40,11 @@ def _of_place(trust: Trust, place: Place) -> str | None:
     for name in (place.vpc_endpoint, place.vpc):
         if name is not None and (entry := trust.place(name)) is not None:
             return entry
+    for account in place.accounts:
+        if (entry := trust.principal("AWS", account)) is not None:
+            return entry
+    if place.endpoint_organization and (entry := trust.organization(place.endpoint_organization)) is not None:
+        return entry
     if place.point is None or place.kind is None:
         return None
     return trust.source(place.point) or (trust.principal("AWS", place.point_account) if place.point_account else None)

@@ -8,8 +8,10 @@ from typing import Any
 
 from auditor.model.access import Reason, ReasonCode
 from auditor.model.object import PUBLIC_GROUPS, Skipped, Unread
+from auditor.model.policy import is_bucket_tag
 from auditor.verdict.compiled import CompiledBucket
 from auditor.verdict.entry import Case
+from auditor.verdict.identities import CONDITIONAL
 from auditor.verdict.object_facts import SOMEBODY, AclView
 from auditor.verdict.places import Doubt
 from auditor.verdict.principals import PUBLIC_PROVIDERS
@@ -25,7 +27,8 @@ def unknowns_of(
     """
     keys, too_complex = _keys(bucket, case, requesters)
     doubts = dict.fromkeys(one.place.doubt for one in requesters if one.place.doubt is not None)
-    unclear = [one for one in requesters if _is_unclear(one)]
+    unclear = [one for one in requesters if _is_unclear(one, bucket.own_account)]
+    conditional = _conditional(bucket, case)
     unknowns = Unknowns(
         acls,
         (False, True) if bucket.unread else (False,),
@@ -33,6 +36,7 @@ def unknowns_of(
         _canonicals(bucket, acls, requesters),
         [some for size in range(len(doubts) + 1) for some in combinations(doubts, size)],
         (False, True) if unclear else (False,),
+        (False, True) if conditional else (False,),
         keys,
         bucket.requesters.owners_truth(keys) if bucket.own_account is None else {},
     )
@@ -46,8 +50,9 @@ def unknowns_of(
         "own_account": Reason(ReasonCode.OWNER_UNKNOWN),
         "points": points,
         "unclear": Reason(ReasonCode.KEY_UNKNOWN, _unclear_name(unclear)),
+        "bare_reads": Reason(ReasonCode.KEY_UNKNOWN, conditional),
         "high": _too_many(bucket, case, keys, too_complex),
-        **{key: Reason(ReasonCode.KEY_UNKNOWN, bucket.keys[key].spelled) for key in keys},
+        **{key: _unknown_key(bucket, key) for key in keys},
     }
     return unknowns, names, too_complex
 
@@ -91,6 +96,13 @@ def _keys(
     return keys, too_complex
 
 
+def _conditional(bucket: CompiledBucket, case: Case) -> str | None:
+    """Return the first condition key of conditional requests that a Deny tests; None if there is none."""
+    clauses = [*case.covered, *((clause, clause.needs) for gate in bucket.gates for clause in gate.document.clauses)]
+    keys = (bucket.keys[key] for clause, needs in clauses if not clause.allows for key, _ in needs)
+    return next((key.spelled for key in keys if key.name in CONDITIONAL), None)
+
+
 def _canonicals(
     bucket: CompiledBucket, acls: Sequence[AclView], requesters: Sequence[Requester]
 ) -> Sequence[str | None]:
@@ -112,15 +124,30 @@ def _accounts(bucket: CompiledBucket) -> Sequence[str | None]:
     return [None, *bucket.names.accounts]
 
 
-def _is_unclear(one: Requester) -> bool:
-    """True if nobody knows if the requester belongs to the bucket's owner: a principal with a unique ID, or the users
-    of an identity provider.
+def _is_unclear(one: Requester, own_account: str | None) -> bool:
+    """True if nobody knows if the requester belongs to the bucket's owner: a principal with a unique ID, the users of
+    an identity provider, or the grantees of the owner's own S3 Access Grants instance.
     """
+    if one.party.grants is not None and one.party.account is not None:
+        return own_account in (None, one.party.account)
     return one.party.unique_id is not None or one.party.provider not in (None, *PUBLIC_PROVIDERS)
 
 
 def _unclear_name(unclear: Iterable[Requester]) -> str | None:
-    return next((one.party.provider or "aws:userid" for one in unclear), None)
+    return next((one.party.provider or _unclear_key(one) for one in unclear), None)
+
+
+def _unclear_key(one: Requester) -> str:
+    return "aws:userid" if one.party.grants is None else "s3:AccessGrantsInstanceArn"
+
+
+def _unknown_key(bucket: CompiledBucket, index: int) -> Reason:
+    """Return the reason for a condition key whose value is not known."""
+    key = bucket.keys[index]
+    if not any(is_bucket_tag(name) for name in (key.name, *key.depends_on)):
+        return Reason(ReasonCode.KEY_UNKNOWN, key.spelled)
+    unread = next((one for one in (bucket.facts.abac, bucket.facts.tags) if isinstance(one, Unread)), None)
+    return Reason(ReasonCode.BUCKET_TAGS_UNREAD, unread.code if unread else "skipped")
 
 
 def _code(fact: object) -> str | None:

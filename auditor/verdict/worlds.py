@@ -21,7 +21,8 @@ class World(NamedTuple):
     acl: the object's ACL. allows_all: True if a bucket policy that was not read allows everything to everyone.
     own_account, own_canonical: number and canonical ID of the bucket owner; None for one without a name in the
     policies. points: the doubts about access points that come true. unclear: True if parties of an unknown account are
-    outsiders.
+    outsiders. bare_reads: True if a read never has the keys of conditional requests (identities.CONDITIONAL). It counts
+    for Denies only; to an Allow, a read always has them.
 
     keys: for each condition key that the world decides, the set of its true tests. high: decides about the condition
     keys that `keys` lacks. True: each Allow that depends on such a key holds, and each Deny does not. False: the
@@ -34,6 +35,7 @@ class World(NamedTuple):
     own_canonical: str | None
     points: tuple[Doubt, ...]
     unclear: bool
+    bare_reads: bool
     keys: Mapping[int, int]
     high: bool = True
 
@@ -49,6 +51,7 @@ class Unknowns(NamedTuple):
     own_canonicals: Sequence[str | None]
     points: Sequence[tuple[Doubt, ...]]
     unclear: Sequence[bool]
+    bare_reads: Sequence[bool]
     keys: Mapping[int, Sequence[int]]
     of_owner: Mapping[int, Mapping[str | None, Sequence[int]]] = MappingProxyType({})
 
@@ -58,7 +61,15 @@ class Unknowns(NamedTuple):
         lies between two of these. too_complex: the condition keys whose combinations are not all known.
         """
         facts = list(
-            product(self.acls, self.allows_all, self.own_accounts, self.own_canonicals, self.points, self.unclear)
+            product(
+                self.acls,
+                self.allows_all,
+                self.own_accounts,
+                self.own_canonicals,
+                self.points,
+                self.unclear,
+                self.bare_reads,
+            )
         )
         keys = {key: options for key, options in self.keys.items() if key not in set(too_complex)}
         size = len(facts)

@@ -46,8 +46,8 @@ def _members(enum: type[StrEnum]) -> Iterator[str]:
 
 
 def _idioms() -> Iterator[str]:
-    """Return a line for the first case of each idiom, and for each other case that is to be shown."""
-    for path in sorted(FOLDER.glob("idioms_*.toml")):
+    """Return a line for the first case of each idiom and condition key, and for each other case that is to be shown."""
+    for path in (*sorted(FOLDER.glob("idioms_*.toml")), *sorted(FOLDER.glob("keys_*.toml"))):
         for cases in tomllib.loads(path.read_text(encoding="utf-8")).values():
             for number, case in enumerate(cases):
                 if number == 0 or case.get("shown"):
@@ -85,6 +85,10 @@ def _of_bucket(case: Mapping[str, Any]) -> Iterator[str]:
         yield "BucketOwnerEnforced"
     if case.get("payer") == "Requester":
         yield "Requester Pays"
+    if "abac" in case:
+        yield {"unread": "ABAC not read", True: "ABAC on", False: "ABAC off"}[case["abac"]]
+    if isinstance(case.get("tags"), dict):
+        yield ", ".join(f"tag `{key}` = `{value}`" for key, value in case["tags"].items() if value) or "no such tag"
     if "access_points" in case:
         yield "access points not read" if isinstance(case["access_points"], str) else "access points read"
     if case.get("semantics", "aws") != "aws":

@@ -26,7 +26,7 @@ from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.ledger.leases import Lease, Work
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
-from auditor.s3.bucket_settings import SETTINGS
+from auditor.s3.bucket_settings import ABAC, SETTINGS, TAGS
 from tests.support.paths import ROOT
 
 access = partial(Access, acl=True, head=True)
@@ -43,7 +43,7 @@ def actions(policy: dict[str, Any], resource: str | None = None) -> set[str]:
 
 
 def test_every_bucket_call_has_its_action_and_no_other() -> None:
-    assert {question.action for question in SETTINGS} | {"HeadBucket"} == BUCKET_CALLS.keys()
+    assert {question.action for question in (*SETTINGS, ABAC, TAGS)} | {"HeadBucket"} == BUCKET_CALLS.keys()
 
 
 def test_nothing_in_the_audited_bucket_can_be_written() -> None:
@@ -297,6 +297,8 @@ def test_the_calls_in_the_code_are_the_calls_in_the_table() -> None:
     named |= set(re.findall(r'"(list_object[a-z0-9_]+)"', text))
     assert named == {
         "head_bucket",
+        "get_bucket_abac",
+        "get_bucket_versioning",
         "list_buckets",
         "get_caller_identity",
         "get_public_access_block",

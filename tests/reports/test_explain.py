@@ -134,6 +134,13 @@ def test_an_audience_and_the_way_in() -> None:
     assert words_of(audience) == "organization o-1 through vpc-endpoint vpce-1"
 
 
+def test_audiences_by_vpc_endpoints_and_by_access_grants() -> None:
+    assert words_of(Audience(AudienceKind.VPC_ACCOUNT, "4" * 12)) == f"account {'4' * 12}, by its VPC endpoints"
+    assert words_of(Audience(AudienceKind.VPC_ORGANIZATION, "o-1")) == "organization o-1, by its VPC endpoints"
+    grantees = "the grantees of the S3 Access Grants instance arn:aws:s3:r:1:access-grants/default"
+    assert words_of(Audience(AudienceKind.ACCESS_GRANTS, "arn:aws:s3:r:1:access-grants/default")) == grantees
+
+
 def test_a_group_that_has_a_name() -> None:
     assert words_of(Audience(AudienceKind.GROUP, LOG_DELIVERY)) == "S3's log delivery"
     assert words_of(Audience(AudienceKind.GROUP, "http://example.com/g")) == "the group http://example.com/g"

@@ -41,6 +41,12 @@ def test_rule_of_the_bucket_keeps_its_title() -> None:
         ("canonical-id " + "b1" * 32, "unknown account b1b1b1b1b1b1…b1b1b1"),
         ("network 203.0.113.0/24", "network 203.0.113.0/24"),
         ("anyone through header aws:Referer", "anyone on the internet, through header aws:Referer"),
+        ("vpc-account 444455556666", "account 444455556666, by its VPC endpoints"),
+        ("vpc-organization o-1", "organization o-1, by its VPC endpoints"),
+        (
+            "access-grants arn:aws:s3:r:1:access-grants/d",
+            "grantees of the S3 Access Grants instance arn:aws:s3:r:1:access-grants/d",
+        ),
         ("others", "others"),
         (None, ""),
     ],

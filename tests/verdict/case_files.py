@@ -35,6 +35,7 @@ from auditor.model.object import (
     Unread,
 )
 
+NOT_TESTED: Final = Skipped("no statement of the bucket policy asks for a tag of the bucket")
 FOLDER: Final = Path(__file__).parent / "cases"
 OWN_ACCOUNT: Final = "111122223333"
 WORDS: Final = {
@@ -61,7 +62,7 @@ FACTS: Final = frozenset(
         "payer",
         "trusted",
     }
-    | {"access_points", "key_policies", "acl", "head", "key", "owner", "latest"}
+    | {"abac", "tags", "access_points", "key_policies", "acl", "head", "key", "owner", "latest"}
 )
 SAID: Final = frozenset({"title", "verdict", "audience", "reasons", "shown"})
 
@@ -132,6 +133,8 @@ def bucket_facts(written: Mapping[str, Any]) -> BucketFacts:
         encryption=Encryption("AES256"),
         request_payer=written.get("payer", "BucketOwner"),
         semantics=Semantics(written.get("semantics", "aws")),
+        abac=_or_unread(written.get("abac", NOT_TESTED), "GetBucketAbac"),
+        tags=_tags(written.get("tags", NOT_TESTED)),
         access_points=_access_points(written.get("access_points", [])),
         key_policies={name: _key_policy(policy) for name, policy in written.get("key_policies", {}).items()},
     )
@@ -181,6 +184,13 @@ def _or_unread(written: Any, action: str) -> Any:
 
 def _block(on: Any) -> Any:
     return _or_unread(on, "GetPublicAccessBlock") if on == "unread" else PublicAccessBlock(**dict.fromkeys(on, True))
+
+
+def _tags(written: Any) -> Any:
+    """The tags of the bucket by their keys; false is a tag that the bucket does not have."""
+    if not isinstance(written, dict):
+        return _or_unread(written, "GetBucketTagging")
+    return {key: value or None for key, value in written.items()}
 
 
 def _access_points(written: Any) -> tuple[AccessPoint, ...] | Unread | Skipped:

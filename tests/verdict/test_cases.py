@@ -19,13 +19,13 @@ from tests.verdict.case_files import Case, read_cases
 
 NOW: Final = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CASES: Final = read_cases()
-LISTED: Final = {"situation": 10, "idiom": 40, "sight": 15}
-"""The situations, idioms and sights that the verdict was built from."""
+LISTED: Final = {"situation": 10, "idiom": 40, "sight": 15, "key": 8}
+"""The situations, idioms, sights and condition keys that the verdict was built from."""
 
 UNREAD: Final = Unread("Operation", "AccessDenied")
 BUCKET_FACTS: Final = (
     *("owner", "own_id", "account", "ownership", "public_access_block", "account_public_access_block"),
-    *("policy_is_public", "policy", "request_payer", "access_points"),
+    *("policy_is_public", "policy", "request_payer", "access_points", "abac", "tags"),
 )
 REACHED: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 HIDDEN: Final = frozenset({Verdict.MASKED, Verdict.PRIVATE})
@@ -35,6 +35,7 @@ LEAVES_OPEN: Final = {
     ReasonCode.POLICY_UNREAD,
     ReasonCode.KEY_UNKNOWN,
     ReasonCode.ACCESS_POINTS_UNREAD,
+    ReasonCode.BUCKET_TAGS_UNREAD,
     ReasonCode.KMS_KEY_UNREAD,
     ReasonCode.OWNER_UNKNOWN,
     ReasonCode.TOO_COMPLEX,

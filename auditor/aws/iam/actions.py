@@ -14,8 +14,11 @@ BUCKET_CALLS: Final = {
     "GetBucketVersioning": "s3:GetBucketVersioning",
     "GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "GetBucketRequestPayment": "s3:GetBucketRequestPayment",
+    "GetBucketAbac": "s3:GetBucketAbac",
+    "GetBucketTagging": "s3:GetBucketTagging",
 }
-"""By API name: the IAM actions for calls on the bucket itself (Service Authorization Reference, Amazon S3)."""
+"""By API name: the IAM actions for calls on the bucket itself (Service Authorization Reference, Amazon S3). The auditor
+makes the last two calls only if the bucket policy asks for a tag of the bucket."""
 
 INVENTORY_CALLS: Final = {"ListBucketInventoryConfigurations": "s3:GetInventoryConfiguration"}
 """By API name: the IAM action for the call of an audit with `source = "mixed"` and no place of reports."""

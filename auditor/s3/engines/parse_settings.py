@@ -11,12 +11,14 @@ from auditor.s3.engines.parse_reply import Reply
 from auditor.s3.engines.parse_xml import acl_reply, check_once, name_of, root_of
 
 QUERIES: Final[Mapping[str, str]] = {
+    "GetBucketAbac": "abac=",
     "GetBucketAcl": "acl=",
     "GetBucketEncryption": "encryption=",
     "GetBucketOwnershipControls": "ownershipControls=",
     "GetBucketPolicy": "policy=",
     "GetBucketPolicyStatus": "policyStatus=",
     "GetBucketRequestPayment": "requestPayment=",
+    "GetBucketTagging": "tagging=",
     "GetBucketVersioning": "versioning=",
     "GetPublicAccessBlock": "publicAccessBlock=",
     "ListBucketInventoryConfigurations": "inventory=",
@@ -24,6 +26,7 @@ QUERIES: Final[Mapping[str, str]] = {
 """By action: the URL query of the request (S3 API reference)."""
 
 _MEMBERS: Final[Mapping[str, str]] = {
+    "GetBucketAbac": "AbacStatus",
     "GetBucketEncryption": "ServerSideEncryptionConfiguration",
     "GetBucketOwnershipControls": "OwnershipControls",
     "GetBucketPolicyStatus": "PolicyStatus",
@@ -49,7 +52,7 @@ _REPEATED: Final = {"InventoryConfiguration": "InventoryConfigurationList", "Rul
 """Children that may be there several times, each with the name of their list in botocore's reply."""
 _TEXTS: Final = frozenset({"OptionalFields"})
 """Elements whose children are texts."""
-_LISTS: Final = frozenset({"AccessPointList", "Buckets"})
+_LISTS: Final = frozenset({"AccessPointList", "Buckets", "TagSet"})
 _BOOLEANS: Final = frozenset(
     {
         "BlockPublicAcls",

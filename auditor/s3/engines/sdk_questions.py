@@ -24,6 +24,8 @@ from auditor.s3.engines.parse_reply import Reply
 
 T = TypeVar("T")
 THREADS: Final = 4
+_ABAC: Final = "s3 abac"
+"""Stands for a client of S3 that makes the call GetBucketAbac, which an older SDK does not have."""
 
 
 class SdkQuestions:
@@ -49,6 +51,9 @@ class SdkQuestions:
             return await self._ask_service("s3", action, {"Prefix": self._connection.bucket})
         if action == "GetCallerIdentity":
             return await self._ask_service("sts", action, {})
+        if action == "GetBucketAbac" and not hasattr(self._client("s3"), "get_bucket_abac"):
+            reply = await self._ask_service(_ABAC, "GetBucketVersioning", self._arguments, action)
+            return {"AbacStatus": {name: reply[name] for name in ("Status",) if name in reply}}
         page = {} if token is None else {"ContinuationToken": token}
         return await self._ask_service("s3", action, {**self._arguments, **page})
 
@@ -58,9 +63,13 @@ class SdkQuestions:
     async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Reply:
         return await self._ask_service("s3control", action, {"AccountId": account, **arguments})
 
-    async def _ask_service(self, service: str, action: str, arguments: dict[str, Any]) -> Reply:
+    async def _ask_service(
+        self, service: str, action: str, arguments: dict[str, Any], name: str | None = None
+    ) -> Reply:
+        """Make a call of a service. name: the name of the call in errors; None for `action` itself."""
+
         def attempt() -> Any:
-            with sdk_errors(action):
+            with sdk_errors(name or action):
                 return getattr(self._client(service), xform_name(action))(**arguments)
 
         try:
@@ -93,10 +102,20 @@ class SdkQuestions:
             endpoint = custom_endpoint("sts", None, profile) or custom_endpoint("s3", endpoint, profile)
         elif service == "s3control":
             endpoint = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
-        client = aws.make_client(service, connection, endpoint_url=endpoint)
+        client = aws.make_client("s3" if service == _ABAC else service, connection, endpoint_url=endpoint)
+        if service == _ABAC:
+            client.meta.events.register("before-sign.s3.GetBucketVersioning", _ask_for_abac)
         if service == "s3control" and endpoint:
             client.meta.events.register("before-send.s3-control", _without_account_host)
         return client
+
+
+def _ask_for_abac(request: Any, **_: Any) -> None:
+    """Make a request for the bucket's ABAC of one for its versioning, before it is signed. Both answers are a document
+    with the element Status.
+    """
+    parts = urlsplit(request.url)
+    request.url = urlunsplit(parts._replace(query="abac"))
 
 
 def _without_account_host(request: Any, **_: Any) -> None:

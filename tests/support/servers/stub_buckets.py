@@ -20,6 +20,8 @@ ROOTS: Final = {
     "GetBucketOwnershipControls": "OwnershipControls",
     "GetPublicAccessBlock": "PublicAccessBlockConfiguration",
     "GetAccountPublicAccessBlock": "PublicAccessBlockConfiguration",
+    "GetBucketAbac": "AbacStatus",
+    "GetBucketTagging": "Tagging",
     "GetBucketAcl": "AccessControlPolicy",
     "GetObjectAcl": "AccessControlPolicy",
     "GetBucketPolicyStatus": "PolicyStatus",
@@ -115,6 +117,17 @@ def _request_payment(world: World, bucket: StubBucket, call: Call) -> Reply:
     return xml(document("RequestPaymentConfiguration", tag("Payer", bucket.request_payer)))
 
 
+def _abac(world: World, bucket: StubBucket, call: Call) -> Reply:
+    return xml(document("AbacStatus", tag("Status", bucket.abac)))
+
+
+def _tagging(world: World, bucket: StubBucket, call: Call) -> Reply:
+    if not bucket.tags:
+        raise Refused(404, "NoSuchTagSet", "The TagSet does not exist", details=_named(bucket))
+    tags = (f"<Tag>{tag('Key', key)}{tag('Value', value)}</Tag>" for key, value in bucket.tags.items())
+    return xml(document("Tagging", f"<TagSet>{''.join(tags)}</TagSet>"))
+
+
 def _location(world: World, bucket: StubBucket, call: Call) -> Reply:
     """A bucket in us-east-1 has an empty location."""
     return xml(document("LocationConstraint", "" if bucket.region == "us-east-1" else bucket.region))
@@ -160,6 +173,8 @@ BUCKET_CALLS: Final[dict[str, Callable[[World, StubBucket, Call], Reply]]] = {
     "GetBucketVersioning": _versioning,
     "GetBucketEncryption": _encryption,
     "GetBucketRequestPayment": _request_payment,
+    "GetBucketAbac": _abac,
+    "GetBucketTagging": _tagging,
     "GetBucketLocation": _location,
     "ListBucketInventoryConfigurations": _inventories,
 }

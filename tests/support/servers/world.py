@@ -148,9 +148,9 @@ class StoredObjects:
 class StubBucket:
     """A bucket and its sub-resources; None: never configured, which S3 answers with 404 where it does so.
 
-    account: its owner's. inventories: its S3 Inventory configurations, in botocore's form. versioning: Enabled or
-    Suspended. request_payer: BucketOwner or Requester. odd: operation ("GetBucketPolicy", "ListObjectsV2") to a way of
-    answering. wrong_region: answer 301 always, or when the signature names another region.
+    account: its owner's. abac: Enabled or Disabled. inventories: its S3 Inventory configurations, in botocore's form.
+    versioning: Enabled or Suspended. request_payer: BucketOwner or Requester. odd: operation ("GetBucketPolicy",
+    "ListObjectsV2") to a way of answering. wrong_region: answer 301 always, or when the signature names another region.
     """
 
     name: str
@@ -166,6 +166,8 @@ class StubBucket:
     versioning: str | None = None
     encryption: Encryption | None = SSE_S3
     request_payer: str = "BucketOwner"
+    abac: str = "Disabled"
+    tags: dict[str, str] = field(default_factory=dict)
     inventories: list[dict[str, Any]] = field(default_factory=list)
     odd: dict[str, Odd] = field(default_factory=dict)
     wrong_region: Literal["never", "signature", "always"] = "never"

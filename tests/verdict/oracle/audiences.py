@@ -35,12 +35,16 @@ def _is_who(entry: str, who: Who) -> bool:
         who.organization,
         *(() if identity.provider else who.keys.get("aws:principalaccount") or ()),
         *who.source,
+        *(who.keys.get("s3:accessgrantsinstancearn") or ()),
     )
 
 
 def _is_where(entry: str, where: Where) -> bool:
     if entry.startswith(("vpc-", "vpce-")):
         return (entry,) in (where.keys.get("aws:sourcevpc"), where.keys.get("aws:sourcevpce"))
+    account = entry.split(":")[4] if entry.endswith(":root") else entry
+    if account in where.accounts or entry == where.organization:
+        return True
     try:
         network = ipaddress.ip_network(entry, strict=False)
     except ValueError:
@@ -87,7 +91,7 @@ def _contains(wider: Audience, other: Audience) -> bool:
     return wider.kind is AudienceKind.ANYONE or other.kind in _INSIDE.get(wider.kind, ()) or _has(wider, other)
 
 
-_SIGNERS: Final = ("ACCOUNT", "ORGANIZATION", "CANONICAL_ID", "GROUP", "IDENTITY_PROVIDER")
+_SIGNERS: Final = ("ACCESS_GRANTS", "ACCOUNT", "ORGANIZATION", "CANONICAL_ID", "GROUP", "IDENTITY_PROVIDER")
 _INSIDE: Final = {
     AudienceKind.ANY_ACCOUNT: tuple(AudienceKind[name] for name in _SIGNERS),
 }
@@ -98,6 +102,8 @@ def _has(wider: Audience, other: Audience) -> bool:
     """True if the audience has the other by their names. Both get in by any way."""
     if wider.kind is AudienceKind.SERVICE:
         return wider.name == "*" and other.kind is AudienceKind.SERVICE
+    if wider.kind is AudienceKind.ACCESS_GRANTS:
+        return other.kind is AudienceKind.ACCESS_GRANTS and like(marked(wider.name or ""), other.name or "")
     if wider.kind is not other.kind:
         return False
     if wider.kind is AudienceKind.NETWORK:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
@@ -35,7 +35,18 @@ from tests.verdict.oracle.recipe import (
     THEIRS,
     Recipe,
 )
-from tests.verdict.oracle.topics import COMMON, DISTRIBUTION, NULL_KEYS, POINT, ROLE, TOPICS
+from tests.verdict.oracle.topics import (
+    COMMON,
+    COMMON_WITH_2026,
+    DISTRIBUTION,
+    KEYS_OF_2026,
+    NULL_KEYS,
+    NULL_KEYS_OF_2026,
+    POINT,
+    ROLE,
+    TOPICS,
+    Tests,
+)
 
 SKIPPED: Final = Skipped("no selected rule needs it")
 _KEYS: Final = ("dir/key", "home/bob/a.txt", "public/a", "444455556666/x")
@@ -87,14 +98,22 @@ _NOT_RESOURCES: Final[tuple[Any, ...]] = (
 )
 
 
+KEYS_OF_2026_FROM: Final = 2_000_000
+"""The first seed whose cases have the condition keys that AWS has had since 2023. Cases of lower seeds have none."""
+
+
 def generate(seed: int) -> Recipe:
     """Return the random case of a seed."""
-    return _Maker(Random(seed)).recipe()
+    maker = _Maker if seed < KEYS_OF_2026_FROM else _MakerOf2026
+    return maker(Random(seed)).recipe()
 
 
 class _Maker:
-    def __init__(self, random: Random) -> None:
+    def __init__(
+        self, random: Random, topics: Mapping[str, Tests] = TOPICS, null_keys: tuple[str, ...] = NULL_KEYS
+    ) -> None:
         self._random = random
+        self._topics_of, self._null_keys = topics, null_keys
         self._topics = [self._topic() for _ in range(random.choice((1, 1, 2, 2, 3)))]
 
     def recipe(self) -> Recipe:
@@ -152,9 +171,9 @@ class _Maker:
         found: dict[str, dict[str, Any]] = {}
         for _ in range(self._pick((0, 0, 1, 1, 1, 2, 2, 3))):
             if self._rare(0.06):
-                operator, key, values = "Null", self._pick(NULL_KEYS), self._pick(("true", "false"))
+                operator, key, values = "Null", self._pick(self._null_keys), self._pick(("true", "false"))
             else:
-                operator, key, values = self._pick(TOPICS[self._pick(self._topics)])
+                operator, key, values = self._pick(self._topics_of[self._pick(self._topics)])
             if self._rare(0.1):
                 key = key.partition("/")[0].upper() + "".join(key.partition("/")[1:])
             found.setdefault(operator, {}).setdefault(key, values)
@@ -256,3 +275,24 @@ class _Maker:
         if self._rare(0.85):
             return ref, False
         return replace(ref, version_id="v1", is_latest=self._rare(0.5)), True
+
+
+class _MakerOf2026(_Maker):
+    """Makes cases with the condition keys that AWS has had since 2023, and with some others beside them."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random, {**TOPICS, **KEYS_OF_2026}, NULL_KEYS_OF_2026)
+
+    def _topic(self) -> str:
+        topic: str = self._pick(COMMON_WITH_2026 if self._rare(0.3) else tuple(KEYS_OF_2026))
+        return topic
+
+    def _facts(self) -> dict[str, Any]:
+        facts = super()._facts()
+        if "own tag" in self._topics:
+            facts["abac"] = self._pick((True, True, True, False))
+            facts["tags"] = self._pick(({"team": "red"}, {"team": "blue"}, {"team": None}))
+        elif self._rare(0.85):
+            facts["abac"] = self._pick((True, True, True, False, DENIED, SKIPPED))
+            facts["tags"] = self._pick(({"team": "red"}, {"team": "red"}, {"team": "blue"}, {"team": None}, DENIED))
+        return facts

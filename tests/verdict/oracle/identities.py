@@ -36,6 +36,8 @@ class Who:
     """ARN and account of the resource for which a service acts."""
     sources: frozenset[tuple[str, str | None]] = frozenset()
     """Kinds and names of the services and sources to which a service with its source belongs."""
+    instance: str | None = None
+    """The account of the S3 Access Grants instance that gave the requester its credentials."""
 
 
 def identities(
@@ -56,7 +58,7 @@ def identities(
     yield Who("anyone", None, Identity(), unsigned, stranger=True)
     accounts = [account for account in names.accounts if account != own_account]
     organizations = list(names.organizations)
-    unnamed = dict.fromkeys([*_fresh_accounts(names), *numbers])
+    unnamed = dict.fromkeys([*fresh_accounts(names), *numbers])
     arns = [*names.principals, *names.arn_patterns]
     of_principals = {arn.split(":")[4] for arn in arns if arn.count(":") >= 5}
     fresh = [account for account in unnamed if account not in (*names.accounts, *of_principals, own_account)]
@@ -79,6 +81,7 @@ def identities(
         yield from _of_acl(names, owner, account, account, anywhere)
     yield from _origin_identities(names, owner, fresh, anywhere)
     yield from _every_service(names)
+    yield from _grantees(names, own_account, anywhere)
     for provider in names.providers:
         home = provider.split(":")[4:5]
         for account in home if provider not in PUBLIC_PROVIDERS else fresh:
@@ -92,6 +95,30 @@ def _origin_identities(names: Named, owner: str, fresh: list[str], organizations
         for canonical, number in product((one for one in names.canonicals if one != owner), fresh):
             identity = Identity(True, "cloudfront", arn, canonical)
             yield from _with_arn(names, "canonical-id", canonical, number, arn, identity, organizations)
+
+
+def _grantees(names: Named, own_account: str, anywhere: list[str | None]) -> Iterator[Who]:
+    """Return the grantees of S3 Access Grants instances: principals of the instance's account."""
+    for instance, name in _instances(names, own_account):
+        account = instance.split(":")[4]
+        for who in _anybody(names, "access-grants", name, Identity(True, account), anywhere, account):
+            yield replace(who, keys={**who.keys, "s3:accessgrantsinstancearn": (instance,)}, instance=account)
+
+
+def _instances(names: Named, own_account: str) -> Iterator[tuple[str, str]]:
+    """Return ARNs of S3 Access Grants instances, each with the name that the policies have for it."""
+    if "s3:accessgrantsinstancearn" not in names.tests:
+        return
+    values = names.values("s3:accessgrantsinstancearn")
+    arns = [f"arn:aws:s3:eu-west-9:{FRESH_ACCOUNT}:access-grants/default", *values]
+    for pattern in values:
+        for arn in instances(pattern, ("q", "default", FRESH_ACCOUNT)):
+            pieces = arn.split(":")
+            arns.append(":".join([*pieces[:4], pieces[4] if pieces[4].isdigit() else FRESH_ACCOUNT, *pieces[5:]]))
+    for arn in (text for text in dict.fromkeys(arns) if not has_wildcard(text)):
+        named = [arn] if arn in values else [text for text in values if like(marked(text), arn)]
+        if named or arn.split(":")[4] != own_account:
+            yield arn, named[0] if named else "*"
 
 
 def _federated(names: Named, provider: str, account: str, organizations: Iterable[str | None]) -> Iterator[Who]:
@@ -167,8 +194,9 @@ _NO_PRINCIPAL: Final[Keys] = {
 }
 
 
-def _fresh_accounts(names: Named) -> list[str]:
-    patterns = names.patterns("aws:principalaccount", "s3:dataaccesspointaccount")
+def fresh_accounts(names: Named) -> list[str]:
+    """Return account numbers that the policies do not name: one for each of their patterns, and another one."""
+    patterns = names.patterns("aws:principalaccount", "s3:dataaccesspointaccount", "aws:vpceaccount")
     patterns += [text.split(":")[4] for text in names.patterns("aws:principalarn") if text.count(":") >= 5]
     found = [FRESH_ACCOUNT]
     for pattern in patterns:

@@ -77,7 +77,9 @@ def _in_conditions(found: Named) -> None:
         if account := ACCOUNT_IN_ARN.match(pattern):
             found.arn_patterns[pattern] = None
             found.accounts[account[1]] = None
-    for pattern in found.values("s3:dataaccesspointarn"):
+    for value in found.exact("aws:vpceaccount"):
+        _principal(found, "AWS", value)
+    for pattern in found.values("s3:dataaccesspointarn", "aws:sourcevpcarn", "s3:accessgrantsinstancearn"):
         if account := ACCOUNT_IN_ARN.match(pattern):
             found.accounts[account[1]] = None
     for text in found.exact("aws:principalorgid") + found.values("aws:principalorgpaths"):

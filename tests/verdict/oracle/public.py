@@ -16,6 +16,7 @@ _FIXED = frozenset(
         "aws:sourcearn",
         "aws:sourcevpc",
         "aws:sourcevpce",
+        *("aws:sourcevpcarn", "aws:vpceaccount", "aws:vpceorgid", "aws:vpceorgpaths"),
         "aws:sourceowner",
         "aws:sourceaccount",
         "s3:dataaccesspointaccount",

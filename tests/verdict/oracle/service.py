@@ -73,6 +73,8 @@ class World:
     keys: Mapping[str, Values]
     """The condition keys that do not depend on the requester."""
     truth: Mapping[object, bool]
+    bare_reads: bool = False
+    """True if a Deny does not see the headers of a conditional read."""
 
     @property
     def unhidden(self) -> World:
@@ -93,7 +95,9 @@ class Request:
 def allowed(world: World, memory: Memory, request: Request, actions: Iterable[str], *, denies: bool = True) -> bool:
     """True if the service allows the request for one of the actions. denies: False to ask what Denies hide."""
     keys = request.keys
-    said = [rule for rule in world.rules if rule.names(request.who) and memory.met(rule, keys)]
+    seen = {**keys, "s3:if-match": None, "s3:if-none-match": None} if world.bare_reads else keys
+    named = [rule for rule in world.rules if rule.names(request.who)]
+    said = [rule for rule in named if memory.met(rule, keys if rule.allows else seen)]
     said = [rule for rule in said if rule.covers(world.resource, keys)]
     for action in actions:
         spoken = [rule for rule in said if rule.covers_action(action)]

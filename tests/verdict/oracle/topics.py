@@ -151,3 +151,51 @@ NULL_KEYS: Final = (
     *("s3:ExistingObjectTag/public", "aws:SourceArn", "aws:username"),
 )
 COMMON: Final = ("network", "endpoint", "organization", "account", "arn", "transport", "referer", "source", "service")
+
+_VPC_ARN: Final = "arn:aws:ec2:eu-central-1:{}:vpc/{}"
+_TEAM: Final = "${aws:PrincipalTag/team}"
+KEYS_OF_2026: Final[dict[str, Tests]] = {
+    "endpoint account": _each(_EQUALS, "aws:VpceAccount", OURS, THEIRS, [OURS, THEIRS])
+    + _each("StringLike StringNotLike", "aws:VpceAccount", "*", f"{THEIRS[:4]}*")
+    + _each("StringEquals StringNotEquals", "aws:VpceAccount", "${aws:PrincipalAccount}", "${aws:ResourceAccount}"),
+    "endpoint organization": _each(_EQUALS, "aws:VpceOrgID", "o-1", ["o-1", "o-2"], "o-2")
+    + _each("StringLike StringNotLike", "aws:VpceOrgID", "o-*"),
+    "endpoint paths": _each(
+        "ForAnyValue:StringLike ForAllValues:StringLike ForAnyValue:StringNotLike ForAllValues:StringNotLike",
+        "aws:VpceOrgPaths",
+        "o-1/r-1/*",
+        "o-1/*",
+    ),
+    "vpc arn": _each(
+        "ArnEquals ArnLike ArnNotEquals ArnNotLike StringEquals StringNotEqualsIfExists",
+        "aws:SourceVpcArn",
+        _VPC_ARN.format(THEIRS, "vpc-1"),
+        _VPC_ARN.format(OURS, "vpc-1"),
+        [_VPC_ARN.format(THEIRS, "vpc-1"), _VPC_ARN.format(OURS, "vpc-3")],
+    )
+    + _each(
+        "ArnLike ArnNotLike StringLike StringNotLike",
+        "aws:SourceVpcArn",
+        _VPC_ARN.format(THEIRS, "*"),
+        _VPC_ARN.format(OURS, "*"),
+        _VPC_ARN.format("*", "*"),
+    ),
+    "bucket tag": _each(_EQUALS, "aws:ResourceTag/team", "red", ["red", "blue"], "r*")
+    + _each(_EQUALS, "s3:BucketTag/team", "red", ["red", "blue"]),
+    "own tag": _each("StringEquals StringNotEquals StringLike", "aws:ResourceTag/team", _TEAM)
+    + _each("StringEquals StringNotEquals", "aws:PrincipalTag/team", "${aws:ResourceTag/team}", "red"),
+    "grants": _each(
+        "ArnEquals ArnLike ArnNotEquals ArnNotLike StringEquals StringNotEqualsIfExists",
+        "s3:AccessGrantsInstanceArn",
+        f"arn:aws:s3:eu-central-1:{THEIRS}:access-grants/default",
+        f"arn:aws:s3:eu-central-1:{OURS}:access-grants/default",
+    ),
+    "conditional read": _each("StringEquals StringNotEquals StringLike", "s3:if-none-match", "*", "x")
+    + _each("StringEquals StringNotEquals StringNotEqualsIfExists", "s3:if-match", "x", ["x", "y"]),
+}
+"""Conditions on the keys that AWS has had since 2023."""
+NULL_KEYS_OF_2026: Final = (
+    *("aws:VpceAccount", "aws:VpceOrgID", "aws:SourceVpcArn", "aws:ResourceTag/team", "s3:BucketTag/team"),
+    *("s3:AccessGrantsInstanceArn", "s3:if-match", "s3:if-none-match", "aws:SourceVpce", "aws:PrincipalOrgID"),
+)
+COMMON_WITH_2026: Final = ("network", "endpoint", "vpc", "organization", "account", "transport", "principal tag")

@@ -13,12 +13,17 @@ from tests.verdict.oracle.conditions import Values, like, marked, variables
 from tests.verdict.oracle.entries import ANY_PLACE, Entry, Label, Labels, listed, note
 from tests.verdict.oracle.identities import PUBLIC_PROVIDERS, Keys, Who, identities
 from tests.verdict.oracle.places import Where, places
-from tests.verdict.oracle.service import BY_KEY, BY_VERSION, Point, Request, World, allowed
+from tests.verdict.oracle.service import BY_KEY, BY_VERSION, BYTES, Point, Request, World, allowed
 from tests.verdict.oracle.statements import Memory, Test
-from tests.verdict.oracle.worlds import CHOSEN, CHOSEN_IF_SIGNED, Case, Completed, worlds
+from tests.verdict.oracle.worlds import CHOSEN, CHOSEN_IF_SIGNED, CONDITIONAL, Case, Completed, worlds
 
 _OF_ACCOUNTS = {"aws:principalaccount", "aws:principalarn", "aws:userid", "kms:calleraccount"}
-_SPELLED = {"aws:referer": "aws:Referer", "aws:useragent": "aws:UserAgent"}
+_SPELLED = {
+    "aws:referer": "aws:Referer",
+    "aws:useragent": "aws:UserAgent",
+    "s3:if-match": "s3:if-match",
+    "s3:if-none-match": "s3:if-none-match",
+}
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,8 @@ def _exposing(found: list[Labels]) -> Iterator[tuple[str, str | None, str, str |
     """Return the strangers who get in in each world, with the header that they need in one; all if there are none."""
     every = dict.fromkeys(label for labels in found for label in labels)
     for label in [label for label in every if all(label in labels for labels in found)] or every:
-        headers = [labels[label] for labels in found if label in labels]
-        yield *label, next((header for header in headers if header), None)
+        headers = [labels[label] or "" for labels in found if label in labels]
+        yield *label, max(headers, key=len) or None
 
 
 @dataclass
@@ -101,7 +106,11 @@ class _Asking:
                 hidden = hidden or not opened
         # It is not known to whom a provider gives an identity: to insiders, to some others or to everybody.
         known = [label for label in listed(shared) if not _is_unclear(label)]
+        known = [label for label in known if not self._is_own_instance(label)]
         unclear = [entry for entry in shared if _is_unclear(entry.label)]
+        own = [entry for entry in shared if self._is_own_instance(entry.label)]
+        if own and not known:
+            return _Found(Verdict.UNKNOWN)
         if any(entry.is_open for entry in unclear) or (unclear and not known):
             return _Found(Verdict.UNKNOWN)
         if shared:
@@ -110,7 +119,12 @@ class _Asking:
 
     def _asks_from(self, who: Who, where: Where) -> bool:
         """True if a requester sends requests from a place, and neither of the two is trusted."""
-        return not (trusted(self._entries, who, where) or (who.identity.service and where.kind != "internet"))
+        inside = trusted(self._entries, who, where) or self._world.account in where.accounts
+        return not (inside or (who.identity.service and where.kind != "internet"))
+
+    def _is_own_instance(self, label: Label) -> bool:
+        """True for the grantees of the own account's S3 Access Grants instance, which may be its own principals."""
+        return label[0] == "access-grants" and f":{self._world.account}:" in (label[1] or "")
 
     def _named(self, who: Who, where: Where, known: Mapping[Entry, None]) -> Iterator[tuple[Entry, bool]]:
         """Return an entry for each request that is allowed, or only hidden, and True if allowed. known: the entries
@@ -135,11 +149,12 @@ class _Asking:
         organization = who.organization if is_inside else None
         wider: set[tuple[str, str | None]] = set() if who.kind == "anyone" else {("anyone", None)}
         wider |= who.sources
+        wider |= {("access-grants", "*")} if who.kind == "access-grants" else set()
         wider |= {("any-account", None)} if who.identity.signed and not who.stranger else set()
         wider |= {("account", name) for name in (who.identity.account, who.identity.arn) if name}
         wider |= {("account", text) for text in self._names.arn_patterns if like(marked(text), who.identity.arn or "")}
         label: Label = (who.kind, who.name, *place)
-        header, places = None, {place, ANY_PLACE}
+        header, places = None, {place, ANY_PLACE, *where.wider}
         if request is not None:
             header = self._headers(request.keys)
             user = (request.keys.get("aws:userid") or ("",))[0].partition(":")[0]
@@ -172,14 +187,28 @@ class _Asking:
         return self._allows(replace(self._world, rules=rules), request)
 
     def _allows(self, world: World, request: Request, *, denies: bool = True) -> bool:
+        bare = dict.fromkeys(CONDITIONAL)
+        if all(request.keys.get(key) is None for key in CONDITIONAL):
+            parts: list[tuple[Keys, frozenset[str] | None]] = [({}, None)]
+        else:  # only the ways to the bytes take these headers
+            parts = [({}, BYTES), (bare, frozenset((*BY_KEY, *BY_VERSION)) - BYTES)]
+        return any(self._allows_some(world, request, keys, actions, denies=denies) for keys, actions in parts)
+
+    def _allows_some(
+        self, world: World, request: Request, changed: Keys, among: frozenset[str] | None, *, denies: bool
+    ) -> bool:
+        """True if the request is allowed for one of the actions. changed: its keys that differ. among: None for all."""
+        request = Request(request.who, request.stranger, {**request.keys, **changed}, request.point)
+        actions = [action for action in self._actions if among is None or action in among]
         by_key = Request(request.who, request.stranger, {**request.keys, "s3:versionid": None}, request.point)
-        if allowed(world, self._memory, by_key, self._actions, denies=denies):
+        if allowed(world, self._memory, by_key, actions, denies=denies):
             return True
         versions = [("v1",)] if "s3:versionid" not in self._names.tests else self._text_values("s3:versionid")
         for version in versions:
             keys = {**request.keys, "s3:versionid": version}
             by_version = Request(request.who, request.stranger, keys, request.point)
-            if allowed(world, self._memory, by_version, BY_VERSION, denies=denies):
+            by = [action for action in BY_VERSION if among is None or action in among]
+            if allowed(world, self._memory, by_version, by, denies=denies):
                 return True
         return False
 
@@ -275,7 +304,7 @@ class _Asking:
                 wanted.append(text)
             for test in self._tests:
                 if key in test.keys[1:]:
-                    wanted += self._names.values(test.key)
+                    wanted += [*self._names.values(test.key), *(self._world.keys.get(test.key) or ())]
         found += [(text,) for text in texts(wanted)]
         return [choice[key] for choice in self._only([{key: value} for value in found])]
 
@@ -316,7 +345,8 @@ class _Asking:
             insider = trusted(self._entries, who, None)
             by_account = asks_points or self._world.key_rules is not None
             account = (who.identity.account, who.keys.get("aws:principalaccount")) if by_account else None
-            answers = (who.kind, who.name, named_by, insider, account, who.identity.canonical, self._answers(who.keys))
+            names = (who.kind, who.name, who.instance)
+            answers = (names, named_by, insider, account, who.identity.canonical, self._answers(who.keys))
             if answers not in found:
                 found.add(answers)
                 yield who
@@ -324,13 +354,14 @@ class _Asking:
     def _distinct_wheres(self) -> Iterator[Where]:
         found: set[object] = set()
         vpcs = {point.vpc for point in self._world.points}
-        for where in places(self._names, tuple(vpc for vpc in vpcs if vpc)):
+        for where in places(self._names, tuple(vpc for vpc in vpcs if vpc), self._world.account):
             vpc = where.keys.get("aws:sourcevpc")
-            insider = trusted(self._entries, None, where)
+            insider = trusted(self._entries, None, where), self._world.account in where.accounts
             answers = (
                 where.kind,
                 where.name,
                 insider,
+                where.wider,
                 vpc if vpc and vpc[0] in vpcs else None,
                 self._answers(where.keys),
             )

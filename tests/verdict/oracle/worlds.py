@@ -26,7 +26,9 @@ _OWNER_FRESH: Final = "e" * 64
 _ALLOW_ALL: Final = '{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}}'
 _ALLOW_ONE: Final = _ALLOW_ALL.replace('"*"', f'{{"AWS": "{FRESH_ACCOUNT[:-1]}2"}}', 1)
 
-CHOSEN: Final = ("aws:referer", "aws:useragent")
+CONDITIONAL: Final = ("s3:if-match", "s3:if-none-match")
+"""The headers of conditional requests. Only those that read bytes have them."""
+CHOSEN: Final = ("aws:referer", "aws:useragent", *CONDITIONAL)
 """The headers that anyone chooses."""
 CHOSEN_IF_SIGNED: Final = ("aws:username", "aws:userid")
 OF_REQUESTERS: Final = frozenset(
@@ -37,6 +39,7 @@ OF_REQUESTERS: Final = frozenset(
         *("aws:multifactorauthpresent", "s3:max-keys", "s3:x-amz-server-side-encryption"),
         *("aws:principaltype", "aws:principalisawsservice", "aws:principalservicename"),
         *("aws:principalservicenameslist", "aws:viaawsservice", "aws:calledvia", "aws:calledviafirst"),
+        *("aws:sourcevpcarn", "aws:vpceaccount", "aws:vpceorgid", "aws:vpceorgpaths", "s3:accessgrantsinstancearn"),
         *("aws:calledvialast", "aws:sourceip", "aws:vpcsourceip", "aws:sourcevpc", "aws:sourcevpce"),
         *("aws:sourcearn", "aws:sourceaccount", "aws:sourceowner", "aws:sourceorgid", "aws:sourceorgpaths"),
         *("aws:securetransport", "s3:tlsversion", "s3:versionid", "s3:authtype", "s3:signatureage"),
@@ -83,7 +86,15 @@ def worlds(case: Case) -> Iterator[Completed]:
             for account in _accounts(case, rules, owner):
                 for points in _points(case, rules, account):
                     world = _world(case, rules, owner, account, object_owner or owner, grants, points, acls)
-                    yield from _with_keys(world, grantees)
+                    for bare in _bare(world):
+                        yield from _with_keys(replace(world, bare_reads=bare), grantees, case.facts)
+
+
+def _bare(world: World) -> list[bool]:
+    """Return if Denies see the headers of conditional reads, which may be either way."""
+    every = (*world.rules, *(rule for point in world.points for rule in point.rules), *(world.key_rules or ()))
+    asks = any(test.key in CONDITIONAL for rule in every if not rule.allows for test in rule.tests)
+    return [False, True] if asks else [False]
 
 
 def _is_read(facts: BucketFacts) -> bool:
@@ -245,7 +256,7 @@ def _point(point: AccessPoint, everyone: tuple[Rule, ...]) -> Point:
     return Point(point.arn, point.account, point.vpc, rules, cut)
 
 
-def _with_keys(world: World, grantees: list[str]) -> Iterator[Completed]:
+def _with_keys(world: World, grantees: list[str], facts: BucketFacts) -> Iterator[Completed]:
     """Return the world once for each way in which unknown keys and operators may come out."""
     every = (*world.rules, *(rule for point in world.points for rule in point.rules), *(world.key_rules or ()))
     names = named([rule for rule in every if _matters(rule)], grantees)
@@ -261,6 +272,15 @@ def _with_keys(world: World, grantees: list[str]) -> Iterator[Completed]:
     if "aws:requestedregion" in unknown:
         unknown.remove("aws:requestedregion")
         fixed["aws:requestedregion"] = (world.region,)
+    for key in [key for key in unknown if _is_tag(key)]:
+        if facts.abac is False:
+            fixed[key] = None
+        elif facts.abac is True and isinstance(facts.tags, Mapping):
+            value = facts.tags[key.partition("/")[2]]
+            fixed[key] = None if value is None else (value,)
+        else:
+            continue
+        unknown.remove(key)
     strange = [test for test in tests if not test.known]
     for values in itertools.product(*(_values(key, tests, names) for key in unknown)):
         keys = {**fixed, **dict(zip(unknown, values, strict=True))}
@@ -271,6 +291,11 @@ def _with_keys(world: World, grantees: list[str]) -> Iterator[Completed]:
             completed = replace(world, keys=keys, truth=dict(zip(strange, truths, strict=True)))
             for unique_ids in [(), tuple(names.unique_ids)] if names.unique_ids else [()]:
                 yield Completed(completed, replace(names, organizations=organizations), unique_ids)
+
+
+def _is_tag(key: str) -> bool:
+    """True for a tag of the bucket."""
+    return key.startswith(("aws:resourcetag/", "s3:buckettag/"))
 
 
 def _matters(rule: Rule) -> bool:

@@ -1,0 +1,138 @@
+"""The bucket's ABAC and its tags: read where the policy asks for a tag, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.object import Skipped, Unread
+from auditor.s3.bucket_settings import ABAC_IS_OFF, MAY_BE_TESTED, NOT_TESTED
+from tests.support.asked_by import asked_by as asked_by
+from tests.support.asked_by import reader_for
+from tests.support.fakes.caller import FakeTime, make_caller
+from tests.support.loop_blocking import free_loop as free_loop
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.hooked import HookedServer
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_calls import Reply
+from tests.support.servers.world import ACCOUNT, Odd, StubBucket
+
+CALLS = ("GetBucketAbac", "GetBucketTagging")
+
+
+def policy(condition: dict[str, Any], resource: str = f"arn:aws:s3:::{BUCKET}/*") -> str:
+    statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": resource}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement | {"Condition": condition}]})
+
+
+TEAM = policy({"StringEquals": {"aws:ResourceTag/team": "red"}})
+
+
+async def read(url: str, semantics: Semantics = Semantics.AWS) -> BucketFacts:
+    given = {"bucket": BUCKET, "endpoint_url": url, "region": "us-east-1", "expected_owner": ACCOUNT}
+    async with reader_for(make_caller(FakeTime()), **given) as reader:
+        facts: BucketFacts = await reader.read("us-east-1", semantics)
+    return facts
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"StringEquals": {"aws:ResourceTag/team": "red"}},
+        {"Null": {"AWS:resourceTag/team": "true"}},
+        {"StringEquals": {"s3:BucketTag/team": "red"}},
+        {"StringEquals": {"aws:PrincipalTag/team": "${aws:ResourceTag/team}"}},
+        {"StringEquals": {"aws:PrincipalTag/team": "x-${ s3:BucketTag/team, 'none'}"}},
+    ],
+)
+async def test_a_policy_that_asks_for_a_tag(stub: StubServer, bucket: StubBucket, condition: dict[str, Any]) -> None:
+    bucket.policy, bucket.abac = policy(condition), "Enabled"
+    bucket.tags = {"team": "red", "secret": "never kept"}
+    facts = await read(stub.url)
+    assert (facts.abac, facts.tags) == (True, {"team": "red"})
+    asked = [call for call in stub.calls if call.operation in CALLS]
+    assert [call.operation for call in asked] == [*CALLS]
+    assert {call.headers.get("x-amz-expected-bucket-owner") for call in asked} == {ACCOUNT}
+    assert all("signature=" in call.headers["authorization"].lower() for call in asked)
+
+
+async def test_a_resource_with_a_tag_as_variable(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.policy = policy({}, f"arn:aws:s3:::{BUCKET}/${{aws:ResourceTag/team}}/*")
+    bucket.abac, bucket.tags = "Enabled", {"team": "red"}
+    assert (await read(stub.url)).tags == {"team": "red"}
+
+
+async def test_each_spelling_of_a_tag_is_kept(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.policy, bucket.abac = policy({"StringEquals": {"aws:ResourceTag/Team": "red"}}), "Enabled"
+    bucket.tags = {"TEAM": "red", "team": "blue"}
+    assert (await read(stub.url)).tags == {"TEAM": "red", "Team": None, "team": "blue"}
+
+
+async def test_a_tag_that_the_bucket_does_not_have(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.policy, bucket.abac = TEAM, "Enabled"
+    assert (await read(stub.url)).tags == {"team": None}
+    bucket.tags = {"other": "x"}
+    assert (await read(stub.url)).tags == {"team": None}
+
+
+@pytest.mark.parametrize("text", [None, policy({}), policy({"StringEquals": {"s3:ExistingObjectTag/team": "red"}})])
+async def test_no_other_policy_asks_a_call(stub: StubServer, bucket: StubBucket, text: str | None) -> None:
+    bucket.policy, bucket.abac, bucket.tags = text, "Enabled", {"team": "red"}
+    facts = await read(stub.url)
+    assert (facts.abac, facts.tags) == (NOT_TESTED, NOT_TESTED)
+    assert not [call for call in stub.calls if call.operation in CALLS]
+
+
+async def test_a_policy_that_was_not_read_asks_no_call(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.policy, bucket.odd["GetBucketPolicy"] = TEAM, Odd.DENIED
+    facts = await read(stub.url)
+    assert (facts.abac, facts.tags) == (MAY_BE_TESTED, MAY_BE_TESTED)
+    assert not [call for call in stub.calls if call.operation in CALLS]
+
+
+async def test_without_abac_no_condition_sees_the_tags(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.policy, bucket.tags = TEAM, {"team": "red"}
+    facts = await read(stub.url)
+    assert (facts.abac, facts.tags) == (False, ABAC_IS_OFF)
+    assert stub.count("GetBucketTagging") == 0
+
+
+@pytest.mark.parametrize("odd", [Odd.DENIED, Odd.EMPTY, Odd.MALFORMED])
+async def test_an_answer_that_tells_nothing_is_unread(stub: StubServer, bucket: StubBucket, odd: Odd) -> None:
+    bucket.policy, bucket.abac, bucket.tags = TEAM, "Enabled", {"team": "red"}
+    code = "AccessDenied" if odd is Odd.DENIED else "Malformed"
+    bucket.odd["GetBucketAbac"] = odd
+    facts = await read(stub.url)
+    assert (facts.abac, facts.tags) == (Unread("GetBucketAbac", code), {"team": "red"})
+    del bucket.odd["GetBucketAbac"]
+    bucket.odd["GetBucketTagging"] = odd
+    facts = await read(stub.url)
+    assert (facts.abac, facts.tags) == (True, Unread("GetBucketTagging", code))
+
+
+@pytest.mark.parametrize("status", ["", "On", "enabled"])
+async def test_a_status_that_s3_does_not_have(stub: StubServer, bucket: StubBucket, status: str) -> None:
+    bucket.policy, bucket.abac = TEAM, status
+    assert (await read(stub.url)).abac == Unread("GetBucketAbac", "Malformed")
+
+
+async def test_another_server_without_the_calls_has_no_abac(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.policy = TEAM
+    with HookedServer(stub.world, lambda call: Reply(501) if call.operation in CALLS else None) as server:
+        facts = await read(server.url, Semantics.OTHER)
+        assert (facts.abac, facts.tags, facts.lacking) == (False, ABAC_IS_OFF, ("GetBucketAbac",))
+        assert (await read(server.url)).abac == Unread("GetBucketAbac", "501")
+
+
+async def test_a_gateway_that_answers_with_a_listing_has_no_abac(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.policy = TEAM
+    body = b"<ListBucketResult><Name>bucket</Name></ListBucketResult>"
+    with HookedServer(stub.world, lambda call: Reply(200, {}, body) if call.operation in CALLS else None) as server:
+        assert (await read(server.url, Semantics.CEPH)).abac is False
+
+
+def test_facts_that_are_missing_are_no_tags() -> None:
+    assert isinstance(BucketFacts(bucket=BUCKET).tags, Skipped)
