@@ -25,6 +25,7 @@ from auditor.s3.rate import RateLimit
 from tests.support.engine_names import OURS_FIRST
 from tests.support.schemas import faults
 from tests.support.servers.accounts import OWN, AccountsServer, role_of
+from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.world import Odd
 
@@ -293,6 +294,14 @@ def test_account_without_buckets_is_no_hole_beside_others(run: Run) -> None:
     code, out, _ = run("audit", "--estate", estate(A, C), "--only", "O02", "--fail-on", "never")
     assert code == 0
     assert "5 buckets in 2 accounts = 5 audited + 0 excluded + 0 holes\n" in out
+
+
+def test_refused_sts_is_named_beside_a_refused_listing(
+    stub: StubServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    stub.world.odd = {"ListBuckets": Odd.DENIED, "GetCallerIdentity": Odd.DENIED}
+    assert main(["audit", "--all-buckets", "--out", str(tmp_path), "--endpoint-url", stub.url]) == 4
+    assert "its number is not known either (GetCallerIdentity: AccessDenied)" in capsys.readouterr().out
 
 
 def test_bucket_name_that_two_accounts_list_is_a_hole(run: Run, server: AccountsServer) -> None:

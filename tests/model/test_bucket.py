@@ -12,6 +12,8 @@ from auditor.model.policy import Policy
 from tests.support.samples.bucket import OWNER, facts
 
 DENIED = Unread("ListBuckets", "AccessDenied")
+NO_STS = Unread("GetCallerIdentity", "AccessDenied")
+NONE = Skipped("there is none")
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,11 @@ DENIED = Unread("ListBuckets", "AccessDenied")
         ({"own_id": DENIED}, DENIED),
         ({"owner": DENIED}, DENIED),
         ({"account": DENIED}, DENIED),
-        ({"account": Skipped("there is none")}, Skipped("there is none")),
+        ({"account": NONE}, NONE),
+        ({"account": NO_STS, "own_id": DENIED}, NO_STS),
+        ({"account": NO_STS, "owner": DENIED}, NO_STS),
+        ({"account": NONE, "own_id": DENIED}, DENIED),
+        ({"account": NO_STS, "own_id": "b1" * 32}, NOT_OURS),
     ],
 )
 def test_account_of_the_owner_is_known_only_if_it_is_the_callers(changes: dict[str, Any], account: object) -> None:

@@ -71,14 +71,14 @@ async def open_accounts(accounts: Sequence[EstateAccount], settings: Settings, s
 
 def _opened(account: EstateAccount, connection: Connection, expected: str | None) -> OpenedAccount:
     """Open one account. Blocks. expected: the number that the account must have; None for any."""
-    credentials = None
+    credentials, unnamed = None, ""
     try:
         if account.role is not None:
             credentials = RoleCredentials(Role(account.role, account.external_id), assuming(connection))
             credentials.current()
             connection = replace(connection, role=credentials)
         else:
-            account = _identified(account, connection, expected)
+            account, unnamed = _identified(account, connection, expected)
         listing = list_buckets(connection)
     except AuditorError as error:
         return OpenedAccount(account=account, hole=f"{account.words}: {error}")
@@ -86,23 +86,25 @@ def _opened(account: EstateAccount, connection: Connection, expected: str | None
         return OpenedAccount(account=account, credentials=credentials, buckets=listing.buckets)
     fault = explain("S3", listing.failure, allow="s3:ListAllMyBuckets", absent="check the endpoint")
     after = f", after {counted(len(listing.buckets), 'bucket')}" if listing.buckets else ""
-    hole = f"{account.words}: its buckets are not all known{after}: {fault}"
+    hole = f"{account.words}: its buckets are not all known{after}: {fault}{unnamed}"
     return OpenedAccount(account=account, credentials=credentials, buckets=listing.buckets, hole=hole)
 
 
-def _identified(account: EstateAccount, connection: Connection, expected: str | None) -> EstateAccount:
-    """Return the account of the own credentials with its number. Raises CredentialsError if that is another number than
-    the entry's, or than --expected-owner.
+def _identified(account: EstateAccount, connection: Connection, expected: str | None) -> tuple[EstateAccount, str]:
+    """Return the account of the own credentials with its number, and words for the reason if that is not known.
+
+    Raises CredentialsError if the number is another than the entry's, or than --expected-owner.
     """
     wanted = account.id or expected
     try:
         number = account_of(connection)
     except CallFailed as failure:
         if wanted is None:
-            return account  # a server without STS: its listing names the caller's buckets all the same
+            # A server without STS: its listing names the caller's buckets all the same.
+            return account, f"; its number is not known either (GetCallerIdentity: {failure.code})"
         raise CredentialsError(
             f"the account of the own credentials is not known (GetCallerIdentity: {failure.code})"
         ) from failure
     if wanted not in (None, number):
         raise CredentialsError(f"the own credentials are those of account {number}: name a role to assume")
-    return replace(account, id=number) if len(number) == 12 and number.isdecimal() else account
+    return (replace(account, id=number) if len(number) == 12 and number.isdecimal() else account), ""
