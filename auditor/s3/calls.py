@@ -38,6 +38,7 @@ MAX_CALLS: Final = "MaxCalls"
 LIMITS: Final = {MAX_CALLS: "--max-calls", MAX_COST: "--max-cost"}
 """The error codes of calls that a limit of the run does not allow, with the limit's flag."""
 UNREADABLE: Final = "500"
+"""The error code of an answer that is no XML, because it is cut for example. The SDKs report it as status 500."""
 UNREADABLE_ATTEMPTS: Final = 3
 
 

@@ -25,7 +25,7 @@ _SIZES: Final = range(2**63)
 _SHOWN: Final = 100
 """Number of characters that an error shows of a longer key."""
 _NO_ANSWER: Final = frozenset({"ConnectionError", "Timeout", "BrokenReply", UNREADABLE})
-"""Codes of calls without a whole answer. The last one also stands for an answer that is no XML."""
+"""Codes of calls without a usable answer."""
 EMPTY_PAGES: Final = 1000
 """Number of empty pages in a row after which the listing fails. S3 may send some empty pages after many objects were
 deleted."""
@@ -137,18 +137,18 @@ async def listed_page(
     except CallFailed as failure:
         if failure.code in LIMITS:
             raise
-        said = f"{failure.action}: {failure.code}"
+        said = failure.action if failure.code == UNREADABLE else f"{failure.action}: {failure.code}"
         raise BucketError(f"the listing of {visible(target.uri)} failed ({said}): {_fix(failure, query)}") from failure
 
 
 def _fix(failure: CallFailed, query: ListQuery) -> str:
-    said = f" ({visible(failure.message)})" if failure.message else ""
     if failure.status == 403:
         return f"grant {'s3:ListBucketVersions' if query.versions else 's3:ListBucket'}"
     if failure.code == "Malformed":
-        return f"the server's answer cannot be relied on{said}"
+        return f"the server's answer cannot be relied on ({failure.message})"
     if failure.code in _NO_ANSWER:
-        return f"no whole answer came{said}: check the network and the server, and try again"
+        fault = "the answer is cut, or no XML" if failure.code == UNREADABLE else "no whole answer came"
+        return f"{fault}: check the server and the network, and try again"
     return "try again later, with a lower --max-rate" if is_throttle(failure) else "try again later"
 
 

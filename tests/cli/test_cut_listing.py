@@ -1,0 +1,39 @@
+"""A listing whose answer is cut is told as such, by every engine: it is no sign of too many calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import main
+from auditor.s3.engines import ENGINES
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import CUT, INTERNAL_ERROR, SLOW_DOWN, TRUNCATED, Fault
+
+CUT_OFF = "(ListObjectsV2: ConnectionError): no whole answer came: check the server and the network, and try again\n"
+NO_XML = "(ListObjectsV2): the answer is cut, or no XML: check the server and the network, and try again\n"
+LATER = "(ListObjectsV2: InternalError): try again later\n"
+SLOWER = "(ListObjectsV2: SlowDown): try again later, with a lower --max-rate\n"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("fault", "words"), [(CUT, CUT_OFF), (TRUNCATED, NO_XML), (INTERNAL_ERROR, LATER), (SLOW_DOWN, SLOWER)]
+)
+def test_what_went_wrong(
+    stub: StubServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    fault: Fault,
+    words: str,
+) -> None:
+    monkeypatch.setenv("AUDITOR_RETRY_ATTEMPTS", "2")
+    stub.put(BUCKET, "a", b"x")
+    stub.faults = [lambda operation, key, nth: fault if operation == "ListObjectsV2" else None]
+    place = ("--out", str(tmp_path), "--endpoint-url", stub.url)
+    assert main(["audit", f"s3://{BUCKET}", "--engine", engine, *place, "--quiet"]) == 1
+    assert capsys.readouterr().err == f"auditor: the listing of s3://{BUCKET} failed {words}"
