@@ -52,12 +52,14 @@ class AiohttpTransport:
         self._proxy = server.proxy
         self._read_limit = server.read_timeout * PATIENCE
         self._limit = server.answer_timeout
+        self._head_limit = min(server.answer_timeout, server.read_timeout + server.head_timeout)
         self._slowest = server.least_rate, server.slow_seconds
         self.resent = 0
         watch = aiohttp.TraceConfig()
         watch.on_connection_reuseconn.append(self._reused)
         watch.on_connection_create_start.append(self._timed)
         watch.on_connection_create_end.append(_note_new_connection)
+        watch.on_request_headers_sent.append(self._sent)
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=server.connect_timeout, sock_read=server.read_timeout, ceil_threshold=3600
         )
@@ -136,6 +138,13 @@ class AiohttpTransport:
         aiohttp itself has no limit for a proxy's answer or for a slow head.
         """
         context.trace_request_ctx.limit.reschedule(asyncio.get_running_loop().time() + self._limit)
+
+    async def _sent(self, _: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+        """Limit the time for the head of an answer anew once the request was sent.
+
+        aiohttp does not tell when the head begins, so the limit is the sum of the times for its beginning and its rest.
+        """
+        context.trace_request_ctx.limit.reschedule(asyncio.get_running_loop().time() + self._head_limit)
 
     def _sending_again(self, connection: SimpleNamespace) -> aiohttp.ClientMiddlewareType:
         async def middleware(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> Any:

@@ -22,6 +22,9 @@ IDLE_SECONDS: Final = 4.0
 S3 closes idle connections after about five seconds. (Authors of several clients saw this; no document says so.) A
 request that is sent while S3 closes the connection is lost.
 """
+HEAD_SECONDS: Final = 20.0
+"""Limit in seconds for the rest of an answer's head after its first bytes. S3 sends it at once; a server that drips it
+only occupies a connection."""
 ANSWER_SECONDS: Final = 120.0
 """Limit in seconds for a whole answer: enough for a page of half a megabyte at four kilobytes a second."""
 
@@ -67,11 +70,11 @@ class Server:
     connections: largest number of connections at once. tls: None for plain HTTP. proxy: URL of an HTTP proxy.
     largest_body: limit in bytes of a buffered body.
 
-    Times are in seconds. read_timeout: for the next bytes. answer_timeout: for a whole buffered answer, or for the head
-    of a streamed one. first_answer: for the next bytes, in place of read_timeout, until the server has answered for the
-    first time; None for no such limit. Streamed bodies do not have it. idle_seconds: a connection that was idle for
-    longer is not used again. least_rate: bytes a second; a stream that stays below this rate over slow_seconds of
-    waiting fails with TransportTimeoutError.
+    Times are in seconds. read_timeout: for the next bytes. head_timeout: for the rest of an answer's head after its
+    first bytes. answer_timeout: for a whole buffered answer, or for the head of a streamed one. first_answer: for the
+    next bytes, in place of read_timeout, until the server has answered for the first time; None for no such limit.
+    Streamed bodies do not have it. idle_seconds: a connection that was idle for longer is not used again. least_rate:
+    bytes a second; a stream that stays below this rate over slow_seconds of waiting fails with TransportTimeoutError.
     """
 
     host: str
@@ -80,6 +83,7 @@ class Server:
     connections: int = 64
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
+    head_timeout: float = HEAD_SECONDS
     answer_timeout: float = ANSWER_SECONDS
     first_answer: float | None = None
     idle_seconds: float = IDLE_SECONDS

@@ -44,6 +44,7 @@ class _BlockingConnection:
         self._whole: Response | None = None
         self._served = False
         self._idle_since = self._until = 0.0
+        self._head_timeout = server.head_timeout
         self._answer_timeout = server.answer_timeout
         try:
             self._socket = socket.create_connection((server.host, server.port), server.connect_timeout)
@@ -82,9 +83,18 @@ class _BlockingConnection:
             raise ConnectionLostError(f"the connection was lost: {type(error).__name__}: {error}") from error
 
     def status(self) -> int:
-        """Read until the answer's head is complete, and return the status."""
+        """Read until the answer's head is complete, and return the status.
+
+        Its rest has head_timeout after its first bytes.
+        """
+        until: float | None = None
         while self._whole is None and not self._reader.status:
+            if until is not None and time.monotonic() > until:
+                raise TransportTimeoutError(
+                    f"the head was not whole {self._head_timeout:g} seconds after its beginning"
+                )
             self._whole = self._read()
+            until = time.monotonic() + self._head_timeout if until is None else until
         return self._reader.status if self._whole is None else self._whole.status
 
     def pieces(self) -> Iterator[bytes]:

@@ -43,8 +43,7 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close(error)
             return
         if answer is None:
-            self._patience = self._read_timeout
-            self._deadline = min(self._loop.time() + self._patience, self._answer_deadline)
+            self._wait_for_more()
             return
         self._future = None
         if not future.done():

@@ -52,6 +52,8 @@ class HttpConnection(asyncio.BaseProtocol):
         "_answer_timeout",
         "_deadline",
         "_future",
+        "_head_begun",
+        "_head_timeout",
         "_idle_since",
         "_loop",
         "_owner",
@@ -69,6 +71,7 @@ class HttpConnection(asyncio.BaseProtocol):
     def __init__(self, owner: ConnectionOwner[Self], server: Server) -> None:
         self._owner = owner
         self._read_timeout = min(server.read_timeout, server.answer_timeout)
+        self._head_timeout = server.head_timeout
         self._answer_timeout = server.answer_timeout
         self._loop = asyncio.get_running_loop()
         self._reader = ResponseReader(server.largest_body)
@@ -76,7 +79,7 @@ class HttpConnection(asyncio.BaseProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._write: Callable[[bytes], None] = _unwritable
-        self._served = False
+        self._served = self._head_begun = False
         self._idle_since = self._deadline = self._answer_deadline = 0.0
         self._patience = self._read_timeout
         self.connected = False
@@ -105,6 +108,7 @@ class HttpConnection(asyncio.BaseProtocol):
         loop = self._loop
         future = self._future = loop.create_future()
         self._reader.expect(head_only=head_only)
+        self._head_begun = False
         now = loop.time()
         self._patience = self._read_timeout if patience is None else min(patience, self._answer_timeout)
         self._deadline = now + self._patience
@@ -113,6 +117,18 @@ class HttpConnection(asyncio.BaseProtocol):
             self._timer = loop.call_at(self._deadline, self._check_time)
         self._write(request)
         return future
+
+    def _wait_for_more(self) -> None:
+        """Set the deadline for the bytes after those that came. The head of an answer has one deadline, which its first
+        bytes set: further bytes do not move it.
+        """
+        if self._reader.status or not self._head_begun:
+            self._patience = self._read_timeout if self._reader.status else self._head_timeout
+            self._head_begun = True
+            self._deadline = min(self._loop.time() + self._patience, self._answer_deadline)
+            if self._timer is not None and self._timer.when() > self._deadline:
+                self._timer.cancel()
+                self._timer = self._loop.call_at(self._deadline, self._check_time)
 
     def idle_for(self) -> float:
         """Return the seconds since the last answer."""
@@ -185,6 +201,8 @@ class HttpConnection(asyncio.BaseProtocol):
             return
         if self._deadline == self._answer_deadline:
             self.close(TransportTimeoutError(f"the answer was not whole after {self._answer_timeout:g} seconds"))
+        elif self._head_begun and not self._reader.status:
+            self.close(TransportTimeoutError(f"the head was not whole {self._patience:g} seconds after its beginning"))
         else:
             self.close(TransportTimeoutError(f"no byte came for {self._patience:g} seconds"))
 

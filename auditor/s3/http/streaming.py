@@ -194,7 +194,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         except BrokenAnswerError as error:
             self.close(error)
             return
-        self._deadline = min(self._loop.time() + self._read_timeout, self._answer_deadline)
+        self._wait_for_more()
 
     def _begin_body(self, answer: Response, rest: memoryview) -> None:
         bodiless = self._bodiless or answer.status in _BODILESS

@@ -121,6 +121,18 @@ async def test_silence() -> None:
             await sent(transport, get())
 
 
+async def test_head_that_drips_is_not_waited_for() -> None:
+    async def dripping(peer: Peer) -> None:
+        await peer.request()
+        for at in range(len(OK)):
+            await peer.send(OK[at : at + 1])
+            await asyncio.sleep(0.04)
+
+    async with serving(dripping) as server, opened(server, head_timeout=0.5) as transport:
+        with pytest.raises(TransportTimeoutError, match="the head was not whole"):
+            await sent(transport, get())
+
+
 async def test_nobody_listens() -> None:
     async with serving(answering(OK)) as server:
         port = server.port

@@ -34,6 +34,44 @@ async def test_answer_comes_in_drops_and_never_ends(opening: Opening, sent: tupl
         await server.until(lambda it: it.open == 0)
 
 
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nx-amz-request-id: 0123456789\r\n\r\n"
+
+
+async def dripping(peer: Peer) -> None:
+    """Answer whole in the end, after some seconds in which no pause between two bytes is long."""
+    await peer.request()
+    for at in range(len(HEAD)):
+        await peer.send(HEAD[at : at + 1])
+        await asyncio.sleep(0.04)
+    await peer.send(b"ok")
+
+
+async def test_head_that_drips_is_not_waited_for(opening: Opening) -> None:
+    async with serving(dripping) as server, opening(server, read_timeout=0.5, head_timeout=0.5) as transport:
+        with pytest.raises(TransportTimeoutError):
+            await transport.send(get())
+        await server.until(lambda it: it.open == 0)
+
+
+async def test_head_that_drips_is_told_as_such(thin: Opening) -> None:
+    async with serving(dripping) as server, thin(server, head_timeout=0.5) as transport:
+        with pytest.raises(TransportTimeoutError, match=r"the head was not whole 0\.5 seconds after its beginning"):
+            await transport.send(get())
+
+
+async def test_interim_answer_moves_no_deadline_of_the_head(thin: Opening) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        for _ in range(15):
+            await peer.send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+            await asyncio.sleep(0.1)
+        await peer.send(OK)
+
+    async with serving(script) as server, thin(server, head_timeout=0.5) as transport:
+        with pytest.raises(TransportTimeoutError):
+            await transport.send(get())
+
+
 async def test_wait_for_a_place_is_not_of_the_answers_time(opening: Opening) -> None:
     async def script(peer: Peer) -> None:
         while True:
