@@ -21,6 +21,7 @@ from auditor.reports.causes import causes_between, moved_by
 from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompared
 from auditor.reports.compare import (
     Step,
+    added_kind,
     added_step,
     bucket_kind,
     fingerprints,
@@ -29,6 +30,7 @@ from auditor.reports.compare import (
     lost_kind,
     verdict_of,
     verdict_step,
+    worsening,
 )
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.past import PastRun
@@ -90,6 +92,7 @@ class Standings:
         self._new = Standing(began, True)
         self._old_began = began if earlier is None else began_at(earlier.run_id)
         self._old_rules: Collection[str] | None = None
+        self._worse: Collection[str] = ()
         self._lines: Iterator[PastObject] | None = None
         self._ahead: deque[PastObject] = deque()
         self._bucket: list[FindingLine] = []
@@ -107,6 +110,7 @@ class Standings:
             if summary is None:
                 raise OutputError(f"{self._earlier.uri} has no summary")
             self._old_rules = None if file is None else judged_rules(file, summary.rules_undecided)
+            self._worse = worsening(file)
             if file is not None and self._file is not None:
                 self._causes = causes_between(file, self._file)
             start = self._start_after
@@ -185,7 +189,7 @@ class Standings:
         """
         for finding, standing in zip(findings, standings, strict=True):
             if self._earlier is not None and standing.exception is not None and standing.new is not False:
-                kind = ChangeKind.NEW if standing.new else ChangeKind.DECIDED
+                kind = added_kind(finding.rule, bool(standing.new), self._worse)
                 self._tally.move_change(f"finding {finding.severity.value}", kind.value, ChangeKind.EXCEPTED.value)
 
     def changes(self, complete: bool) -> Changes:
@@ -261,7 +265,7 @@ class Standings:
             step = kept_step(old)
             standing = Standing(step.since or self._old_began, False)
         else:
-            step = added_step(finding.rule, seen, self._old_rules)
+            step = added_step(finding.rule, seen, self._old_rules, worse=self._worse)
             standing = self._new if step.new else self._unknown
         if step.kind is not None:
             self._count("finding", finding.severity, step.kind)

@@ -33,11 +33,25 @@ class PublicAccessBlock:
 
 @dataclass(frozen=True, slots=True)
 class Encryption:
-    """The bucket's default encryption (GetBucketEncryption). algorithm: None if there is none."""
+    """The bucket's default encryption (GetBucketEncryption). algorithm: None if there is none.
+
+    blocked: the kinds of encryption that S3 refuses for new objects, such as SSE-C; NONE alone if a call unblocked all;
+    None if the answer does not say, as for a bucket from before April 2026 (BlockedEncryptionTypes, S3 API reference).
+    """
 
     algorithm: str | None = None
     kms_key_id: str | None = None
     bucket_key_enabled: bool = False
+    blocked: tuple[str, ...] | None = None
+
+    @property
+    def blocks_customer_keys(self) -> bool | None:
+        """True if S3 refuses uploads under a customer's key (SSE-C). None if the bucket does not say."""
+        return None if self.blocked is None else SSE_C in self.blocked
+
+
+SSE_C: Final = "SSE-C"
+"""BlockedEncryptionTypes' name of encryption under a customer's key."""
 
 
 class Semantics(StrEnum):

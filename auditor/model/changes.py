@@ -16,7 +16,7 @@ class ChangeKind(StrEnum):
     NEW = "new"
     """The old run looked and did not have the finding; or the object was private or not listed, and is not private."""
     WORSENED = "worsened"
-    """The verdict is wider than before. Findings do not worsen."""
+    """The verdict is wider than before; or the finding is on a setting that the last run saw closed (B08)."""
     IMPROVED = "improved"
     """The verdict is narrower than before, and still not private."""
     RESOLVED = "resolved"

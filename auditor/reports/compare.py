@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from auditor.model.access import Verdict
+from auditor.model.bucket import Encryption
 from auditor.model.changes import ChangeKind
 from auditor.model.finding import RuleUndecided
 from auditor.model.object import Outcome, Skipped
@@ -120,16 +121,38 @@ def verdict_of(kind: ChangeKind, old: Seen | None, new: Seen | None) -> Verdict:
     return Verdict.PRIVATE
 
 
-def added_step(rule: str, old: Seen | None, rules: Collection[str] | None, exception: str | None = None) -> Step:
+def worsening(old: BucketFile | None) -> Collection[str]:
+    """Return the IDs of rules on the bucket whose finding, if only the new run has it, is a setting that the old run
+    saw closed and that was opened since. old: bucket.json of the old run; None if it has none.
+    """
+    encryption = None if old is None else old.facts.encryption
+    closed = isinstance(encryption, Encryption) and encryption.blocks_customer_keys
+    return frozenset({"B08"}) if closed else frozenset()
+
+
+def added_kind(rule: str, looked: bool, worse: Collection[str]) -> ChangeKind:
+    """Return the kind of change of a finding that only the new run has. looked: True if the old run looked for it."""
+    if not looked:
+        return ChangeKind.DECIDED
+    return ChangeKind.WORSENED if rule in worse else ChangeKind.NEW
+
+
+def added_step(
+    rule: str,
+    old: Seen | None,
+    rules: Collection[str] | None,
+    exception: str | None = None,
+    worse: Collection[str] = (),
+) -> Step:
     """Return the step of a finding that only the new run has. old: the old run's results on the object. rules: IDs of
-    the rules that the old run judged; None if it does not say.
+    the rules that the old run judged; None if it does not say. worse: the result of worsening().
     """
     looked = (
         (rules is None or rule in rules)
         and rule not in _OF_HIDDEN
         and not (old is not None and old.outcome is Outcome.UNDECIDED)
     )
-    kind = ChangeKind.NEW if looked else ChangeKind.DECIDED
+    kind = added_kind(rule, looked, worse)
     return Step(with_exceptions(kind, None, exception), True if looked else None, None)
 
 

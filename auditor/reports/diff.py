@@ -29,6 +29,7 @@ from auditor.reports.compare import (
     lost_kind,
     verdict_of,
     verdict_step,
+    worsening,
 )
 from auditor.runs.bucket_file import BucketFile
 from auditor.text import visible
@@ -92,6 +93,7 @@ class Diff:
                 )
             self._causes = causes_between(first, second)
         self._old_rules, self._new_rules = _rules(old), _rules(new)
+        self._worse = worsening(first)
         self._old_end, self._new_end = _end(old), _end(new)
 
     @property
@@ -136,7 +138,7 @@ class Diff:
 
     def _finding(self, line: FindingLine, old: FindingLine | None, before: Seen | None) -> Iterator[RunChange]:
         if old is None:
-            kind = added_step(line.rule, before, self._old_rules, line.exception).kind
+            kind = added_step(line.rule, before, self._old_rules, line.exception, self._worse).kind
         else:
             kind = kept_step(old, line.exception).kind
         if kind is not None:

@@ -5,12 +5,12 @@ A hole is something that the run was to look at and could not read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final
 
 from auditor.model.access import Verdict
-from auditor.model.bucket import NOT_OURS, BucketFacts, Semantics
+from auditor.model.bucket import NOT_OURS, BucketFacts, Encryption, Semantics
 from auditor.model.changes import ChangeKind, Changes
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import FailOn, RuleUndecided, Severity
@@ -67,6 +67,12 @@ KEY_POLICIES: Final = "policies and grants of KMS keys"
 KEY_GRANTS: Final = "grants of KMS keys"
 """Stands for KEY_POLICIES in a run with --key-policies."""
 
+BLOCK_UNTOLD: Final = (
+    "if uploads under a customer's key (SSE-C) are blocked: the default encryption does not say, as for a bucket from"
+    " before April 2026"
+)
+"""Stands in not_looked_at for the fact of rule B08 that a bucket does not tell."""
+
 NEVER: Final = (
     "IAM users and roles of the bucket's own account: their own policies can let them read",
     "access points of other accounts, multi-region access points and Object Lambda access points, which have their own"
@@ -74,6 +80,7 @@ NEVER: Final = (
     "CloudFront, presigned URLs, and readers who pass the bytes on",
     KEY_POLICIES,
     "object tags",
+    "object annotations, which have permissions of their own (s3:GetObjectAnnotation)",
     "control policies of the organization (SCP, RCP)",
 )
 """Things that no run looks at, whatever its settings."""
@@ -189,10 +196,8 @@ def exit_code(summary: Summary, fail_on: Severity | FailOn | None) -> int:
 
 def new_findings(changes: Changes) -> dict[str, int]:
     """Return the number of findings by severity that the last run did not have, could not tell, or knew as excepted."""
-    return {
-        severity: sum(kinds.get(kind, 0) for kind in (ChangeKind.NEW, ChangeKind.DECIDED, ChangeKind.UNCOVERED))
-        for severity, kinds in changes.findings.items()
-    }
+    fresh = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.UNCOVERED)
+    return {severity: sum(kinds.get(kind, 0) for kind in fresh) for severity, kinds in changes.findings.items()}
 
 
 def counting(summary: Summary, severity: Severity) -> int:
@@ -286,14 +291,20 @@ def _unasked(facts: BucketFacts | None, acl: Skipped | None, head: Skipped | Non
     if facts.semantics in _SEMANTICS:
         words.append(_SEMANTICS[facts.semantics])
     words += [f"{_ACTIONS[call]}: there is none, because the server lacks {call}" for call in facts.lacking]
+    return [*words, *_unread_settings(facts)]
+
+
+def _unread_settings(facts: BucketFacts) -> Iterator[str]:
     if facts.owner_account is NOT_OURS:
-        words.append(f"account of the bucket's owner: {NOT_OURS.reason}")
+        yield f"account of the bucket's owner: {NOT_OURS.reason}"
+    encryption = facts.encryption
+    if facts.semantics is Semantics.AWS and isinstance(encryption, Encryption) and encryption.blocked is None:
+        yield BLOCK_UNTOLD
     for item in fields(facts):
         value = getattr(facts, item.name)
         if value in _NOT_NEEDED:
             continue
         if isinstance(value, Skipped) and item.name in _FACTS:
-            words.append(f"{_FACTS[item.name]}: {visible(value.reason)}")
+            yield f"{_FACTS[item.name]}: {visible(value.reason)}"
         elif isinstance(value, Unread) and item.name in _FACTS:
-            words.append(f"{_FACTS[item.name]}, which could not be read: {visible(f'{value.action} {value.code}')}")
-    return words
+            yield f"{_FACTS[item.name]}, which could not be read: {visible(f'{value.action} {value.code}')}"

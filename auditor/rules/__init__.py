@@ -29,6 +29,7 @@ from auditor.rules.bucket import (
     b04_policy_public,
     b05_others_control,
     b07_default_encryption,
+    b08_customer_keys_allowed,
     b20_service_without_source,
     b21_broad_network,
 )
@@ -87,6 +88,7 @@ RULES: Final[tuple[Rule, ...]] = (
     b04_policy_public.check,
     b05_others_control.check,
     b07_default_encryption.check,
+    b08_customer_keys_allowed.check,
     b20_service_without_source.check,
     b21_broad_network.check,
 )

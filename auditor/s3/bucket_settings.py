@@ -57,6 +57,7 @@ def _policy(reply: Reply) -> str:
 def _encryption(reply: Reply) -> Encryption:
     action = "GetBucketEncryption"
     rules = replies.required(action, replies.required(action, reply, "ServerSideEncryptionConfiguration"), "Rules")
+    blocked = [kind for rule in rules for kind in (rule.get("BlockedEncryptionTypes") or {}).get("EncryptionType", ())]
     for rule in rules:
         default = rule.get("ApplyServerSideEncryptionByDefault")
         if default:
@@ -64,6 +65,7 @@ def _encryption(reply: Reply) -> Encryption:
                 str(replies.required(action, default, "SSEAlgorithm")),
                 default.get("KMSMasterKeyID"),
                 bool(rule.get("BucketKeyEnabled")),
+                tuple(map(str, blocked)) or None,
             )
     raise CallFailed(action, "Malformed", 200, "no rule")
 

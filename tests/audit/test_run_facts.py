@@ -18,7 +18,7 @@ CALLS_OF_FACTS: Final = {
     "GetPublicAccessBlock": ("B02",),
     "GetBucketAcl": ("B03", "B05"),
     "GetBucketPolicyStatus": ("B04",),
-    "GetBucketEncryption": ("B07", "E07"),
+    "GetBucketEncryption": ("B07", "B08", "E07"),
 }
 """A call about the bucket, and the rules that are left undecided when it fails."""
 

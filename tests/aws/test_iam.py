@@ -298,6 +298,7 @@ def test_the_calls_in_the_code_are_the_calls_in_the_table() -> None:
     assert named == {
         "head_bucket",
         "get_bucket_abac",
+        "get_bucket_encryption",
         "get_bucket_versioning",
         "list_buckets",
         "get_caller_identity",

@@ -167,7 +167,8 @@ def _access(audience: Sequence[str]) -> ObjectAccess:
 
 
 def _encryption(written: Mapping[str, Any]) -> Encryption:
-    return Encryption(**written)
+    blocked = written.get("blocked")
+    return Encryption(**{**written, "blocked": blocked and tuple(blocked)})
 
 
 def _policy(statements: Sequence[Mapping[str, Any]]) -> Policy:

@@ -103,6 +103,18 @@ class TestWhatIsKnown:
             assert getattr(facts, name) == getattr(bucket, name)
         assert (facts.encryption, facts.request_payer) == (bucket.encryption, "Requester")
 
+    @pytest.mark.parametrize("blocked", [("NONE",), ("SSE-C",), ("SSE-C", "SSE-NEW")])
+    async def test_kinds_of_encryption_that_the_bucket_blocks(
+        self, stub: StubServer, bucket: StubBucket, blocked: tuple[str, ...]
+    ) -> None:
+        """The model of an older botocore leaves them out."""
+        bucket.encryption = Encryption("aws:kms", "k", True, blocked)
+        assert (await read(stub)).encryption == bucket.encryption
+
+    async def test_blocked_kinds_that_are_empty_say_nothing(self, stub: StubServer, bucket: StubBucket) -> None:
+        bucket.encryption = Encryption("AES256", blocked=())
+        assert (await read(stub)).encryption == Encryption("AES256")
+
     async def test_each_question_is_asked_once_and_counted_apart(self, stub: StubServer, bucket: StubBucket) -> None:
         caller = make_caller(FakeTime())
         await read(stub, caller)

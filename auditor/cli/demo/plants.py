@@ -130,12 +130,12 @@ PLANTED: Final = (
 
 NOT_PLANTED: Final = (
     *("O09", "O10", "O11", "O12", "O13", "E02", "E03", "E04", "E06", "E07", "M02", "M07", "I03", "L01", "L02"),
-    *("R01", "R02", "V01", "B07", "B20"),
+    *("R01", "R02", "V01", "B07", "B08", "B20"),
 )
 """IDs of the rules for which the demo plants no problem. The demo's AWS (moto) has one owner, whose account it does not
-tell, no S3 Inventory, no stored checksums, no WRITE on objects, no replication, and answers a HEAD without the
-customer's key. The demo lists no versions, has one default encryption, no service in its policy, and configures no
-other rule than M01.
+tell, no S3 Inventory, no stored checksums, no WRITE on objects, no replication, blocks no kind of encryption, and
+answers a HEAD without the customer's key. The demo lists no versions, has one default encryption, no service in its
+policy, and configures no other rule than M01.
 """
 
 DECOYS: Final = (

@@ -40,7 +40,7 @@ def check(head: Head, access: ObjectAccess) -> Iterator[Hit]:
     Flagged: user metadata of an exposed object with a name like password, secret, api-key or credential, or with a
         value that has the form of an access key ID, a private key, a token, or a URL with a password.
     Not flagged: objects that are not exposed; empty values; the wrapped keys of encryption by the client.
-    Blind to: secrets of another form; metadata that S3 cannot send in a header; tags.
+    Blind to: secrets of another form; metadata that S3 cannot send in a header; tags; object annotations.
     Fix: replace the secret, which counts as known by now; copy the object over itself without it.
     """
     found = [words for words, form in VALUES if any(form.search(value) for value in head.metadata.values())]

@@ -38,7 +38,8 @@ def check(head: Head, required: list[str]) -> Iterator[Hit]:
     Flagged: names of required in [rules.M01] that the object's user metadata lacks, whatever their case; one finding
         names all of them.
     Not flagged: a name with an empty value; tags, which are not metadata.
-    Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); such a name counts as missing.
+    Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); such a name counts as missing;
+        object annotations, which no rule reads.
     Fix: copy the object over itself with the metadata added, and change the program that uploads.
     """
     present = {name.lower() for name in head.metadata}

@@ -41,7 +41,7 @@ def check(head: Head, patterns: dict[str, str]) -> Iterator[Hit]:
     Flagged: values that the whole pattern of their name in patterns of [rules.M02] does not match, whatever the name's
         case; one finding names all of them.
     Not flagged: a name that the object lacks (M01).
-    Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); tags.
+    Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); tags; object annotations.
     Fix: copy the object over itself with the right value, and change the program that uploads.
     """
     wanted = {name.lower(): text for name, text in patterns.items()}

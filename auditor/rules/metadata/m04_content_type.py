@@ -23,7 +23,8 @@ def check(head: Head, access: ObjectAccess) -> Iterator[Hit]:
         file, this is phishing under your name. Of a file without a type, some browsers guess the type.
     Flagged: an exposed object of HTML, XHTML, XML or SVG (medium), or with a generic Content-Type or none (low).
     Not flagged: objects that are not exposed; a Content-Disposition of attachment, which browsers save and do not run.
-    Blind to: the content of the file; a website whose pages are public on purpose, which --ignore M04 leaves out.
+    Blind to: the content of the file; object annotations; a website whose pages are public on purpose, which --ignore
+        M04 leaves out.
     Fix: serve public files through a host of their own, and let uploads name their Content-Type.
     """
     kind = (head.content_type or "").partition(";")[0].strip().lower()

@@ -36,7 +36,8 @@ def check(head_website_redirect_location: str | None, hosts: list[str]) -> Itera
         hosts below it, and an empty list for none. `//host`, backslashes and user names before `@` are read as browsers
         read them.
     Not flagged: a redirect to a path of the same website.
-    Blind to: whether the bucket is a website at all; redirects in the rules of the website; a host that redirects on.
+    Blind to: whether the bucket is a website at all; redirects in the rules of the website; a host that redirects on;
+        object annotations.
     Fix: copy the object over itself without the redirect, or add the host to hosts.
     """
     if not head_website_redirect_location:

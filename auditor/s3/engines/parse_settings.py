@@ -52,6 +52,8 @@ _REPEATED: Final = {"InventoryConfiguration": "InventoryConfigurationList", "Rul
 """Children that may be there several times, each with the name of their list in botocore's reply."""
 _TEXTS: Final = frozenset({"OptionalFields"})
 """Elements whose children are texts."""
+_FLAT_TEXTS: Final = {"BlockedEncryptionTypes": "EncryptionType"}
+"""Elements whose children are texts of one name, which is the name of their list in botocore's reply."""
 _LISTS: Final = frozenset({"AccessPointList", "Buckets", "TagSet"})
 _BOOLEANS: Final = frozenset(
     {
@@ -107,6 +109,9 @@ def _structure(element: Element) -> dict[str, Any]:
             found.setdefault(_REPEATED[name], []).append(_structure(child))
         elif name in _TEXTS:
             found[name] = [item.text or "" for item in child]
+        elif name in _FLAT_TEXTS:
+            kind = _FLAT_TEXTS[name]
+            found[name] = {kind: [(item.text or "").strip() for item in child if name_of(item) == kind]}
         elif name in _LISTS:
             found[name] = [_structure(item) for item in child]
         elif name in _STRUCTURES:

@@ -21,6 +21,7 @@ from auditor.aws.plain import custom_endpoint
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed
 from auditor.s3.engines.parse_reply import Reply
+from auditor.s3.engines.parse_settings import setting
 
 T = TypeVar("T")
 THREADS: Final = 4
@@ -105,6 +106,8 @@ class SdkQuestions:
         client = aws.make_client("s3" if service == _ABAC else service, connection, endpoint_url=endpoint)
         if service == _ABAC:
             client.meta.events.register("before-sign.s3.GetBucketVersioning", _ask_for_abac)
+        if service == "s3":
+            client.meta.events.register("after-call.s3.GetBucketEncryption", _with_whole_document)
         if service == "s3control" and endpoint:
             client.meta.events.register("before-send.s3-control", _without_account_host)
         return client
@@ -116,6 +119,12 @@ def _ask_for_abac(request: Any, **_: Any) -> None:
     """
     parts = urlsplit(request.url)
     request.url = urlunsplit(parts._replace(query="abac"))
+
+
+def _with_whole_document(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+    """Parse the answer to GetBucketEncryption again, because the model of an older botocore leaves elements out."""
+    if http_response.status_code == 200 and "ServerSideEncryptionConfiguration" in parsed:
+        parsed.update(setting("GetBucketEncryption", http_response.content))
 
 
 def _without_account_host(request: Any, **_: Any) -> None:

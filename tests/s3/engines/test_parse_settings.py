@@ -39,6 +39,20 @@ CALLER = "<GetCallerIdentityResult><Account>1</Account></GetCallerIdentityResult
             {"ServerSideEncryptionConfiguration": {"Rules": [ENCRYPTED]}},
         ),
         (
+            "GetBucketEncryption",
+            f"<Rule>{DEFAULT}<BlockedEncryptionTypes><EncryptionType>NONE</EncryptionType><New/></BlockedEncryptionTypes></Rule>",
+            {
+                "ServerSideEncryptionConfiguration": {
+                    "Rules": [
+                        {
+                            "ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"},
+                            "BlockedEncryptionTypes": {"EncryptionType": ["NONE"]},
+                        }
+                    ]
+                }
+            },
+        ),
+        (
             "ListBuckets",
             "<Owner><ID>o</ID></Owner><Buckets><Bucket><Name>a</Name></Bucket><Bucket><Name>b</Name></Bucket></Buckets>",
             {"Owner": {"ID": "o"}, "Buckets": [{"Name": "a"}, {"Name": "b"}]},

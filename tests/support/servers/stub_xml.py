@@ -92,6 +92,9 @@ def encryption(default: Encryption) -> bytes:
         f"<ApplyServerSideEncryptionByDefault>{key}</ApplyServerSideEncryptionByDefault>"
         f"{tag('BucketKeyEnabled', default.bucket_key_enabled)}"
     )
+    if default.blocked is not None:
+        kinds = "".join(tag("EncryptionType", kind) for kind in default.blocked)
+        rule += f"<BlockedEncryptionTypes>{kinds}</BlockedEncryptionTypes>"
     return document("ServerSideEncryptionConfiguration", f"<Rule>{rule}</Rule>")
 
 

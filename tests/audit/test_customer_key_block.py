@@ -1,0 +1,68 @@
+"""The bucket's block of uploads under a customer's key (SSE-C): removed, there, or not told (B08)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import auditor
+from auditor.model.bucket import Encryption, Semantics
+from auditor.model.exception import ExceptionEntry
+from auditor.model.finding import FailOn, Severity
+from auditor.model.summary import Summary
+from auditor.reports.summary import exit_code
+from auditor.s3.engines import ENGINES
+from tests.support.audit_runs import Result, audit
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubBucket
+
+CLOSED = Encryption("AES256", blocked=("SSE-C",))
+OPEN = Encryption("AES256", blocked=("NONE",))
+OLD = Encryption("AES256")
+
+
+async def night(stub: StubServer, out: Path, bucket: StubBucket, blocked: Encryption, **settings: Any) -> Result:
+    bucket.encryption = blocked
+    return await audit(stub, out, **{"only": ("B08",), "semantics": Semantics.AWS, **settings})
+
+
+def unseen(result: Result) -> list[str]:
+    return [words for words in result.summary["not_looked_at"] if "SSE-C" in words]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_block_that_was_removed_since_the_last_run_is_worse(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path, engine: str
+) -> None:
+    closed = await night(stub, tmp_path, bucket, CLOSED, engine=engine)
+    assert (closed.findings, unseen(closed), closed.code) == ([], [], 0)
+    reopened = await night(stub, tmp_path, bucket, OPEN, engine=engine)
+    (finding,) = reopened.findings
+    assert (finding["rule"], finding["severity"], finding["key"]) == ("B08", "medium", None)
+    assert reopened.summary["changes"]["findings"] == {"medium": {"worsened": 1}}
+    assert exit_code(Summary.from_dict(reopened.summary), FailOn(Severity.MEDIUM, new=True)) == 3
+    first, second = (auditor.open_run(one.folder) for one in (closed, reopened))
+    assert [change.kind for change in auditor.diff(first, second)] == ["worsened"]
+    still = await night(stub, tmp_path, bucket, OPEN, engine=engine)
+    assert still.summary["changes"]["findings"] == {}
+
+
+async def test_block_that_the_last_run_could_not_see_is_not_worse(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path
+) -> None:
+    old = await night(stub, tmp_path, bucket, OLD)
+    assert old.findings == []
+    assert len(unseen(old)) == 1
+    found = await night(stub, tmp_path, bucket, OPEN)
+    assert found.summary["changes"]["findings"] == {"medium": {"new": 1}}
+    assert unseen(found) == []
+
+
+async def test_exception_covers_the_worse_finding(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+    await night(stub, tmp_path, bucket, CLOSED)
+    entry = ExceptionEntry("a partner uploads with its key", rule="B08", bucket=BUCKET, owner="me", until="2100-01-01")
+    found = await night(stub, tmp_path, bucket, OPEN, exceptions=(entry,))
+    assert found.summary["changes"]["findings"] == {"medium": {"excepted": 1}}
