@@ -183,6 +183,10 @@ def fix_kit(maker: SchemaMaker) -> Schema:
         "jobs": jobs,
         "exposed_objects_kept": {"description": "Number of exposed objects that keep their ACL, by reason.", **COUNTS},
         "restore": with_members("The jobs that bring ACLs back.", {"jobs": jobs, "others": WHOLE}),
+        "keys": with_members(
+            "The jobs that put objects under an allowed KMS key (E03).",
+            {"jobs": jobs, "kept": {"description": "Number of objects that keep their key, by reason.", **COUNTS}},
+        ),
         "effects": {"type": "array", "items": with_members("The predicted effect of a step.", step)},
         "remarks": TEXTS,
     }

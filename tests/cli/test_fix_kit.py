@@ -26,7 +26,7 @@ from auditor.audit.kit.prepare import FixKit
 from auditor.audit.kit.readiness import Readiness
 from auditor.cli.main import main
 from auditor.errors import RunStopped
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, Encryption, PublicAccessBlock
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant
 from auditor.rules.bucket.b05_others_control import LOG_WRITER
 from auditor.runs.folder_place import open_run
@@ -613,3 +613,82 @@ def test_a_block_that_refuses_the_policy(write: Write, stub: StubServer, bucket:
     stub.put("audited", "site/a", acl="public-read")
     kit = write(config=BY_VERDICT)
     assert "BlockPublicPolicy is on" in kit["remarks"][0]
+
+
+KEY: Final = "arn:aws:kms:us-east-1:111122223333:key/11111111-2222-3333-4444-555555555555"
+WRONG_KEY: Final = "arn:aws:kms:us-east-1:111122223333:key/99999999-2222-3333-4444-555555555555"
+E03: Final = """
+[rules.E03]
+keys = ["arn:aws:kms:eu-west-1:111122223333:key/11111111-2222-3333-4444-555555555555", "{key}"]
+"""
+
+
+class TestKeys:
+    """Objects under a KMS key that E03 does not allow."""
+
+    def job(self, name: str = "key-job.json") -> dict[str, Any]:
+        return dict(json.loads(Path("kit", name).read_text()))
+
+    def test_with_acls_off_the_kit_has_the_job_on_keys_alone(
+        self, write: Write, stub: StubServer, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        stub.world.buckets["audited"].ownership = BUCKET_OWNER_ENFORCED
+        stub.world.buckets["audited"].encryption = Encryption("aws:kms", KEY, True)
+        stub.put("audited", "a, b", sse="aws:kms", kms_key=WRONG_KEY, bucket_key=True)
+        stub.put("audited", "right", sse="aws:kms", kms_key=KEY)
+        stub.put("audited", "plain")
+        stub.put("audited", "two layers", sse="aws:kms:dsse", kms_key=WRONG_KEY)
+        for hold in ("event-hold", "legal-hold"):
+            stub.put("audited", hold, sse="aws:kms", kms_key=WRONG_KEY, headers={f"x-amz-object-lock-{hold}": "ON"})
+        for until in ("2020", "2099"):
+            lock = {"mode": "GOVERNANCE", "retain-until-date": f"{until}-01-02T03:04:05Z"}
+            headers = {f"x-amz-object-lock-{name}": value for name, value in lock.items()}
+            stub.put("audited", until, sse="aws:kms", kms_key=WRONG_KEY, headers=headers)
+        kit = write("--semantics", "aws", config=E03.format(key=KEY))
+        assert kit["keys"] == {
+            "jobs": [{"request": "key-job.json", "manifest": "key-changes.csv", "objects": 2}],
+            "kept": {"two-layers": 1, "locked": 3},
+        }
+        assert rows("key-changes.csv") == [["audited", "2020"], ["audited", "a, b"]]
+        assert self.job()["Operation"] == {
+            "S3UpdateObjectEncryption": {"ObjectEncryption": {"SSEKMS": {"KMSKeyArn": KEY, "BucketKeyEnabled": True}}}
+        }
+        statements = {one["Sid"]: one for one in self.job("key-job-role.json")["Statement"]}
+        assert statements["ChangeKeys"]["Action"] == ["s3:UpdateObjectEncryption"]
+        assert statements["UseKeys"]["Resource"] == [KEY, WRONG_KEY]
+        lines = gzip.decompress(Path("kit/key-snapshot.jsonl.gz").read_bytes()).splitlines()
+        assert json.loads(lines[1]) == {
+            "key": "a, b",
+            "version_id": None,
+            "sse_kms_key_id": WRONG_KEY,
+            "bucket_key_enabled": True,
+        }
+        assert (kit["jobs"], kit["effects"], kit["readiness"]["now"]["state"]) == ([], [], "ready")
+        readme = Path("kit/README.md").read_text()
+        assert "put-bucket-policy" not in readme
+        assert "put-bucket-ownership-controls" not in readme
+        assert "3 objects are protected by Object Lock" in readme
+
+    def test_job_stands_beside_those_on_acls(self, write: Write, stub: StubServer) -> None:
+        """The allowed key is not in the bucket's region, so that the request has a placeholder."""
+        stub.put("audited", "open", acl="public-read", sse="aws:kms", kms_key=WRONG_KEY)
+        kit = write("--semantics", "aws", config=E03.format(key="mrk-1234abcd12ab34cd56ef1234567890ab"))
+        assert [one["manifest"] for one in (*kit["jobs"], *kit["keys"]["jobs"])][-1] == "key-changes.csv"
+        sse = self.job()["Operation"]["S3UpdateObjectEncryption"]["ObjectEncryption"]["SSEKMS"]
+        assert sse == {"KMSKeyArn": "REPLACE-WITH-THE-ARN-OF-THE-KEY", "BucketKeyEnabled": False}
+        readme = Path("kit/README.md").read_text()
+        assert "put-bucket-ownership-controls" in readme
+        assert "create-job --cli-input-json file://key-job.json" in readme
+
+    def test_object_whose_key_is_accepted_keeps_it(self, write: Write, stub: StubServer) -> None:
+        for key in ("site/a", "b"):
+            stub.put("audited", key, sse="aws:kms", kms_key=WRONG_KEY)
+        entry = SITE.format(kind='rule = "E03"')
+        write("--semantics", "aws", config=E03.format(key=KEY) + entry)
+        assert rows("key-changes.csv") == [["audited", "b"]]
+
+    def test_without_a_finding_of_e03_there_is_none(self, write: Write, stub: StubServer) -> None:
+        stub.put("audited", "right", sse="aws:kms", kms_key=KEY)
+        kit = write("--semantics", "aws", config=E03.format(key=KEY))
+        assert kit["keys"] == {"jobs": [], "kept": {}}
+        assert not [name for name in kit["files"] if "key" in name]

@@ -61,10 +61,13 @@ UNINTENDED: Final = frozenset({LeftOut.PUBLIC, LeftOut.WRITE_ACP})
 
 
 class KitObject(NamedTuple):
-    """An object of the run. excepted: the public grants that an exception of a rule accepts."""
+    """An object of the run. excepted: the public grants that an exception of a rule accepts. excepted_rules: IDs of the
+    rules with a finding that an exception accepts.
+    """
 
     line: ObjectLine
     excepted: frozenset[GrantName]
+    excepted_rules: frozenset[str] = frozenset()
 
     @property
     def public(self) -> frozenset[GrantName]:
@@ -101,12 +104,17 @@ def kit_objects(run: RunReader) -> Iterator[KitObject]:
     none: frozenset[GrantName] = frozenset()
     for _, files in run.by_part():
         excepted: dict[tuple[str, str | None], set[GrantName]] = {}
+        rules: dict[tuple[str, str | None], set[str]] = {}
         for found in run.part(FindingLine, files.get("findings")):
-            if found.exception and found.key is not None and found.grantee in PUBLIC and found.permission:
+            if not found.exception or found.key is None:
+                continue
+            rules.setdefault((found.key, found.version_id), set()).add(found.rule)
+            if found.grantee in PUBLIC and found.permission:
                 excepted.setdefault((found.key, found.version_id), set()).add((found.grantee, found.permission))
         for line in run.part(ObjectLine, files.get("objects")):
             names = excepted.get((line.key, line.version_id)) if excepted else None
-            yield KitObject(line, frozenset(names) if names else none)
+            covered = rules.get((line.key, line.version_id), ())
+            yield KitObject(line, frozenset(names) if names else none, frozenset(covered))
 
 
 def sentences(left_out: Mapping[LeftOut, int]) -> Iterator[str]:

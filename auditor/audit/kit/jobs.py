@@ -1,9 +1,12 @@
-"""Write the manifests and job requests of S3 Batch Operations that change ACLs, and those that bring the ACLs back."""
+"""Write the manifests and job requests of S3 Batch Operations: those that change ACLs, those that bring the ACLs back,
+and those that re-encrypt objects under an allowed key.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from auditor.audit.kit.closing import OWNER_TOO, PRIVATE
@@ -21,8 +24,6 @@ MOST_RESTORED: Final = 50
 SNAPSHOT: Final = "acl-snapshot.jsonl.gz"
 OTHERS: Final = "restore-others.jsonl"
 ROLE: Final = "job-role.json"
-STEMS: Final = {PRIVATE: ("acl-changes", "acl-job"), OWNER_TOO: ("acl-changes-foreign", "acl-job-foreign")}
-"""The names of the manifest and of the job for each canned ACL."""
 _PERMISSIONS: Final = frozenset({"FULL_CONTROL", "READ", "WRITE", "READ_ACP", "WRITE_ACP"})
 
 Operation = dict[str, Any]
@@ -36,10 +37,27 @@ class JobFiles(NamedTuple):
     objects: int
 
 
-class AclJobs:
-    """Writes into a kit. canned jobs, the snapshot, and the jobs that restore. bucket: its name. account: number of its
-    account; None if it is not known. token: beginning of the requests' tokens. restored: the ACLs for which a job is
-    written; the objects with other ACLs are listed. most_rows: largest number of rows of a manifest.
+class JobName(NamedTuple):
+    """The names of a job's manifest and request without their endings, and the job in words, before the objects."""
+
+    manifest: str
+    request: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A manifest that grows. suffix: of its names."""
+
+    file: KitFile
+    suffix: str
+    name: JobName
+    operation: Operation
+
+
+class JobWriter:
+    """Writes manifests and job requests into a kit. bucket: its name. account: number of its account; None if it is not
+    known. most_rows: largest number of rows of a manifest.
     """
 
     def __init__(
@@ -51,23 +69,92 @@ class AclJobs:
         versions: bool,
         arns: Arns,
         account: str | None,
-        restored: Iterable[Acl],
         most_rows: int = MOST_ROWS,
     ) -> None:
-        self._folder = folder
-        self._bucket = bucket
+        self.folder = folder
+        self.bucket = bucket
+        self.versions = versions
+        self.arns = arns
         self._run_id = run_id
-        self._versions = versions
-        self._arns = arns
         self._account = account
-        self._numbers = {acl: number for number, acl in enumerate(restored, 1) if _is_known(acl)}
         self._most_rows = most_rows
-        self._open: dict[str, tuple[KitFile, str, str, Operation]] = {}
+        self._open: dict[str, _Begun] = {}
         self._parts: dict[str, int] = {}
+        self._written: dict[str, list[JobFiles]] = {}
+
+    def add(self, name: JobName, operation: Operation, line: ObjectLine) -> None:
+        """Add an object to the job with this name. operation: JobOperation of the S3 Control API, the same for all."""
+        if name.manifest in self._open and self._open[name.manifest].file.lines >= self._most_rows:
+            self._request(name.manifest)
+        if name.manifest not in self._open:
+            part = self._parts[name.manifest] = self._parts.get(name.manifest, 0) + 1
+            suffix = "" if part == 1 else f"-{part}"
+            file = self.folder.file(f"{name.manifest}{suffix}.csv")
+            self._open[name.manifest] = _Begun(file, suffix, name, operation)
+        version_id = (line.version_id or "null") if self.versions else None
+        self._open[name.manifest].file.write(row(self.bucket, line.key, version_id).encode())
+
+    def end(self) -> None:
+        """Write the requests of the jobs that are left."""
+        for manifest in sorted(self._open):
+            self._request(manifest)
+
+    def written(self, *manifests: str) -> list[JobFiles]:
+        """Return the jobs with these manifests, sorted."""
+        return sorted(job for manifest in manifests for job in self._written.get(manifest, ()))
+
+    def role(self, *statements: dict[str, Any]) -> dict[str, Any]:
+        """Return the IAM policy of a job's role: these statements, and the manifest and report of the job."""
+        place = [self.arns.objects(NO_BUCKET, f"fix-kit/{self._run_id}/")]
+        return document(
+            *statements,
+            statement("ReadManifest", ["s3:GetObject", "s3:GetObjectVersion"], place),
+            statement("WriteReport", ["s3:PutObject"], place),
+        )
+
+    def _request(self, manifest: str) -> None:
+        begun = self._open.pop(manifest)
+        file, stem, request = begun.file, f"{manifest}{begun.suffix}.csv", f"{begun.name.request}{begun.suffix}.json"
+        value = job_request(
+            Manifest(
+                bucket=None,
+                key=f"fix-kit/{self._run_id}/{stem}",
+                etag=file.md5,
+                report=f"fix-kit/{self._run_id}/report-{request.removesuffix('.json')}",
+                versions=self.versions,
+            ),
+            begun.operation,
+            description=f"{begun.name.words} {file.lines} objects of {self.bucket}",
+            token=f"{self._run_id}-{file.md5[:12]}",
+            confirm=True,
+            partition=self.arns.partition,
+            account=self._account,
+        )
+        self.folder.put(request, json.dumps(value, indent=1) + "\n")
+        self._written.setdefault(manifest, []).append(JobFiles(request, stem, file.lines))
+
+
+class AclJobs:
+    """Writes into a kit the jobs that set canned ACLs, the snapshot, and the jobs that restore. restored: the ACLs for
+    which a job is written; the objects with other ACLs are listed.
+    """
+
+    def __init__(self, jobs: JobWriter, restored: Iterable[Acl]) -> None:
+        self._jobs = jobs
+        self._folder = jobs.folder
+        self._numbers = {acl: number for number, acl in enumerate(restored, 1) if _is_known(acl)}
         self._snapshot: KitFile | None = None
         self._others: KitFile | None = None
-        self.changing: list[JobFiles] = []
-        self.restoring: list[JobFiles] = []
+
+    @property
+    def changing(self) -> list[JobFiles]:
+        """The jobs that change ACLs, once they are written."""
+        return self._jobs.written(*(name.manifest for name in NAMES.values()))
+
+    @property
+    def restoring(self) -> list[JobFiles]:
+        """The jobs that bring ACLs back, once they are written."""
+        return self._jobs.written(*(_restore(number).manifest for number in self._numbers.values()))
 
     @property
     def others(self) -> int:
@@ -81,74 +168,40 @@ class AclJobs:
 
     def add(self, line: ObjectLine, acl: Acl, canned: str) -> None:
         """Take an object that gets a canned ACL in place of its own."""
-        operation: Operation = {"CannedAccessControlList": canned}
-        manifest, request = STEMS[canned]
-        self._row(manifest, request, operation, line)
+        self._jobs.add(NAMES[canned], _acl_operation({"CannedAccessControlList": canned}), line)
         if self._snapshot is None:
             self._snapshot = self._folder.packed(SNAPSHOT)
         values = {"key": line.key, "version_id": line.version_id, "owner": acl.owner, "grants": plain(acl.grants)}
         self._snapshot.write(encode_line(values))
         number = self._numbers.get(acl)
         if number is not None:
-            name = f"restore-{number:02d}"
-            self._row(name, name, {"AccessControlList": _batch_acl(acl)}, line)
+            self._jobs.add(_restore(number), _acl_operation({"AccessControlList": _batch_acl(acl)}), line)
             return
         if self._others is None:
             self._others = self._folder.file(OTHERS)
-        self._others.write(encode_line(put_parameters(self._bucket, line, acl)))
+        self._others.write(encode_line(put_parameters(self._jobs.bucket, line, acl)))
 
     def end(self) -> None:
-        """Write the requests of the jobs that are left, and the policy of their role."""
-        for name in sorted(self._open):
-            self._request(name)
-        self.changing.sort()
-        self.restoring.sort()
+        """Write the policy of the jobs' role."""
         if self.objects:
-            self._folder.put(ROLE, json.dumps(self._role(), indent=1) + "\n")
+            actions = ["s3:PutObjectVersionAcl"] if self._jobs.versions else ["s3:PutObjectAcl"]
+            changes = statement("ChangeAcls", actions, [self._jobs.arns.objects(self._jobs.bucket)])
+            self._folder.put(ROLE, json.dumps(self._jobs.role(changes), indent=1) + "\n")
 
-    def _row(self, manifest: str, request: str, operation: Operation, line: ObjectLine) -> None:
-        if manifest in self._open and self._open[manifest][0].lines >= self._most_rows:
-            self._request(manifest)
-        if manifest not in self._open:
-            part = self._parts[manifest] = self._parts.get(manifest, 0) + 1
-            suffix = "" if part == 1 else f"-{part}"
-            file = self._folder.file(f"{manifest}{suffix}.csv")
-            self._open[manifest] = (file, f"{manifest}{suffix}.csv", f"{request}{suffix}.json", operation)
-        version_id = (line.version_id or "null") if self._versions else None
-        self._open[manifest][0].write(row(self._bucket, line.key, version_id).encode())
 
-    def _request(self, name: str) -> None:
-        file, manifest, request, operation = self._open.pop(name)
-        restores = name not in {stem for stem, _ in STEMS.values()}
-        words = "bring back an ACL of" if restores else f"the ACL {operation['CannedAccessControlList']} for"
-        value = job_request(
-            Manifest(
-                bucket=None,
-                key=f"fix-kit/{self._run_id}/{manifest}",
-                etag=file.md5,
-                report=f"fix-kit/{self._run_id}/report-{request.removesuffix('.json')}",
-                versions=self._versions,
-            ),
-            {"S3PutObjectAcl": {"AccessControlPolicy": operation}},
-            description=f"{words} {file.lines} objects of {self._bucket}",
-            token=f"{self._run_id}-{file.md5[:12]}",
-            confirm=True,
-            partition=self._arns.partition,
-            account=self._account,
-        )
-        self._folder.put(request, json.dumps(value, indent=1) + "\n")
-        done = self.restoring if restores else self.changing
-        done.append(JobFiles(request, manifest, file.lines))
+NAMES: Final = {
+    PRIVATE: JobName("acl-changes", "acl-job", f"the ACL {PRIVATE} for"),
+    OWNER_TOO: JobName("acl-changes-foreign", "acl-job-foreign", f"the ACL {OWNER_TOO} for"),
+}
+"""The job for each canned ACL."""
 
-    def _role(self) -> dict[str, Any]:
-        """Return the IAM policy of the jobs' role."""
-        actions = ["s3:PutObjectVersionAcl"] if self._versions else ["s3:PutObjectAcl"]
-        place = [self._arns.objects(NO_BUCKET, f"fix-kit/{self._run_id}/")]
-        return document(
-            statement("ChangeAcls", actions, [self._arns.objects(self._bucket)]),
-            statement("ReadManifest", ["s3:GetObject", "s3:GetObjectVersion"], place),
-            statement("WriteReport", ["s3:PutObject"], place),
-        )
+
+def _restore(number: int) -> JobName:
+    return JobName(f"restore-{number:02d}", f"restore-{number:02d}", "bring back an ACL of")
+
+
+def _acl_operation(policy: Operation) -> Operation:
+    return {"S3PutObjectAcl": {"AccessControlPolicy": policy}}
 
 
 def put_parameters(bucket: str, line: ObjectLine, acl: Acl) -> dict[str, Any]:

@@ -18,11 +18,12 @@ from auditor.audit.kit.cover import KeyCover
 from auditor.audit.kit.effects import PREDICTED, KitEffects
 from auditor.audit.kit.folder import KitFolder
 from auditor.audit.kit.grants import UNINTENDED, Carried, GrantReader, KitObject, agreed, kit_objects, sentences
-from auditor.audit.kit.jobs import MOST_RESTORED, AclJobs, access_control
+from auditor.audit.kit.jobs import MOST_RESTORED, AclJobs, JobWriter, access_control
 from auditor.audit.kit.policy import PolicyDraft, PolicyWriter, no_policy
-from auditor.audit.kit.readiness import Assessor, Lacking, SeenObjects
+from auditor.audit.kit.readiness import Assessment, Assessor, Lacking, SeenObjects
 from auditor.audit.kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, readme
 from auditor.audit.kit.result import Kit
+from auditor.audit.kit.wrong_keys import RULE, WrongKeys
 from auditor.audit.stored import file_of
 from auditor.audit.what_if import ChangedJudges
 from auditor.aws.iam.arns import Arns
@@ -40,6 +41,7 @@ MOST_ACLS: Final = 10_000
 """Largest number of different ACLs that are counted, to find the most frequent ones."""
 PREFERRED: Final = "BucketOwnerPreferred"
 _AT_ONCE: Final = 1024
+_READY: Final = Assessment((), ())
 
 
 class FixKit:
@@ -72,22 +74,25 @@ class FixKit:
                 ChangedJudges(self._run, self._file), self._closer, draft.text, folder.packed(PREDICTED).write
             )
             account = facts.owner_account
-            jobs = AclJobs(
+            writer = JobWriter(
                 folder,
                 target.bucket,
                 run_id=self._run.run_id,
                 versions=target.versions,
                 arns=arns,
                 account=account if isinstance(account, str) and re.fullmatch("[0-9]{12}", account) else None,
-                restored=[acl for acl, _ in self._acls.most_common(MOST_RESTORED)],
             )
+            jobs = AclJobs(writer, [acl for acl, _ in self._acls.most_common(MOST_RESTORED)])
+            keys = WrongKeys(writer, self._file)
             for one in self._counted(kit_objects(self._run)):
                 self._seen.add(one)
+                keys.add(one)
                 canned = effects.add(one)
                 if canned is not None and isinstance(one.line.acl, Acl):
                     jobs.add(one.line, one.line.acl, canned)
-            jobs.end()
-            return self._finish(folder, draft, grants, effects, jobs)
+            for part in (writer, jobs, keys):
+                part.end()
+            return self._finish(folder, draft, grants, effects, jobs, keys)
 
     def _draft(self, grants: GrantReader, writer: PolicyWriter) -> PolicyDraft:
         target = self._file.target
@@ -139,7 +144,13 @@ class FixKit:
         )
 
     def _finish(
-        self, folder: KitFolder, draft: PolicyDraft, grants: GrantReader, effects: KitEffects, jobs: AclJobs
+        self,
+        folder: KitFolder,
+        draft: PolicyDraft,
+        grants: GrantReader,
+        effects: KitEffects,
+        jobs: AclJobs,
+        keys: WrongKeys,
     ) -> Kit:
         """Write the remaining files, and return the kit."""
         facts, target, summary = self._file.facts, self._file.target, self._run.summary
@@ -156,6 +167,7 @@ class FixKit:
             folder.put(POLICY_FILE, draft.text)
             if self._policy:
                 folder.put(POLICY_BEFORE, self._policy)
+        acls_off = facts.ownership == BUCKET_OWNER_ENFORCED
         assessor = Assessor(target, facts, self._seen, effects, _lacking(draft, grants))
         change = BucketChange(acls=False, policy=draft.text)
         kit = Kit(
@@ -164,8 +176,9 @@ class FixKit:
             versions=target.versions,
             place=str(folder.place),
             files=(),
-            now=assessor.now(),
-            after=assessor.after_kit(),
+            acls_off=acls_off,
+            now=_READY if acls_off else assessor.now(),
+            after=_READY if acls_off else assessor.after_kit(),
             policy=draft,
             has_policy_before=bool(self._policy),
             ownership=PREFERRED if facts.ownership == PREFERRED else OBJECT_WRITER,
@@ -174,7 +187,9 @@ class FixKit:
             changing=tuple(jobs.changing),
             restoring=tuple(jobs.restoring),
             others=jobs.others,
-            effects=tuple(effects.shown),
+            key_jobs=tuple(keys.changing),
+            keys_kept={reason.value: number for reason, number in keys.kept.items()},
+            effects=() if acls_off else tuple(effects.shown),
             remarks=tuple(change.remarks(facts)),
             exceptions=() if summary is None else tuple(one for one in summary.exceptions if one.matched),
             opened=opened,
@@ -212,9 +227,10 @@ def _facts_of(run: RunReader, file: BucketFile) -> tuple[str, str | None]:
             f"the run {run.run_id} is not complete: a kit would not know the objects that it did not reach, end it with"
             " `auditor audit --resume` first"
         )
-    if facts.ownership == BUCKET_OWNER_ENFORCED:
+    acls_off = facts.ownership == BUCKET_OWNER_ENFORCED
+    if acls_off and not (run.summary and run.summary.rules.get(RULE)):
         raise UsageError(f"ACLs are off on {file.target.bucket} already (BucketOwnerEnforced): no kit is needed")
-    if ask.acl is not None:
+    if ask.acl is not None and not acls_off:
         raise UsageError(
             f"the run {run.run_id} read no ACLs ({visible(ask.acl.reason)}): audit again with rules on ACLs"
         )

@@ -11,6 +11,7 @@ from auditor.audit.kit.grants import agreed, sentences
 from auditor.audit.kit.jobs import MOST_RESTORED, OTHERS, ROLE, SNAPSHOT, JobFiles
 from auditor.audit.kit.readiness import Assessment
 from auditor.audit.kit.result import Kit
+from auditor.audit.kit.wrong_keys import KEY_ROLE, KEY_SNAPSHOT, NO_KEY, KeptKey
 from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
 from auditor.reports.table_layout import TableLayout
 from auditor.reports.what_if import COLUMNS
@@ -30,6 +31,11 @@ _KEPT: Final[Mapping[Kept, str]] = {
     Kept.FOREIGN: "belong to another account that lets the bucket's owner not change the ACL: ask it, or turn ACLs off",
 }
 
+_KEY_KEPT: Final[Mapping[KeptKey, str]] = {
+    KeptKey.TWO_LAYERS: "are under two layers of KMS (DSSE-KMS), which S3 does not update: copy them over themselves",
+    KeptKey.LOCKED: "are protected by Object Lock, so that S3 refuses to change the key: copy them to new versions",
+}
+
 
 def table(kit: Kit, columns: int) -> str:
     """Return the kit as a table for a terminal, safe to print."""
@@ -37,8 +43,8 @@ def table(kit: Kit, columns: int) -> str:
     sections = [
         layout.listed("Fix kit", [f"{visible(kit.place)}, of the run {kit.run} of s3://{kit.bucket}"]),
         *_readiness(kit, layout),
-        layout.listed("Policy", _policy(kit)),
-        layout.listed("ACL jobs", _jobs(kit)),
+        *([] if kit.acls_off else [layout.listed("Policy", _policy(kit)), layout.listed("ACL jobs", _jobs(kit))]),
+        *([layout.listed("Key jobs", _key_jobs(kit))] if kit.key_jobs or kit.keys_kept else []),
         layout.listed("Back", _back(kit)),
         *(layout.listed("Effect", _effect(effect)) for effect in kit.effects),
         layout.listed("Remarks", kit.remarks),
@@ -48,6 +54,9 @@ def table(kit: Kit, columns: int) -> str:
 
 
 def _readiness(kit: Kit, layout: TableLayout) -> Iterator[Iterator[str]]:
+    if kit.acls_off:
+        yield layout.listed("ACLs", ["they are off (BucketOwnerEnforced)"])
+        return
     for label, found in (("ACLs off, now", kit.now), ("after the kit", kit.after)):
         yield layout.listed(label, _state(found))
 
@@ -74,6 +83,13 @@ def _jobs(kit: Kit) -> Iterator[str]:
         yield "no object is exposed by an ACL that a job could change"
     for name, number in kit.kept.items():
         yield f"{counted(number, 'exposed object')} {agreed(_KEPT[Kept(name)], number)}"
+
+
+def _key_jobs(kit: Kit) -> Iterator[str]:
+    for job in kit.key_jobs:
+        yield f"{job.request} with {job.manifest}: {counted(job.objects, 'object')} under an allowed KMS key"
+    for name, number in kit.keys_kept.items():
+        yield f"{counted(number, 'object')} {agreed(_KEY_KEPT[KeptKey(name)], number)}"
 
 
 def _back(kit: Kit) -> Iterator[str]:
@@ -110,6 +126,24 @@ def readme(kit: Kit) -> str:
         f"# Fix kit for s3://{kit.bucket}",
         f"Made from the run {kit.run}. Nothing was changed and no call was sent: each step below is yours to review and"
         " to send. The files speak of the objects as the run saw them. If it is not of today, audit again first.",
+        *(_of_keys(kit, layout) if kit.acls_off else _of_acls(kit, layout)),
+    ]
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _of_keys(kit: Kit, layout: TableLayout) -> Iterator[str]:
+    yield "ACLs are off on this bucket (BucketOwnerEnforced): the kit changes KMS keys alone."
+    yield "## Steps"
+    yield from _numbered([*_key_steps(kit), _audit_again(kit, "E03 finds nothing any more")])
+    yield "## How to go back"
+    yield from _keys_back(kit)
+    if kit.keys_kept:
+        yield "## What the kit leaves as it is"
+        yield _block(_text([layout.listed("Key jobs", _key_jobs(kit))]))
+
+
+def _of_acls(kit: Kit, layout: TableLayout) -> list[str]:
+    return [
         "## Is the bucket ready for ACLs to be turned off?",
         _block(_text(_readiness(kit, layout))),
         "Not seen by any run: programs that upload with an ACL. With ACLs off, S3 refuses such uploads"
@@ -124,7 +158,6 @@ def readme(kit: Kit) -> str:
         " each object that the policy and the jobs move.",
         *(_block(_counts(effect)) for effect in kit.effects),
     ]
-    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
 def _block(text: str) -> str:
@@ -137,8 +170,16 @@ def _counts(effect: Effect) -> str:
 
 
 def _steps(kit: Kit) -> Iterator[str]:
-    steps = [*_policy_step(kit), *_job_steps(kit), *_last_steps(kit)]
-    yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
+    yield from _numbered([*_policy_step(kit), *_job_steps(kit), *_key_steps(kit), *_last_steps(kit)])
+
+
+def _numbered(steps: Iterable[str]) -> Iterator[str]:
+    return (f"{number}. {step}" for number, step in enumerate(steps, 1))
+
+
+def _audit_again(kit: Kit, wanted: str) -> str:
+    versions = " --versions" if kit.versions else ""
+    return f"Audit again, and see that {wanted}:\n\n       auditor audit s3://{kit.bucket}{versions}"
 
 
 def _policy_step(kit: Kit) -> Iterator[str]:
@@ -172,6 +213,18 @@ def _job_steps(kit: Kit) -> Iterator[str]:
         )
 
 
+def _key_steps(kit: Kit) -> Iterator[str]:
+    for job in kit.key_jobs:
+        yield (
+            f"Review `{job.manifest}` ({counted(job.objects, 'object')} under a KMS key that [rules.E03] does not"
+            f" allow), and upload it. Make a role for S3 Batch Operations with the policy `{KEY_ROLE}`, which trusts"
+            f" `batchoperations.s3.amazonaws.com`. In `{job.request}` replace `{NO_BUCKET}` and `{NO_ROLE}`, and"
+            f" `{NO_ACCOUNT}` or `{NO_KEY}` if it is there. The job changes the key in place (UpdateObjectEncryption):"
+            " no object is rewritten, ETag and LastModified stay, and no event is sent. S3 takes a key of another"
+            f" account only by its leave:\n\n{_commands(kit, job)}"
+        )
+
+
 def _commands(kit: Kit, job: JobFiles) -> str:
     return (
         f"       aws s3api put-object --bucket MANIFESTS --key fix-kit/{kit.run}/{job.manifest} --body {job.manifest}\n"
@@ -181,10 +234,7 @@ def _commands(kit: Kit, job: JobFiles) -> str:
 
 
 def _last_steps(kit: Kit) -> Iterator[str]:
-    yield (
-        f"Audit again, and see that the verdicts are those predicted below:\n\n       auditor audit s3://{kit.bucket}"
-        f"{' --versions' if kit.versions else ''}"
-    )
+    yield _audit_again(kit, "the verdicts are those predicted below")
     yield (
         "When nothing above stands against it any more, give the bucket a private ACL and turn ACLs off. Those who"
         " upload by a grant of the bucket's ACL need a statement of the policy before; access logs need one for"
@@ -213,6 +263,7 @@ def _going_back(kit: Kit) -> Iterator[str]:
             " `restore-NN.csv`: upload and create them as above. While BlockPublicAcls is on, S3 refuses to bring back"
             " public grants."
         )
+    yield from _keys_back(kit)
     if kit.others:
         yield (
             f"- {counted(kit.others, 'object')} with further ACLs: `{OTHERS}` has the parameters of a call each:\n\n"
@@ -220,9 +271,19 @@ def _going_back(kit: Kit) -> Iterator[str]:
         )
 
 
+def _keys_back(kit: Kit) -> Iterator[str]:
+    if kit.key_jobs:
+        yield (
+            f"- The KMS keys: `{KEY_SNAPSHOT}` has the key of each object as it was read. `aws s3api"
+            " update-object-encryption` puts one object back under it, if the key belongs to the bucket's account."
+        )
+
+
 def _notes(kit: Kit, layout: TableLayout) -> Iterator[str]:
     yield "## What the kit leaves as it is"
     yield _block(_text([layout.listed("Policy", _policy(kit)), layout.listed("ACL jobs", _jobs(kit))]))
+    if kit.keys_kept:
+        yield _block(_text([layout.listed("Key jobs", _key_jobs(kit))]))
     if kit.remarks:
         yield _block(_text([layout.listed("Remarks", kit.remarks)]))
     if kit.exceptions:

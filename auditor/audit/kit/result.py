@@ -22,6 +22,8 @@ class Kit:
     versions: bool
     place: str
     files: tuple[str, ...]
+    acls_off: bool
+    """True if ACLs are off already, so that the kit has the jobs on keys alone."""
     now: Assessment
     after: Assessment
     policy: PolicyDraft
@@ -36,6 +38,10 @@ class Kit:
     restoring: tuple[JobFiles, ...]
     others: int
     """Number of changed objects that no job brings back, but a line of restore-others.jsonl."""
+    key_jobs: tuple[JobFiles, ...]
+    """The jobs that put objects under an allowed KMS key (E03)."""
+    keys_kept: dict[str, int]
+    """Number of objects under a wrong key that no job changes, by the reason."""
     effects: tuple[Effect, ...]
     remarks: tuple[str, ...]
     exceptions: tuple[ExceptionUse, ...]
@@ -70,6 +76,7 @@ class Kit:
             "jobs": [one._asdict() for one in self.changing],
             "exposed_objects_kept": self.kept,
             "restore": {"jobs": [one._asdict() for one in self.restoring], "others": self.others},
+            "keys": {"jobs": [one._asdict() for one in self.key_jobs], "kept": self.keys_kept},
             "effects": [effect.to_dict() for effect in self.effects],
             "remarks": list(self.remarks),
         }

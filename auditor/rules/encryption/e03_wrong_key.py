@@ -39,7 +39,8 @@ def check(
     Flagged: an object under a KMS key that is not one of keys in [rules.E03]: ARNs, or key IDs for any region.
     Not flagged: objects that are not encrypted under a KMS key (E01, E02, E06).
     Blind to: the alias by which an uploader named the key. Where S3 names no key at all, the rule is undecided.
-    Fix: copy the object over itself with an allowed key, and set it as the bucket's default.
+    Fix: set an allowed key as the bucket's default; `auditor fix-kit` writes the job of S3 Batch Operations that puts
+        the objects under it without rewriting them (UpdateObjectEncryption).
     """
     if not (head_server_side_encryption or "").startswith("aws:kms"):
         return
