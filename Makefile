@@ -8,7 +8,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-deploy test-e2e mutants check docs goldens rule format lock bench bench-memory scale clean \
+.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check docs goldens rule format lock bench bench-memory scale clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package parquet-layer template release check-template elasticmq dynamodb-local
 
 help: ## list the targets
@@ -62,6 +62,13 @@ test-browser: install .venv-browser/.installed tests/browser/node_modules/.insta
 test-package: install ## the built wheel in an environment of its own
 	@$(BIN)/python -m pytest -q tests/system/packaging $(ARGS)
 
+# What reads S3 by an SDK, and what checks a request against its model.
+NEWEST := tests/system/newest tests/s3/engines tests/s3/test_bucket.py tests/s3/test_bucket_settings.py tests/audit/test_event_holds.py \
+	tests/audit/test_customer_key_block.py tests/hashing/test_run.py
+
+test-newest: install .venv-newest/.installed ## the engines direct and boto3 on the newest botocore, which aioboto3 refuses
+	@.venv-newest/bin/python -m pytest -q -n 4 --dist worksteal -p no:cacheprovider -m 'not slow' $(NEWEST) $(ARGS)
+
 mutants: install .venv-mutants/.installed ## change the code and see whether a test notices; [SAMPLE=600] [SEED=1] [MODULES="auditor/verify .."] [ARGS=--again]
 	@.venv-mutants/bin/python -m tests.mutants.sample $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(ARGS) $(MODULES)
 
@@ -101,6 +108,8 @@ lock: install ## write requirements*.txt anew from pyproject.toml
 		-c requirements-dev.txt -o requirements-parquet.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-check.in \
 		-o requirements-check.txt
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-newest.in \
+		-o requirements-newest.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-mutants.in \
 		-c requirements-dev.txt -o requirements-mutants.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-browser.in \
@@ -158,6 +167,12 @@ node_modules/.installed: package-lock.json
 tests/browser/node_modules/.installed: tests/browser/package-lock.json
 	@command -v npm >/dev/null || { echo "axe-core needs npm"; exit 1; }
 	@cd tests/browser && npm ci --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+.venv-newest/.installed: requirements-newest.txt | install
+	@echo "Setting up .venv-newest, with the newest boto3: once, half a minute"
+	@$(PYTHON) -m venv --clear .venv-newest
+	@$(BIN)/uv pip install --quiet --python .venv-newest/bin/python --require-hashes -r requirements-newest.txt
 	@touch $@
 
 .venv-mutants/.installed: requirements-dev.txt requirements-mutants.txt | install
@@ -265,4 +280,4 @@ scale: install ## simulate nights of 10^6 to 10^10 objects for docs/scale.md; or
 	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
 clean: ## remove what was set up
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-mutants .venv-browser mutants
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-mutants .venv-browser .venv-newest mutants

@@ -13,8 +13,8 @@ from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import FailOn, Severity
 from auditor.model.summary import Summary
 from auditor.reports.summary import exit_code
-from auditor.s3.engines import ENGINES
 from tests.support.audit_runs import Result, audit
+from tests.support.engine_names import INSTALLED
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket
@@ -33,7 +33,7 @@ def unseen(result: Result) -> list[str]:
     return [words for words in result.summary["not_looked_at"] if "SSE-C" in words]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INSTALLED)
 async def test_block_that_was_removed_since_the_last_run_is_worse(
     stub: StubServer, bucket: StubBucket, tmp_path: Path, engine: str
 ) -> None:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.s3.engines import ENGINES
 from tests.support.audit_runs import Result, audit
+from tests.support.engine_names import INSTALLED
 from tests.support.inventory_reports import into_bucket, rows_of, write_report
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -45,7 +45,7 @@ def locked(bucket: StubBucket) -> StubBucket:
     return bucket
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INSTALLED)
 async def test_held_object_has_no_high_finding_and_no_end(
     stub: StubServer, locked: StubBucket, tmp_path: Path, engine: str
 ) -> None:

@@ -18,7 +18,7 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.exception import ExceptionEntry
 from auditor.model.target import Target
-from auditor.s3.engines import ENGINES
+from tests.support.engine_names import INSTALLED
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import error
@@ -113,7 +113,7 @@ class TestPromisedChecksum:
         assert (found.lines, found.code) == (["* key"], 3)
         assert found.detail("key")["recorded"] == hashlib.sha256(b"what was uploaded").hexdigest()
 
-    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("engine", INSTALLED)
     @pytest.mark.parametrize("algorithm", ["md5", "sha512"])
     async def test_those_of_2026_are_digests_of_whole_objects_and_never_of_parts(
         self, stub: StubServer, ledger: Ledger, algorithm: str, engine: str

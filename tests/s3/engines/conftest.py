@@ -11,6 +11,7 @@ import pytest
 from auditor.aws.connection import Connection
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine
+from tests.support.engine_names import INSTALLED
 from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -18,7 +19,7 @@ from tests.support.servers.stub import StubServer
 Opening = Callable[..., AbstractAsyncContextManager[Engine]]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=INSTALLED)
 def name(request: pytest.FixtureRequest) -> str:
     """An engine's name."""
     return str(request.param)

@@ -15,6 +15,7 @@ from auditor.hashing.digest.result import Failed
 from auditor.hashing.queue.message import HashTask
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Span
+from tests.support.engine_names import INSTALLED
 from tests.support.servers.ends import streams_served
 
 TAIL = b"\r\nConnection: close\r\n\r\n"
@@ -40,7 +41,7 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("missing", WITHOUT)
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", INSTALLED)
 async def test_answer_without(name: str, missing: str) -> None:
     async with (
         answering(WITHOUT[missing]) as url,
@@ -63,7 +64,7 @@ OTHER_SPANS = {
 
 
 @pytest.mark.parametrize("what", OTHER_SPANS)
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", INSTALLED)
 async def test_answer_with_another_span_than_asked_for(name: str, what: str) -> None:
     answer = OTHER_SPANS[what] + b'\r\nETag: "e"\r\nContent-Length: 4' + TAIL + b"data"
     async with (
@@ -76,7 +77,7 @@ async def test_answer_with_another_span_than_asked_for(name: str, what: str) -> 
         assert caught.value.code == "Malformed"
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", INSTALLED)
 async def test_answer_with_a_span_where_all_was_asked_for(name: str) -> None:
     answer = OTHER_SPANS["another"] + b'\r\nETag: "e"\r\nContent-Length: 4' + TAIL + b"data"
     async with (

@@ -15,6 +15,7 @@ from auditor.aws.connection import Connection
 from auditor.s3.engines import ENGINES
 from tests.s3.engines.common import CALLS, failure_of
 from tests.s3.http.certificates import Tls, made
+from tests.support.engine_names import INSTALLED
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.ends import streams_served
 from tests.support.servers.stub import StubServer
@@ -80,7 +81,7 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tls:
 
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.parametrize("proxied", [False, True])
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", INSTALLED)
 async def test_certificate(
     stub: StubServer,
     bucket: StubBucket,
