@@ -89,8 +89,9 @@ def _wider_parties(party: Party) -> Iterable[Party]:
     if party.linked is not None:
         yield (linked := replace(party.linked, organization=party.organization))
         yield from _wider_parties(linked)
-        party = replace(party, linked=None, account=None, arn=None, arn_pattern=None)
-        yield party
+        alone = replace(party, linked=None, arn=None, arn_pattern=None)
+        party = replace(alone, account=None)
+        yield from (party, replace(alone, unique_id=None))
     if party.service is not None:
         yield from wider_services(party)
     for pattern in () if party.service is not None else party.patterns:

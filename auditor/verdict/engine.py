@@ -205,7 +205,7 @@ def _audience(verdict: Verdict, results: Sequence[Result]) -> tuple[Audience, ..
     headers: dict[Inside, str | None] = {}
     for result in results:
         for one, header in result.inside.items():
-            headers[one] = min(headers.get(one, header), header, key=lambda text: text or "")
+            headers[one] = min(headers.get(one, header), header, key=lambda text: (len(text or ""), text or ""))
     return named(headers)
 
 

@@ -54,7 +54,8 @@ def grants_instance(frame: Frame, party: Party) -> Domain:
     if party.grants != ANY_INSTANCE:
         return Texts(only=(party.grants,), never=tuple(filter(is_fixed, named)))
     own = (f"arn:*:s3:*:{frame.own}:*",) if frame.own else ()
-    return Texts(only=("arn:*:s3:?*:############:access-grants/?*",), never=(*named, *own, "*:*:*:*:*:*:*"))
+    account = party.account or "############"
+    return Texts(only=(f"arn:*:s3:?*:{account}:access-grants/?*",), never=(*named, *own, "*:*:*:*:*:*:*"))
 
 
 def _not_his(frame: Frame, party: Party) -> list[str]:

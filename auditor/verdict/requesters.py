@@ -91,6 +91,7 @@ class Requesters:
         self._services = [INTERNET]
         linkable = [_in_patterns(one, names) for one in names.parties if one.account and not one.canonical]
         linkable += [Party(AudienceKind.ACCOUNT, one, unique_id=one) for one in names.unique_ids]
+        self._named = linkable
         self._linkable = linkable[:MOST_LINKS]
         self._links = situation.semantics is Semantics.AWS
         self._links_all = self._links and len(linkable) <= MOST_LINKS
@@ -113,6 +114,9 @@ class Requesters:
         if not party.free and (party.canonical or party.unique_id) and self._links:
             variants = [party if self._links_all else replace(party, free=True)]
             variants += [_link(party, one) for one in self._linkable if party.canonical or not one.unique_id]
+        if party.grants is not None:
+            own = self._situation.own
+            variants += [_vended(party, one) for one in self._named if _is_vendable(party, one, own)]
         if party.signed and not party.service and not party.organization and not party.free and party != ANY_ACCOUNT:
             named = self._situation.names.organizations
             variants += [replace(one, organization=name) for one in variants for name in named]
@@ -282,6 +286,21 @@ def _link(party: Party, principal: Party) -> Party:
         arn_pattern=principal.arn_pattern,
         unique_id=principal.unique_id or party.unique_id,
     )
+
+
+def _is_vendable(grantee: Party, principal: Party, own: str | None) -> bool:
+    """True if S3 Access Grants may give the grantees of an instance the credentials of a principal that a policy
+    names. own: number of the bucket owner's account, whose instances without a name are left out.
+    """
+    inner = principal.arn or principal.arn_pattern or principal.unique_id
+    if grantee.account is None:
+        return principal.account is None or principal.account != own
+    return bool(inner) and principal.account in (None, grantee.account)
+
+
+def _vended(grantee: Party, principal: Party) -> Party:
+    """Return the grantees of an S3 Access Grants instance with the credentials of a principal."""
+    return replace(_link(grantee, principal), account=principal.account or grantee.account)
 
 
 def _note(

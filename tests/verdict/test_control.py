@@ -69,6 +69,16 @@ def test_a_condition_on_a_header_of_the_request_is_met_by_choice() -> None:
     assert control(allow, deny) in ({}, {"s3:PutObject": Verdict.MASKED})
 
 
+@pytest.mark.parametrize("key", ["s3:if-none-match", "s3:if-match"])
+def test_a_conditional_write_is_a_choice(key: str) -> None:
+    """As a bucket policy that wants conditional writes has it."""
+    allow = {"Principal": OTHER, "Action": "s3:PutObject"}
+    only = {"Null": {key: "false"}}
+    deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Condition": {"Null": {key: "true"}}}
+    assert control({**allow, "Condition": only}) == {"s3:PutObject": Verdict.SHARED}
+    assert control(allow, deny) == {"s3:PutObject": Verdict.SHARED}
+
+
 def test_a_deny_closes_only_if_it_covers_every_key() -> None:
     allow = {"Principal": OTHER, "Action": "s3:PutObject"}
     deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:*"}

@@ -110,7 +110,9 @@ def _instances(names: Named, own_account: str) -> Iterator[tuple[str, str]]:
     if "s3:accessgrantsinstancearn" not in names.tests:
         return
     values = names.values("s3:accessgrantsinstancearn")
-    arns = [f"arn:aws:s3:eu-west-9:{FRESH_ACCOUNT}:access-grants/default", *values]
+    of_principals = [arn.split(":")[4] for arn in (*names.principals, *names.arn_patterns) if arn.count(":") > 4]
+    accounts = (account for account in (*fresh_accounts(names), *names.accounts, *of_principals) if account.isdigit())
+    arns = [f"arn:aws:s3:eu-west-9:{account}:access-grants/default" for account in accounts] + values
     for pattern in values:
         for arn in instances(pattern, ("q", "default", FRESH_ACCOUNT)):
             pieces = arn.split(":")

@@ -312,6 +312,8 @@ def _values(key: str, tests: list[Test], names: Named) -> list[Values]:
         return [None, (FRESH_TEXT,)]
     found: dict[object, Values] = {}
     for value in of_any_kind(names.values(key)):
+        if _is_tag(key) and value is not None and len(value) > 1:
+            continue  # a bucket has a tag once
         try:
             answers: object = tuple(holds(test.operator, test.values, value, {}) for test in asking)
         except ValueError:  # an address that is none
