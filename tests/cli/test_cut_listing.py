@@ -20,7 +20,9 @@ SLOWER = "(ListObjectsV2: SlowDown): try again later, with a lower --max-rate\n"
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    ("fault", "words"), [(CUT, CUT_OFF), (TRUNCATED, NO_XML), (INTERNAL_ERROR, LATER), (SLOW_DOWN, SLOWER)]
+    ("fault", "words"),
+    [(CUT, CUT_OFF), (TRUNCATED, NO_XML), (INTERNAL_ERROR, LATER), (SLOW_DOWN, SLOWER)],
+    ids=["cut", "truncated", "failed", "throttled"],
 )
 def test_what_went_wrong(
     stub: StubServer,

@@ -53,6 +53,20 @@ async def test_head_that_drips_is_not_waited_for(opening: Opening) -> None:
         await server.until(lambda it: it.open == 0)
 
 
+@pytest.mark.slow
+async def test_head_that_drips_is_not_waited_for_by_default(opening: Opening) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        for at in range(len(HEAD)):
+            await peer.send(HEAD[at : at + 1])
+            await asyncio.sleep(0.7)
+        await peer.send(b"ok")
+
+    async with serving(script) as server, opening(server) as transport:
+        with pytest.raises(TransportTimeoutError):
+            await transport.send(get())
+
+
 async def test_head_that_drips_is_told_as_such(thin: Opening) -> None:
     async with serving(dripping) as server, thin(server, head_timeout=0.5) as transport:
         with pytest.raises(TransportTimeoutError, match=r"the head was not whole 0\.5 seconds after its beginning"):
