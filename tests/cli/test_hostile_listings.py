@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from auditor.cli.main import main
+from auditor.errors import OutputError
+from auditor.runs.stores import open_store
 from auditor.s3.engines import ENGINES
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.hooked import HookedServer
@@ -268,3 +270,15 @@ def test_longest_key_and_every_version_of_a_key_are_in_order(run: Run, server: H
         code, out, err = run("audit", TARGET, "--engine", engine, "--fail-on", "never", "--format", "json", *flags)
         assert code == 0, err
         assert json.loads(out)["coverage"]["listed"] == (12 if flags else 8)
+
+
+@pytest.mark.parametrize("sdk", [False, True])
+def test_store_of_run_folders_takes_no_foreign_file_for_its_own(server: HookedServer, sdk: bool) -> None:
+    """Files that a run does not need any more are deleted as they are listed."""
+    server.put(BUCKET, "runs/bucket=audited/run=1/inventory/part", b"x")
+    folder = "bucket=audited/run=1/inventory/"
+    with open_store(f"s3://{BUCKET}/runs", endpoint_url=server.url, sdk=sdk) as store:
+        assert store.list(folder) == [f"{folder}part"]
+        without_prefix(server)
+        with pytest.raises(OutputError, match="names wanted/a, which does not begin with the prefix"):
+            store.list(folder)

@@ -19,6 +19,7 @@ from auditor.aws.failures import explain
 from auditor.errors import CallFailed, CredentialsError, OutputError, UsageError
 from auditor.runs.stores.base import BucketObjects, Change, checked, content_type, md5_of, parsed
 from auditor.runs.stores.local import output_errors
+from auditor.text import visible
 
 UPDATES: Final = 12
 """Number of attempts of a conditional write before it gives up. The waits between them sum to 10 to 20 s."""
@@ -115,8 +116,15 @@ class S3Store:
         return self._pieces(path, pieces)
 
     def list(self, prefix: str) -> List[str]:
+        wanted = f"{self._prefix}{prefix}"
         with self._errors(self.uri(prefix)):
-            found = [key[len(self._prefix) :] for key in self._objects.keys(f"{self._prefix}{prefix}")]
+            keys = list(self._objects.keys(wanted))
+        if stray := next((key for key in keys if not key.startswith(wanted)), None):  # listed files may be deleted
+            raise OutputError(
+                f"the listing of {self.uri(prefix)} names {visible(stray)}, which does not begin with the prefix that"
+                " was asked for: it proves nothing"
+            )
+        found = [key[len(self._prefix) :] for key in keys]
         return sorted(path for path in found if not path.rpartition("/")[2].startswith("."))
 
     def delete(self, path: str) -> None:
