@@ -21,7 +21,7 @@ from auditor.verdict.identities import PLACE_KEYS, Situation, ways_with
 from auditor.verdict.joined import OWNER_KEYS, bits, known_for, states_of, truth_of
 from auditor.verdict.named import Names
 from auditor.verdict.places import ANYWHERE, INTERNET, Place
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party, of_canonical
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party, is_account, of_canonical
 from auditor.verdict.search import Needs
 from auditor.verdict.trust import Trust
 from auditor.verdict.trusted_party import trusting_entry
@@ -293,6 +293,8 @@ def _is_vendable(grantee: Party, principal: Party, own: str | None) -> bool:
     names. own: number of the bucket owner's account, whose instances without a name are left out.
     """
     inner = principal.arn or principal.arn_pattern or principal.unique_id
+    if principal.account is not None and not is_account(principal.account):
+        return False  # an origin access identity of CloudFront, which is no role
     if grantee.account is None:
         return principal.account is None or principal.account != own
     return bool(inner) and principal.account in (None, grantee.account)

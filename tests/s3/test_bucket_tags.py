@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 import json
+import os
+import re
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -132,6 +136,24 @@ async def test_a_gateway_that_answers_with_a_listing_has_no_abac(stub: StubServe
     body = b"<ListBucketResult><Name>bucket</Name></ListBucketResult>"
     with HookedServer(stub.world, lambda call: Reply(200, {}, body) if call.operation in CALLS else None) as server:
         assert (await read(server.url, Semantics.CEPH)).abac is False
+
+
+async def test_the_signature_is_that_of_the_question(stub: StubServer, bucket: StubBucket, asked_by: str) -> None:
+    """An older SDK does not know the call. Its request is another one until it is signed."""
+    bucket.policy = TEAM
+    await read(stub.url)
+    (call,) = (one for one in stub.calls if one.operation == "GetBucketAbac")
+    scope, names, signature = re.findall(
+        r"(?:Credential=[^/]+/|SignedHeaders=|Signature=)([^, ]+)", call.headers["authorization"]
+    )
+    headers = "".join(f"{name}:{call.headers[name]}\n" for name in names.split(";"))
+    path = f"/{BUCKET}/" if asked_by == "direct" else f"/{BUCKET}"
+    canonical = f"GET\n{path}\nabac=\n{headers}\n{names}\n{call.headers['x-amz-content-sha256']}"
+    text = f"AWS4-HMAC-SHA256\n{call.headers['x-amz-date']}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
+    key = f"AWS4{os.environ['AWS_SECRET_ACCESS_KEY']}".encode()
+    for part in (*scope.split("/"), text):
+        key = hmac.digest(key, part.encode(), "sha256")
+    assert key.hex() == signature
 
 
 def test_facts_that_are_missing_are_no_tags() -> None:
