@@ -58,7 +58,12 @@ def adds_nothing(inside: Mapping[Inside, str | None], party: Party, place: Place
     audience. A requester tells more than the name of its audience, such as the organization of an account.
     """
     header = inside.get((party, place))
-    return any(wider in inside and inside[wider] in (None, header) for wider in _wider(party, place))
+    return any(wider in inside and _needs_no_more(inside[wider], header) for wider in _wider(party, place))
+
+
+def _needs_no_more(wide: str | None, narrow: str | None) -> bool:
+    """True if each header that the wider requester has to send is one that the narrower requester has to send."""
+    return wide is None or set(wide.split(" and ")) <= set((narrow or "").split(" and "))
 
 
 def _wider(party: Party, place: Place) -> Iterable[Inside]:
