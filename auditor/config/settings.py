@@ -256,7 +256,7 @@ class Settings:
         values.trusted,
         frozenset(),
         "accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and"
-        " other sources whose access does not count as shared",
+        " other sources, directory users and groups, whose access does not count as shared",
     )
     keep_metadata: bool = _setting(values.flag, False, "store the values of user metadata, not only their names")
     buckets: tuple[str, ...] = _setting(

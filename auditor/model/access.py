@@ -68,6 +68,10 @@ class AudienceKind(StrEnum):
     """The users of an identity provider, by its name or its ARN."""
     GROUP = "group"
     """A group of an ACL other than the two public ones, by its URI, such as LogDelivery."""
+    DIRECTORY_USER = "directory-user"
+    """A user of the corporate directory that S3 Access Grants knows, by the user's UUID."""
+    DIRECTORY_GROUP = "directory-group"
+    """A group of the corporate directory that S3 Access Grants knows, by the group's UUID."""
 
 
 @record()
@@ -111,6 +115,9 @@ class ReasonCode(StrEnum):
     """A statement of the bucket policy allows. Cause: the statement's Sid, or "#" and its index from 1."""
     ACCESS_POINT = "access-point"
     """An access point of the bucket lets requests in. Cause: the access point's ARN."""
+    ACCESS_GRANT = "access-grant"
+    """A grant of S3 Access Grants hands out credentials of a role of the bucket owner's account. They reach as far as
+    the role of the grant's location may read. Cause: the grant's ID."""
     # It hides: without it, an audience would get in.
     POLICY_DENY = "policy-deny"
     """A statement of the bucket policy denies. Cause: as for policy-allow."""

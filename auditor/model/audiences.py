@@ -19,6 +19,8 @@ _SIGNED: Final = frozenset(
         AudienceKind.ACCESS_GRANTS,
         AudienceKind.ACCOUNT,
         AudienceKind.CANONICAL_ID,
+        AudienceKind.DIRECTORY_GROUP,
+        AudienceKind.DIRECTORY_USER,
         AudienceKind.GROUP,
         AudienceKind.IDENTITY_PROVIDER,
         AudienceKind.ORGANIZATION,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -80,6 +81,74 @@ class AccessPoint:
     policy_is_public: bool | Unread = False
 
 
+SCHEME: Final = "s3://"
+"""The begin of the path of an object, s3://BUCKET/KEY."""
+
+
+class GranteeType(StrEnum):
+    """The type of a grantee of S3 Access Grants (s3control, GranteeType)."""
+
+    IAM = "IAM"
+    DIRECTORY_USER = "DIRECTORY_USER"
+    DIRECTORY_GROUP = "DIRECTORY_GROUP"
+
+
+class GrantPermission(StrEnum):
+    """The permission of a grant of S3 Access Grants (s3control, Permission)."""
+
+    READ = "READ"
+    WRITE = "WRITE"
+    READWRITE = "READWRITE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessGrant:
+    """One grant of S3 Access Grants on objects of the bucket (s3control ListAccessGrants)."""
+
+    id: str
+    grantee_type: GranteeType
+    grantee: str
+    """ARN of an IAM user or role, or the UUID of a user or group of the corporate directory."""
+    permission: GrantPermission
+    scope: str
+    """The S3 path of the granted objects, such as s3://BUCKET/PREFIX* or s3://BUCKET/KEY."""
+    application: str | None = None
+    """ARN of the only application through which the grantee gets in; None if there is no such limit."""
+
+    @property
+    def prefix(self) -> str | None:
+        """The text with which the paths s3://BUCKET/KEY of the granted objects begin; None if the scope is the path of
+        one object.
+
+        s3://BUCKET/p* covers s3://BUCKET/p-other/key, too. A scope that ends with a slash, or has no key, counts as a
+        prefix: it is a folder or a whole bucket (S3 User Guide, "Working with grants in S3 Access Grants").
+        """
+        text = re.split(r"[*?]", self.scope, maxsplit=1)[0]
+        if text != self.scope or text.endswith("/"):
+            return text
+        return None if "/" in text.removeprefix(SCHEME) else f"{text}/"
+
+    def is_on(self, bucket: str) -> bool:
+        """True if the scope has paths of the bucket."""
+        whole = f"{SCHEME}{bucket}/"
+        return self.scope.startswith(whole) or whole.startswith(self.prefix or self.scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessGrants:
+    """The S3 Access Grants on the bucket, in the account that owns it and in the bucket's Region."""
+
+    account: str
+    """Number of the account that owns the S3 Access Grants instance and the bucket, 12 digits."""
+    instance: str | None = None
+    """ARN of the S3 Access Grants instance; None if there is none, and so no grant."""
+    grants: tuple[AccessGrant, ...] = ()
+    """The grants on the bucket, sorted by ID, without those to IAM users and roles of the account itself."""
+    policy: str | Unread = ""
+    """The resource policy of the instance as JSON text, "" if there is none. It lets other accounts use the instance
+    (s3control GetAccessGrantsInstanceResourcePolicy)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFacts:
     """The settings of one bucket, which a run reads once, before the objects."""
@@ -118,6 +187,8 @@ class BucketFacts:
     tags: Mapping[str, str | None] | Unread | Skipped = NOT_GIVEN
     """The bucket's tags for which a condition of the bucket policy asks: each tag's value by its key; None for a tag
     that the bucket does not have. It has no other tags of the bucket."""
+    access_grants: AccessGrants | Unread | Skipped = NOT_GIVEN
+    """The S3 Access Grants on the bucket that belong to the bucket's own account."""
     key_policies: Mapping[str, str | Unread] | Skipped = NOT_GIVEN
     """The policies of KMS keys as JSON text, by the key's ARN or ID as HEAD names it."""
 

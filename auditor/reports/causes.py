@@ -18,6 +18,7 @@ _POLICY: Final = "policy"
 _BLOCK: Final = "block"
 _OWNERSHIP: Final = "ownership"
 _POINTS: Final = "access-points"
+_GRANTS: Final = "access-grants"
 _KEYS: Final = "key-policies"
 _TRUST: Final = "trusted"
 _PAYER: Final = "request-payer"
@@ -28,6 +29,7 @@ WORDS: Final = {
     _BLOCK: "the public access block changed",
     _OWNERSHIP: "the object ownership changed",
     _POINTS: "the access points changed",
+    _GRANTS: "the S3 Access Grants changed",
     _KEYS: "policies of KMS keys changed",
     _PAYER: "the payer of requests changed",
     _TAGS: "the bucket's tags, or its ABAC, changed",
@@ -48,6 +50,7 @@ _CODES: Final = {
     ReasonCode.ACLS_DISABLED: _OWNERSHIP,
     ReasonCode.ACCESS_POINT: _POINTS,
     ReasonCode.ACCESS_POINTS_UNREAD: _POINTS,
+    ReasonCode.ACCESS_GRANT: _GRANTS,
     ReasonCode.KMS_KEY: _KEYS,
     ReasonCode.KMS_KEY_UNREAD: _KEYS,
     ReasonCode.REQUESTER_PAYS: _PAYER,
@@ -73,6 +76,7 @@ def _facts(old: BucketFacts, new: BucketFacts) -> Iterator[str]:
         _BLOCK: ("public_access_block", "account_public_access_block"),
         _OWNERSHIP: ("ownership",),
         _POINTS: ("access_points",),
+        _GRANTS: ("access_grants",),
         _KEYS: ("key_policies",),
         _PAYER: ("request_payer",),
         _TAGS: ("abac", "tags"),

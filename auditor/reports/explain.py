@@ -30,6 +30,10 @@ SENTENCES: Final[dict[ReasonCode, tuple[ReasonGroup, str]]] = {
     ReasonCode.OBJECT_OWNER: (ReasonGroup.OPENS, "its owner, who is not the bucket's owner: {}"),
     ReasonCode.POLICY_ALLOW: (ReasonGroup.OPENS, "the bucket policy, statement {}, which allows it"),
     ReasonCode.ACCESS_POINT: (ReasonGroup.OPENS, "the access point {}"),
+    ReasonCode.ACCESS_GRANT: (
+        ReasonGroup.OPENS,
+        "the grant {} of S3 Access Grants, as far as the role of its location may read",
+    ),
     ReasonCode.POLICY_DENY: (ReasonGroup.MASKS, "the bucket policy, statement {}, which denies it"),
     ReasonCode.IGNORE_PUBLIC_ACLS: (ReasonGroup.MASKS, "IgnorePublicAcls of the {}: grants to everyone do not count"),
     ReasonCode.RESTRICT_PUBLIC_BUCKETS: (
@@ -88,6 +92,8 @@ _AUDIENCES: Final = {
     **BY_ENDPOINTS,
     AudienceKind.IDENTITY_PROVIDER: "users of the identity provider {}",
     AudienceKind.GROUP: "the group {}",
+    AudienceKind.DIRECTORY_USER: "directory user {}",
+    AudienceKind.DIRECTORY_GROUP: "directory group {}",
 }
 
 _WORDS: Final = {

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Final
 
 from auditor.model.access import Verdict
-from auditor.model.bucket import NOT_OURS, BucketFacts, Encryption, Semantics
+from auditor.model.bucket import NOT_OURS, AccessGrants, BucketFacts, Encryption, Semantics
 from auditor.model.changes import ChangeKind, Changes
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import FailOn, RuleUndecided, Severity
@@ -50,6 +50,7 @@ _FACTS: Final = {
     "access_points": "access points of the bucket",
     "abac": "ABAC of the bucket",
     "tags": "tags of the bucket",
+    "access_grants": "S3 Access Grants",
 }
 """The bucket facts that the summary names if they are missing, in the user's words."""
 
@@ -307,4 +308,17 @@ def _unread_settings(facts: BucketFacts) -> Iterator[str]:
         if isinstance(value, Skipped) and item.name in _FACTS:
             yield f"{_FACTS[item.name]}: {visible(value.reason)}"
         elif isinstance(value, Unread) and item.name in _FACTS:
-            yield f"{_FACTS[item.name]}, which could not be read: {visible(f'{value.action} {value.code}')}"
+            yield _unread_fact(_FACTS[item.name], value)
+    yield from _of_grants(facts.access_grants)
+
+
+def _unread_fact(name: str, unread: Unread) -> str:
+    return f"{name}, which could not be read: {visible(f'{unread.action} {unread.code}')}"
+
+
+def _of_grants(grants: AccessGrants | Unread | Skipped) -> Iterator[str]:
+    """Yield phrases on the things behind S3 Access Grants that the run did not look at."""
+    if isinstance(grants, AccessGrants) and grants.grants:
+        yield "roles of the locations of S3 Access Grants: a grant reaches as far as its role may read"
+    if isinstance(grants, AccessGrants) and isinstance(grants.policy, Unread):
+        yield _unread_fact("policy of the S3 Access Grants instance", grants.policy)

@@ -33,6 +33,8 @@ _NAMED: Final = {
     AudienceKind.ACCESS_GRANTS: "grantees of the S3 Access Grants instance",
     AudienceKind.IDENTITY_PROVIDER: "the identity provider",
     AudienceKind.GROUP: "the group",
+    AudienceKind.DIRECTORY_USER: "directory user",
+    AudienceKind.DIRECTORY_GROUP: "directory group",
 }
 
 

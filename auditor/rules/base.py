@@ -28,7 +28,7 @@ runs once for all objects that are alike in them; a rule that reads `head` runs 
 OBJECT_FACTS: Final = frozenset(
     {"ref", "acl", "head", "owner", "digests", "access", "dormant", *(f"head.{name}" for name in SHARED_HEAD)}
 )
-RUN_FACTS: Final = frozenset({"trusted", "trust", "now", "control"})
+RUN_FACTS: Final = frozenset({"trusted", "trust", "now", "control", "write_grants"})
 """The facts of a run that are not the bucket's: they are the same for every object."""
 
 BUCKET_FACTS: Final = frozenset(
@@ -85,7 +85,8 @@ class Rule:
     SHARED_HEAD; `owner`, the canonical ID of the object's owner; `access`, see below; `digests`, which exist in a run
     with a ledger; `dormant`, the hidden part of the stored ACL, where an S3 Inventory shows one; `bucket.X`, attribute
     X of BucketFacts; `trusted`, the frozenset of trusted entries; `trust`, the Trust in them; `now`, the time at which
-    the run began; `control`, the Control over the bucket that its policy gives; `config.X`, option X of [rules.ID] in
+    the run began; `control`, the Control over the bucket that its policy gives; `write_grants`, the S3 Access Grants by
+    which outsiders may write; `config.X`, option X of [rules.ID] in
     auditor.toml. A run selects the rule only if auditor.toml has all its options.
 
     A rule that reads `access`, an ObjectAccess, asks for exposed objects only: the judge does not ask it about others.

@@ -22,7 +22,7 @@ from auditor.rules import RULES
 from auditor.rules.bound_rule import KNOWN_IN_PART, BoundRule, RuleAnswer, fixed_facts
 from auditor.rules.plan import Plan, make_plan
 from auditor.rules.selection import select
-from auditor.verdict.control import control_of
+from auditor.verdict.control import control_of, write_grants
 from auditor.verdict.judge import VerdictJudge
 from auditor.verdict.trust import Trust
 
@@ -56,6 +56,8 @@ class Judge:
         run_facts: dict[str, Any] = {"trusted": trusted, "trust": trust, "now": now or Skipped("no time is given")}
         if any("control" in rule.reads for rule in plan.bucket_rules):
             run_facts["control"] = control_of(facts, trust, now)
+        if any("write_grants" in rule.reads for rule in plan.bucket_rules):
+            run_facts["write_grants"] = write_grants(facts, trust, now)
         ready = [
             BoundRule.of(order, rule, fixed_facts(rule, facts, run_facts, (options or {}).get(rule.id, {})))
             for order, rule in enumerate((*plan.bucket_rules, *plan.object_rules))

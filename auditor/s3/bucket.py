@@ -14,10 +14,11 @@ from auditor.aio.groups import task_group
 from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint, plain
 from auditor.errors import BucketError, CallFailed
-from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock, Semantics
+from auditor.model.bucket import AccessGrants, AccessPoint, BucketFacts, PublicAccessBlock, Semantics
 from auditor.model.object import Acl, Skipped, Unread
 from auditor.model.policy import bucket_tags
 from auditor.model.policy import parse as parse_policy
+from auditor.s3.access_grants import AccessGrantsReader
 from auditor.s3.access_points import NOT_DELEGATED, POLICY_UNREAD, AccessPointReader, delegates
 from auditor.s3.bucket_settings import (
     ABAC,
@@ -40,7 +41,7 @@ from auditor.s3.semantics import semantics_of
 
 T = TypeVar("T")
 NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
-NO_ACCESS_POINTS: Final = "S3 Control has no address behind a custom endpoint: set AWS_ENDPOINT_URL_S3_CONTROL"
+NO_CONTROL: Final = "S3 Control has no address behind a custom endpoint: set AWS_ENDPOINT_URL_S3_CONTROL"
 NO_POLICY_STATUS: Final = "the server does not say if a policy is public"
 NO_ACCOUNT_ID: Final = "there is no account ID behind this custom endpoint"
 _REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
@@ -52,8 +53,9 @@ class BucketSettingsReader:
     AWS calls: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
     GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; where the bucket policy
     asks for a tag of the bucket, GetBucketAbac and GetBucketTagging; STS GetCallerIdentity; S3 Control
-    GetPublicAccessBlock and, where the bucket policy delegates to access points, ListAccessPoints, GetAccessPoint,
-    GetAccessPointPolicy, GetAccessPointPolicyStatus.
+    GetPublicAccessBlock, ListAccessGrantsInstances and, where there is an instance, ListAccessGrants and
+    GetAccessGrantsInstanceResourcePolicy; where the bucket policy delegates to access points, ListAccessPoints,
+    GetAccessPoint, GetAccessPointPolicy, GetAccessPointPolicyStatus.
     """
 
     def __init__(self, connection: Connection, caller: Caller, questions: Questions) -> None:
@@ -169,6 +171,7 @@ class BucketSettingsReader:
             access_points=await self._access_points(answers["policy"], account.result(), owner, own_id),
             abac=abac,
             tags=tags,
+            access_grants=await self._access_grants(region, account.result(), owner, own_id),
             semantics=semantics,
             lacking=tuple(sorted(self._lacking)),
             **answers,
@@ -266,11 +269,30 @@ class BucketSettingsReader:
         if not delegates(policy):
             return NOT_DELEGATED
         if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
-            return Skipped(NO_ACCESS_POINTS)
+            return Skipped(NO_CONTROL)
         owning = self._owning("ListAccessPoints", account, owner, own_id)
         if not isinstance(owning, str):
             return owning
         return await AccessPointReader(self._connection.bucket, owning, self._call, self._questions).read()
+
+    async def _access_grants(
+        self,
+        region: str | Unread | Skipped,
+        account: str | Unread | Skipped,
+        owner: str | Unread,
+        own_id: str | Unread,
+    ) -> AccessGrants | Unread | Skipped:
+        """Return the S3 Access Grants on the bucket in the caller's account, provided that this account owns the
+        bucket. Return Unread or Skipped as _account_block() does, and Unread if the bucket's Region is not known.
+        """
+        if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
+            return Skipped(NO_CONTROL)
+        owning = self._owning("ListAccessGrantsInstances", account, owner, own_id)
+        if not isinstance(owning, str):
+            return owning
+        if isinstance(region, Unread):
+            return region  # another Region has other grants
+        return await AccessGrantsReader(self._connection.bucket, owning, self._call, self._questions).read()
 
     def _owning(
         self, action: str, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from auditor.model.access import AudienceKind, Reason, ReasonCode
-from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.bucket import AccessGrants, BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.model.policy import Policy, parse
 from auditor.verdict.bucket_tags import with_known_tags
@@ -14,6 +14,7 @@ from auditor.verdict.conditions import ConditionTest, compile_test, key_name
 from auditor.verdict.distinguished import places_of, too_many_places
 from auditor.verdict.documents import Document, Keys
 from auditor.verdict.entry import Door, Gate
+from auditor.verdict.grants import GrantsOfBucket
 from auditor.verdict.identities import CONDITIONAL, Situation
 from auditor.verdict.named import Names
 from auditor.verdict.points import points_of, through_places, too_many_pairs
@@ -79,6 +80,7 @@ class CompiledBucket:
         policy = policy or Policy()
         self.own_id = facts.owner if isinstance(facts.owner, str) and facts.owner else None
         self.own_account = _own_account(facts)
+        self.grants = GrantsOfBucket(facts, trust)
         keys, self.names = Keys(), Names()
         self.keys = keys.listed
         known = with_known_tags(policy, facts)
@@ -159,8 +161,10 @@ def _policy(text: str | Unread | Skipped) -> Policy | None:
 
 def _own_account(facts: BucketFacts) -> str | None:
     """Return the number of the bucket owner's account. It is known only if the caller owns the bucket: then it is the
-    caller's own number.
+    caller's own number, which S3 Access Grants have, too.
     """
+    if isinstance(facts.access_grants, AccessGrants) and is_account(facts.access_grants.account):
+        return facts.access_grants.account
     own = isinstance(facts.owner, str) and bool(facts.owner) and facts.own_id == facts.owner
     return facts.account if own and isinstance(facts.account, str) and is_account(facts.account) else None
 

@@ -14,14 +14,26 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from auditor.model.access import ObjectAccess
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
+from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.bucket import (
+    BUCKET_OWNER_ENFORCED,
+    SCHEME,
+    AccessGrant,
+    AccessGrants,
+    BucketFacts,
+    GranteeType,
+    GrantPermission,
+)
 from auditor.model.object import Skipped, Unread
 from auditor.model.policy import Policy, Statement
+from auditor.verdict.audience import audience_of
 from auditor.verdict.engine import AccessEngine
+from auditor.verdict.grants import grantee_of
 from auditor.verdict.object_facts import EncryptionFacts, views
+from auditor.verdict.places import INTERNET
 from auditor.verdict.resources import cover_of
 from auditor.verdict.trust import Trust
+from auditor.verdict.trusted_party import trusting_entry
 from auditor.verdict.ways import ways_of
 
 OF_BUCKET: Final = frozenset(
@@ -53,6 +65,10 @@ _NO_ACL: Final = Skipped("the policy alone is judged")
 
 Control = Mapping[str, ObjectAccess]
 """The access for each action, by the action's name."""
+WriteGrants = Mapping[str, tuple[AccessGrant, ...]]
+"""The S3 Access Grants of writing, by the audience that they are for, in the form of Audience.text."""
+_WRITES: Final = ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:PutObject")
+"""The actions that a grant of writing allows (S3 User Guide, "Register a location")."""
 
 
 def control_of(facts: BucketFacts, trust: Trust, now: datetime | None) -> Control | Unread | Skipped:
@@ -64,18 +80,65 @@ def control_of(facts: BucketFacts, trust: Trust, now: datetime | None) -> Contro
         return policy
     known: dict[tuple[int, ...], ObjectAccess] = {}
     found: dict[str, ObjectAccess] = {}
+    if isinstance(facts.access_grants, AccessGrants):
+        facts = replace(facts, access_grants=replace(facts.access_grants, grants=()))
     for action in sorted(OF_BUCKET | OF_OBJECTS):
-        covering = tuple(
-            place
-            for place, statement in enumerate(policy.statements)
-            if ways_of(statement.actions, (action,), negated=statement.not_action)
-            and _covers(statement, action, facts.bucket, policy.variables)
-            and not (_chosen(statement) and not statement.allows)  # the requester avoids such a Deny
-        )
+        covering = _covering(policy, action, facts.bucket)
         if covering not in known:
             known[covering] = _access(facts, policy, [policy.statements[place] for place in covering], trust, now)
         found[action] = known[covering]
     return found
+
+
+def write_grants(facts: BucketFacts, trust: Trust, now: datetime | None) -> WriteGrants:
+    """Return the S3 Access Grants by which outsiders may write or delete objects, unless a Deny of the bucket policy
+    keeps them from it. Grants and policies that were not read give nothing and close nothing.
+    """
+    grants = facts.access_grants
+    if not isinstance(grants, AccessGrants):
+        return {}
+    found: dict[str, tuple[AccessGrant, ...]] = {}
+    for grant in grants.grants:
+        party = grantee_of(grant)
+        insider = party.account == grants.account or trusting_entry(trust, party, INTERNET) is not None
+        if grant.permission is not GrantPermission.READ and not insider and grant.is_on(facts.bucket):
+            name = audience_of(party, INTERNET).text
+            found[name] = (*found.get(name, ()), grant)
+    return found if found and _lets_write(facts, grants, trust, now) else {}
+
+
+def _lets_write(facts: BucketFacts, grants: AccessGrants, trust: Trust, now: datetime | None) -> bool:
+    """True if the Denies of the bucket policy leave an action of writing to a holder of a grant's credentials."""
+    policy = facts.parsed_policy
+    if not isinstance(policy, Policy):
+        return True
+    one = AccessGrant(
+        id="?",
+        grantee_type=GranteeType.DIRECTORY_USER,
+        grantee="?",
+        permission=GrantPermission.READ,
+        scope=f"{SCHEME}{facts.bucket}/*",
+    )
+    judged = replace(facts, access_grants=replace(grants, grants=(one,)))
+    for action in _WRITES:
+        covering = (policy.statements[place] for place in _covering(policy, action, facts.bucket))
+        denies = [statement for statement in covering if not statement.allows]
+        # A grant of reading has several actions; a Deny of the one action of writing stands for all of them.
+        found = _access(judged, policy, denies, trust, now, action="s3:*")
+        if found.verdict in (Verdict.SHARED, Verdict.UNKNOWN):
+            return True
+    return False
+
+
+def _covering(policy: Policy, action: str, bucket: str) -> tuple[int, ...]:
+    """Return the indices of the statements that matter for the action."""
+    return tuple(
+        place
+        for place, statement in enumerate(policy.statements)
+        if ways_of(statement.actions, (action,), negated=statement.not_action)
+        and _covers(statement, action, bucket, policy.variables)
+        and not (_chosen(statement) and not statement.allows)  # the requester avoids such a Deny
+    )
 
 
 def _covers(statement: Statement, action: str, bucket: str, variables: bool) -> bool:
@@ -99,14 +162,20 @@ def _chosen(statement: Statement) -> bool:
 
 
 def _access(
-    facts: BucketFacts, policy: Policy, statements: Sequence[Statement], trust: Trust, now: datetime | None
+    facts: BucketFacts,
+    policy: Policy,
+    statements: Sequence[Statement],
+    trust: Trust,
+    now: datetime | None,
+    *,
+    action: str = "s3:GetObject",
 ) -> ObjectAccess:
     """Return the access to an object of the bucket's owner under a policy of these statements. The statements are taken
-    as statements on reading.
+    as statements on reading by the action.
     """
     document = {
         "Version": "2012-10-17" if policy.variables else "2008-10-17",
-        "Statement": [_on_reading(statement) for statement in statements],
+        "Statement": [_on_reading(statement, action) for statement in statements],
     }
     judged = replace(facts, policy=json.dumps(document), ownership=BUCKET_OWNER_ENFORCED)
     engine = AccessEngine(judged, trust, now)
@@ -114,7 +183,7 @@ def _access(
     return engine.access(engine.class_of(""), acls, EncryptionFacts(), latest=True, cause=cause)
 
 
-def _on_reading(statement: Statement) -> dict[str, Any]:
+def _on_reading(statement: Statement, action: str) -> dict[str, Any]:
     conditions: dict[str, dict[str, list[str]]] = {}
     for operator, key, values in statement.conditions:
         if not _CHOSEN.match(key):
@@ -122,7 +191,7 @@ def _on_reading(statement: Statement) -> dict[str, Any]:
     return {
         "Effect": "Allow" if statement.allows else "Deny",
         "NotPrincipal" if statement.not_principal else "Principal": _principals(statement.principals),
-        "Action": "s3:GetObject",
+        "Action": action,
         "Resource": "*",
         "Condition": conditions,
     }

@@ -16,10 +16,11 @@ from auditor.model.object import PUBLIC_GROUPS
 from auditor.verdict.audience import MOST_AUDIENCES, Inside, adds_nothing, audience_of, bounded_to, named
 from auditor.verdict.compiled import CompiledBucket
 from auditor.verdict.entry import Case, WayIn
+from auditor.verdict.grants import GrantedParty
 from auditor.verdict.identities import PLACE_KEYS
 from auditor.verdict.named import POINT_KEYS
 from auditor.verdict.object_facts import AclView, EncryptionFacts
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, PUBLIC_PROVIDERS
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, PUBLIC_PROVIDERS, Party
 from auditor.verdict.reasons import MOST_REASONS, Explainer
 from auditor.verdict.requesters import Requester
 from auditor.verdict.resources import KeyClass
@@ -31,6 +32,9 @@ from auditor.verdict.worlds import World
 
 MOST_POTENTIAL: Final = 4
 """Largest number of requesters that Result.potential holds, for the reasons."""
+
+Handed = tuple[Requester, Sequence[GrantedParty]]
+"""The holder of credentials of S3 Access Grants at one place, and the grantees to which they are handed out."""
 
 _KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
 
@@ -55,11 +59,16 @@ class AccessEngine:
         self._door = self._bucket.door
         self._explainer = Explainer(self._bucket)
         self._enforced = facts.ownership == BUCKET_OWNER_ENFORCED
+        self._holders: dict[Party, list[Requester]] = {}
         self._not_public = facts.semantics is Semantics.AWS and facts.policy_is_public is False
 
     def class_of(self, key: str) -> KeyClass:
-        """Return the class of an object's key: the statements that cover it. Keys of one class have the same access."""
-        return self._bucket.document.class_of(key)
+        """Return the class of an object's key: the statements and the S3 Access Grants that cover it. Keys of one class
+        have the same access.
+        """
+        covered = self._bucket.document.class_of(key)
+        scopes = self._bucket.grants.scopes_of(key)
+        return covered._replace(scopes=scopes) if scopes else covered
 
     def access(
         self, covered: KeyClass, acls: Sequence[AclView], key: EncryptionFacts, *, latest: bool, cause: Reason
@@ -74,13 +83,17 @@ class AccessEngine:
         covering = self._bucket.document.clauses_of(covered, needed)
         clauses = [(clause, needs) for clause, needs in covering if clause.ways & ways]
         case = Case(clauses, key, ways, not self._enforced)
+        granted = self._bucket.grants.of(covered.scopes)
         requesters = self._requesters(acls)
+        holders = [one for party in granted for one in self._holders_of(party)]
         if tests:
             requesters = [self._bucket.requesters.with_tests(one, tests) for one in requesters]
-        unknowns, names, too_complex = unknowns_of(self._bucket, case, acls, requesters, cause)
+            holders = [self._bucket.requesters.with_tests(one, tests) for one in holders]
+        handed = [(one, granted[one.party]) for one in holders]
+        unknowns, names, too_complex = unknowns_of(self._bucket, case, acls, [*requesters, *holders], cause)
         worlds, bounded = unknowns.worlds(too_complex)
         try:
-            results = [self._result(requesters, world, case) for world in worlds]
+            results = [self._result(requesters, handed, world, case) for world in worlds]
         except TooManyStepsError:
             return ObjectAccess(Verdict.UNKNOWN, (), (too_complex_of(case),))
         verdicts = [result.verdict for result in results]
@@ -113,9 +126,15 @@ class AccessEngine:
         others = [one for grantee in grantees if grantee not in known for one in requesters.of_grantee(grantee)]
         return [*requesters.named, *others]
 
+    def _holders_of(self, party: Party) -> list[Requester]:
+        """Return the holder of credentials of S3 Access Grants at each place."""
+        if party not in self._holders:
+            self._holders[party] = self._bucket.requesters.of_party(party)
+        return self._holders[party]
+
     # ---- one world
 
-    def _result(self, requesters: Sequence[Requester], world: World, case: Case) -> Result:
+    def _result(self, requesters: Sequence[Requester], handed: Sequence[Handed], world: World, case: Case) -> Result:
         found = Result()
         for one in requesters:
             if self._is_insider(one, world):
@@ -131,9 +150,33 @@ class AccessEngine:
                 hidden = self._door.ways_in(one, world, case, hides=False)
                 if hidden:
                     found.potential.append((one, hidden))
+        for one, grantees in handed:
+            self._hand_out(found, one, grantees, world, case)
         if found.verdict is Verdict.PRIVATE and found.potential:
             found.verdict = Verdict.MASKED
         return found
+
+    def _hand_out(
+        self, found: Result, one: Requester, grantees: Sequence[GrantedParty], world: World, case: Case
+    ) -> None:
+        """Record in `found` the grantees that get in, or would get in, by the credentials that `one` holds."""
+        if world.own_account in one.place.accounts:
+            return
+        gets_in = bool(self._door.ways_in(one, world, case))
+        if found.verdict is Verdict.EXPOSED or not (gets_in or self._door.ways_in(one, world, case, hides=False)):
+            return
+        header = self._header(one, world, case) if gets_in else None
+        for party, reason, trusted in grantees:
+            entry = trusted or one.trusted
+            if gets_in and entry is not None:
+                found.trusted[entry] = None
+            elif gets_in:
+                found.verdict = Verdict.SHARED
+                found.opens[reason] = None
+                if not adds_nothing(found.inside, party, one.place):
+                    found.inside[party, one.place] = header
+            elif entry is None and not found.inside and len(found.potential) < MOST_POTENTIAL:
+                found.potential.append((one, [WayIn(reason)]))
 
     def _enter(self, found: Result, one: Requester, world: World, case: Case, ways_in: Sequence[WayIn]) -> None:
         """Record in `found` that a requester gets in."""
@@ -169,7 +212,7 @@ class AccessEngine:
         if party.canonical is not None and party.canonical == world.own_canonical:
             return True
         if party.grants is not None and party.account is not None and party.account == world.own_account:
-            return not world.unclear
+            return self._bucket.grants.read or not world.unclear  # each grant is tried on its own
         if party.provider is not None:
             return not world.unclear and party.provider not in PUBLIC_PROVIDERS
         if party.service is None and party.account is not None and party.account == world.own_account:

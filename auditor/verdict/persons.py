@@ -27,6 +27,8 @@ def type_of(party: Party) -> Domain:
         return FixedValues(("Anonymous",))
     if party.service:
         return ABSENT
+    if party.vended:
+        return FixedValues(("AssumedRole",))
     arn = Arn.parse(party.arn) if party.arn else None
     kind = arn.resource.partition("/")[0] if arn else ""
     found = {"user": "User", "role": "AssumedRole", "assumed-role": "AssumedRole"}.get(kind)
@@ -85,6 +87,8 @@ def _arn(frame: Frame, party: Party) -> Domain:
     if party.arn:
         return _of_session(frame, party.arn) or FixedValues((party.arn,))
     home = home_of(party)
+    if party.vended:
+        return Texts(only=(f"arn:{frame.partition}:iam::{home}:role/?*",))
     inner = [arn for arn in frame.names.arns if ":iam:" in arn and _account_in(arn) == home]
     if party.arn_pattern:
         return Texts(only=(party.arn_pattern,), never=tuple(inner))

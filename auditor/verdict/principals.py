@@ -63,6 +63,9 @@ class Party:
     """ARN, or pattern of ARNs, of the S3 Access Grants instance that gave the party its credentials; ANY_INSTANCE for
     an instance that no policy names."""
     point: str | None = None
+    vended: int = 0
+    """The ways that a grant of S3 Access Grants allows, for a party that holds the credentials of an unknown role of
+    the bucket owner's account; 0 for any other party."""
 
 
 ANY_SERVICE: Final = "*"
@@ -183,8 +186,17 @@ class PrincipalSet:
 
     def has(self, party: Party, *, allows: bool) -> bool | None:
         """True if the statement is for the party; None if that is not known. allows: False for a Deny."""
+        if party.vended:
+            return self._has_each_role(party.account)
         listed = self._lists(party, allows=allows != self._negated)
         return None if listed is None else listed != self._negated
+
+    def _has_each_role(self, account: str | None) -> bool:
+        """True if the statement is for each role of the account."""
+        if not self._negated:
+            return self._everyone or account in self._accounts
+        some = any(one.service is None and one.account in (None, account) for one in self.named)
+        return not (self._everyone or self._patterns or self._unclear or some)
 
     def _lists(self, party: Party, *, allows: bool) -> bool | None:
         if self._everyone or not self._names.isdisjoint(_names(party)):

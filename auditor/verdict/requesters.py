@@ -114,7 +114,7 @@ class Requesters:
         if not party.free and (party.canonical or party.unique_id) and self._links:
             variants = [party if self._links_all else replace(party, free=True)]
             variants += [_link(party, one) for one in self._linkable if party.canonical or not one.unique_id]
-        if party.grants is not None:
+        if party.grants is not None and not party.vended:  # with `vended` the party is of any role
             own = self._situation.own
             variants += [_vended(party, one) for one in self._named if _is_vendable(party, one, own)]
         if party.signed and not party.service and not party.organization and not party.free and party != ANY_ACCOUNT:

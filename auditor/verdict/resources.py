@@ -41,6 +41,8 @@ class KeyClass(NamedTuple):
     values: tuple[FolderValues, ...] = ()
     """For statements of `perhaps`: the values of a policy variable that decide if the statement covers the object's
     key."""
+    scopes: tuple[str, ...] = ()
+    """The scopes of S3 Access Grants that cover the key."""
 
 
 class _KeyedStatement(NamedTuple):
@@ -117,7 +119,7 @@ class KeyCoverage:
         if not self._keyed:
             return self._plain
         path = self._start + key
-        surely, perhaps, _ = self._plain
+        surely, perhaps = self._plain[:2]
         values: list[FolderValues] = []
         for keyed in self._keyed:
             covers = keyed.covers_key(path)

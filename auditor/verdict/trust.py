@@ -9,6 +9,7 @@ An entry is one of these texts:
 * a VPC (vpc-..) or a VPC endpoint (vpce-..);
 * a network in CIDR notation, or one address;
 * a service or an identity provider, as a policy names it; a group of ACLs by its URI;
+* a user or a group of the corporate directory by its UUID, as S3 Access Grants names it;
 * the ARN of a source, such as a CloudFront distribution or a bucket; a distribution also by its ID.
 
 No entry trusts everyone: `*` and the two public groups trust nothing.
@@ -25,8 +26,8 @@ from auditor.model.object import PUBLIC_GROUPS
 
 FORMS: Final = (
     "an account (12 digits), the ARN of a principal or source, a canonical or user ID, an organization (o-..),"
-    " a VPC (vpc-..) or VPC endpoint (vpce-..), a network (CIDR, of at most /8 or in IPv6 /32), a service principal"
-    " or the ID of a CloudFront distribution"
+    " a VPC (vpc-..) or VPC endpoint (vpce-..), a network (CIDR, of at most /8 or in IPv6 /32), a service principal,"
+    " the ID of a CloudFront distribution or the UUID of a directory user or group"
 )
 """The forms of an entry in words, for messages."""
 
@@ -185,6 +186,10 @@ class Trust:
         parts = [entry for network, entry in self._networks if _within(network, asked)]
         self._used.update(parts)
         return parts[0]
+
+    def directory(self, directory_id: str) -> str | None:
+        """Return the entry that trusts a user or a group of the corporate directory, by its UUID."""
+        return self._exactly(directory_id)
 
     def place(self, place: str) -> str | None:
         """Return the entry that trusts a VPC (vpc-..) or a VPC endpoint (vpce-..)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.model.access import AudienceKind
 from auditor.verdict.places import Place
 from auditor.verdict.principals import Party
 from auditor.verdict.trust import Trust
@@ -13,6 +14,10 @@ def trusting_entry(trust: Trust, party: Party, place: Place) -> str | None:
 
 
 def _of_party(trust: Trust, party: Party) -> str | None:
+    if party.vended:
+        return None  # its grantees are trusted one by one
+    if party.kind in (AudienceKind.DIRECTORY_USER, AudienceKind.DIRECTORY_GROUP) and party.name is not None:
+        return trust.directory(party.name)
     if party.service is not None:
         source = next(filter(None, map(trust.source, filter(None, (party.source, party.source_account)))), None)
         if source is None and party.source_organization:

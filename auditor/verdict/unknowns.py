@@ -128,7 +128,7 @@ def _is_unclear(one: Requester, own_account: str | None) -> bool:
     """True if nobody knows if the requester belongs to the bucket's owner: a principal with a unique ID, the users of
     an identity provider, or the grantees of the owner's own S3 Access Grants instance.
     """
-    if one.party.grants is not None and one.party.account is not None:
+    if one.party.grants is not None and one.party.account is not None and not one.party.vended:
         return own_account in (None, one.party.account)
     return one.party.unique_id is not None or one.party.provider not in (None, *PUBLIC_PROVIDERS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from enum import EnumType
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock, Semantics
+from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock
 from auditor.model.fact_json import fact_from_json, fact_to_json
 from auditor.model.json_text import JsonError
 from auditor.model.object import Ask, Skipped, Unread
@@ -39,8 +40,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return TEXT if kind is str else st.from_type(kind)
     if kind is type(None):
         return st.none()
-    if kind is Semantics:
-        return st.sampled_from(Semantics)
+    if isinstance(kind, EnumType):
+        return st.sampled_from(list(kind))
     hints = get_type_hints(kind)
     return st.builds(kind, **{one.name: values(hints[one.name]) for one in fields(kind) if one.init})
 
@@ -91,6 +92,8 @@ def test_a_fact_that_an_earlier_file_lacks_has_its_default() -> None:
         {"key_policies": {"a": "b"}},
         {"key_policies": [["a"]]},
         {"access_points": {}},
+        {"access_grants": {}},
+        {"access_grants": {"account": "1", "grants": [{"id": "g-1"}]}},
         {"another": "fact"},
     ],
 )

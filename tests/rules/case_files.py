@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.model.access import Audience, ObjectAccess, Verdict
-from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock, Semantics
+from auditor.model.bucket import (
+    AccessGrant,
+    AccessGrants,
+    BucketFacts,
+    Encryption,
+    GranteeType,
+    GrantPermission,
+    PublicAccessBlock,
+    Semantics,
+)
 from auditor.model.finding import Severity
 from auditor.model.object import (
     ALL_USERS,
@@ -36,7 +45,7 @@ from auditor.model.object import (
 )
 from auditor.model.policy import Policy, parse
 from auditor.rules.base import SHARED_HEAD, Rule
-from auditor.verdict.control import Control, control_of
+from auditor.verdict.control import Control, WriteGrants, control_of, write_grants
 from auditor.verdict.trust import Trust
 
 FOLDER: Final = Path(__file__).parent / "cases"
@@ -57,6 +66,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "now": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     "access": ["anyone"],
     "control": [],
+    "write_grants": [],
     **dict.fromkeys(f"head.{name}" for name in SHARED_HEAD),
 }
 
@@ -194,6 +204,19 @@ def _control(statements: Sequence[Mapping[str, Any]]) -> Control:
     return found
 
 
+def _write_grants(written: Sequence[Mapping[str, str]]) -> WriteGrants:
+    """The grants of the account 111122223333 on the bucket `audited`: to another's role, unless they say otherwise."""
+    plain = {"grantee_type": "IAM", "grantee": "arn:aws:iam::444455556666:role/x", "scope": "s3://audited/*"}
+    grants = tuple(_write_grant(f"g-{number}", {**plain, **one}) for number, one in enumerate(written, 1))
+    facts = BucketFacts(bucket="audited", policy="", access_grants=AccessGrants(account="111122223333", grants=grants))
+    return write_grants(facts, Trust.of(["u-friend"]), DEFAULTS["now"])
+
+
+def _write_grant(name: str, written: Mapping[str, Any]) -> AccessGrant:
+    types = {"grantee_type": GranteeType(written["grantee_type"]), "permission": GrantPermission(written["permission"])}
+    return AccessGrant(id=name, **{**written, **types})
+
+
 def _statement(statement: dict[str, Any]) -> dict[str, Any]:
     """The statement without the element whose negation it has, too."""
     negated = {name.removeprefix("Not") for name in statement if name.startswith("Not")}
@@ -215,6 +238,7 @@ READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "access": _access,
     "dormant": _acl,
     "control": _control,
+    "write_grants": _write_grants,
     "bucket.owner": _account,
     "bucket.acl": _acl,
     "bucket.access_block": _access_block,

@@ -18,7 +18,7 @@ from auditor.model.object import Acl, DigestSources, Head, ObjectRef, Skipped, U
 from auditor.rules import RULES
 from auditor.rules import docs as catalogue
 from auditor.rules.base import BUCKET_FACTS, OBJECT_FACTS, RUN_FACTS, SECTIONS, SHARED_HEAD, Rule, rule
-from auditor.verdict.control import Control
+from auditor.verdict.control import Control, WriteGrants
 from auditor.verdict.trust import Trust
 from tests.rules.case_files import FOLDER
 from tests.support.paths import ROOT
@@ -57,7 +57,13 @@ OBJECT_TYPES = {
     "dormant": Acl,
     **{f"head.{name}": get_type_hints(Head)[name] for name in SHARED_HEAD},
 }
-RUN_TYPES = {"trusted": frozenset[str], "trust": Trust, "now": datetime, "control": Control}
+RUN_TYPES = {
+    "trusted": frozenset[str],
+    "trust": Trust,
+    "now": datetime,
+    "control": Control,
+    "write_grants": WriteGrants,
+}
 
 each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 

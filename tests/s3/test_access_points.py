@@ -12,7 +12,7 @@ from auditor.errors import CallFailed
 from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock
 from auditor.model.object import Skipped, Unread
 from auditor.s3.access_points import MOST, NOT_DELEGATED, POLICY_UNREAD, delegates
-from auditor.s3.bucket import NO_ACCESS_POINTS
+from auditor.s3.bucket import NO_CONTROL
 from auditor.s3.engines import parse_settings
 from tests.s3.test_bucket_at_aws import ACCOUNT, ANOTHERS, Answers, failed, read
 from tests.support.asked_by import asked_by as asked_by
@@ -155,12 +155,12 @@ async def test_no_call_is_made_where_nothing_delegates_or_the_account_may_be_ano
     answers = delegated(**changes, Account={})
     facts = await read(answers)
     assert facts.access_points == found
-    assert len(answers.accounts) == (0 if isinstance(found, Unread) else 1)  # the account's public access block
+    assert len(answers.accounts) == (0 if isinstance(found, Unread) else 2)  # the account's block and its grants
 
 
 async def test_behind_a_custom_endpoint_they_are_skipped_with_the_fix() -> None:
     facts = await read(Answers(**DELEGATED), endpoint_url="https://s3.example")
-    assert facts.access_points == Skipped(NO_ACCESS_POINTS)
+    assert facts.access_points == Skipped(NO_CONTROL)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from auditor.errors import BucketError, CredentialsError
 from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock
 from auditor.model.object import ALL_USERS, Acl, Grant, Skipped, Unread
 from auditor.s3.access_points import NOT_DELEGATED
-from auditor.s3.bucket import NO_ACCOUNT_ID, NO_ACCOUNT_LEVEL
+from auditor.s3.bucket import NO_ACCOUNT_ID, NO_ACCOUNT_LEVEL, NO_CONTROL
 from auditor.s3.bucket_settings import NOT_TESTED
 from auditor.s3.calls import Caller
 from tests.support.asked_by import asked_by as asked_by
@@ -89,6 +89,7 @@ class TestWhatIsKnown:
             access_points=NOT_DELEGATED,
             abac=NOT_TESTED,
             tags=NOT_TESTED,
+            access_grants=Skipped(NO_CONTROL),
         )
 
     async def test_bucket_with_everything_set(self, stub: StubServer, bucket: StubBucket) -> None:

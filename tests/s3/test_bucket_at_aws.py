@@ -139,7 +139,7 @@ async def test_block_of_the_account(changes: Any, expected_owner: str | None, bl
     answers = Answers(**changes)
     facts = await read(answers, expected_owner=expected_owner)
     assert facts.account_public_access_block == block
-    assert answers.accounts == [ACCOUNT] * asked
+    assert answers.accounts == [ACCOUNT, ACCOUNT] * asked  # for the block, and for the S3 Access Grants
 
 
 @pytest.mark.parametrize(

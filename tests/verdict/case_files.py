@@ -21,7 +21,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.model.access import ReasonCode, Verdict
-from auditor.model.bucket import AccessPoint, BucketFacts, Encryption, PublicAccessBlock, Semantics
+from auditor.model.bucket import (
+    NOT_GIVEN,
+    AccessGrant,
+    AccessGrants,
+    AccessPoint,
+    BucketFacts,
+    Encryption,
+    GranteeType,
+    GrantPermission,
+    PublicAccessBlock,
+    Semantics,
+)
 from auditor.model.object import (
     ALL_USERS,
     ANONYMOUS_OWNER,
@@ -38,6 +49,7 @@ from auditor.model.object import (
 NOT_TESTED: Final = Skipped("no statement of the bucket policy asks for a tag of the bucket")
 FOLDER: Final = Path(__file__).parent / "cases"
 OWN_ACCOUNT: Final = "111122223333"
+INSTANCE: Final = f"arn:aws:s3:eu-central-1:{OWN_ACCOUNT}:access-grants/default"
 WORDS: Final = {
     "owner": "a" * 64,
     "stranger": "b" * 64,
@@ -62,7 +74,7 @@ FACTS: Final = frozenset(
         "payer",
         "trusted",
     }
-    | {"abac", "tags", "access_points", "key_policies", "acl", "head", "key", "owner", "latest"}
+    | {"abac", "tags", "access_points", "access_grants", "key_policies", "acl", "head", "key", "owner", "latest"}
 )
 SAID: Final = frozenset({"title", "verdict", "audience", "reasons", "shown"})
 
@@ -136,6 +148,7 @@ def bucket_facts(written: Mapping[str, Any]) -> BucketFacts:
         abac=_or_unread(written.get("abac", NOT_TESTED), "GetBucketAbac"),
         tags=_tags(written.get("tags", NOT_TESTED)),
         access_points=_access_points(written.get("access_points", [])),
+        access_grants=_access_grants(written.get("access_grants")),
         key_policies={name: _key_policy(policy) for name, policy in written.get("key_policies", {}).items()},
     )
 
@@ -199,6 +212,29 @@ def _access_points(written: Any) -> tuple[AccessPoint, ...] | Unread | Skipped:
     if written == "unread":
         return Unread("ListAccessPoints", "AccessDenied")
     return tuple(_access_point(point) for point in written)
+
+
+def _access_grants(written: Any) -> AccessGrants | Unread | Skipped:
+    """The grants by their IDs, in the order of the case: g-1, g-2."""
+    if written is None:
+        return NOT_GIVEN
+    if written == "unread":
+        return Unread("ListAccessGrants", "AccessDenied")
+    grants = tuple(access_grant(f"g-{number}", one) for number, one in enumerate(written, 1))
+    return AccessGrants(account=OWN_ACCOUNT, instance=INSTANCE, grants=grants)
+
+
+def access_grant(name: str, written: Mapping[str, str]) -> AccessGrant:
+    """A grant on every object, to read, unless it says otherwise. `to`: an ARN, `user UUID` or `group UUID`."""
+    kind, _, grantee = written["to"].rpartition(" ")
+    types = {"": GranteeType.IAM, "user": GranteeType.DIRECTORY_USER, "group": GranteeType.DIRECTORY_GROUP}
+    return AccessGrant(
+        id=name,
+        grantee_type=types[kind],
+        grantee=grantee,
+        permission=GrantPermission(written.get("permission", "READ")),
+        scope=written.get("scope", "s3://bucket/*"),
+    )
 
 
 def _access_point(written: Mapping[str, Any]) -> AccessPoint:

@@ -29,7 +29,13 @@ BUCKET_FACTS: Final = (
 )
 REACHED: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 HIDDEN: Final = frozenset({Verdict.MASKED, Verdict.PRIVATE})
-OPENS: Final = {ReasonCode.ACL_GRANT, ReasonCode.OBJECT_OWNER, ReasonCode.POLICY_ALLOW, ReasonCode.ACCESS_POINT}
+OPENS: Final = {
+    ReasonCode.ACL_GRANT,
+    ReasonCode.OBJECT_OWNER,
+    ReasonCode.POLICY_ALLOW,
+    ReasonCode.ACCESS_POINT,
+    ReasonCode.ACCESS_GRANT,
+}
 LEAVES_OPEN: Final = {
     ReasonCode.ACL_UNREAD,
     ReasonCode.POLICY_UNREAD,
@@ -135,4 +141,4 @@ def test_no_title_is_given_twice() -> None:
 
 def test_every_situation_has_cases() -> None:
     wanted = {f"{kind} {number}" for kind, last in LISTED.items() for number in range(1, last + 1)}
-    assert {case.of for case in CASES} == wanted
+    assert {case.of for case in CASES} == wanted | {"grants"}

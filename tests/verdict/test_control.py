@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from auditor.model.access import Verdict
-from auditor.model.bucket import PublicAccessBlock
+from auditor.model.bucket import AccessGrants, PublicAccessBlock
 from auditor.model.object import Skipped, Unread
-from auditor.verdict.control import OF_BUCKET, OF_OBJECTS, control_of
+from auditor.verdict.control import OF_BUCKET, OF_OBJECTS, control_of, write_grants
 from auditor.verdict.trust import Trust
 from tests.support.samples.bucket import facts
+from tests.verdict.case_files import INSTANCE, access_grant
 
 OTHER = {"AWS": "444455556666"}
 
@@ -85,3 +86,63 @@ def test_a_deny_closes_only_if_it_covers_every_key() -> None:
     part = control(allow, {**deny, "Resource": "arn:aws:s3:::audited/vault/*"})
     whole = control(allow, {**deny, "Resource": "arn:aws:s3:::audited/*"})
     assert (part, whole) == ({"s3:PutObject": Verdict.SHARED}, {"s3:PutObject": Verdict.MASKED})
+
+
+# ---- S3 Access Grants of writing
+
+_WRITES = ["s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"]
+_ROLE = "arn:aws:iam::444455556666:role/x"
+
+
+def _written_by(*statements: dict[str, Any], trusted: tuple[str, ...] = (), **changes: Any) -> dict[str, list[str]]:
+    """The IDs of the grants that let others write, by their audience, under a bucket policy of these statements."""
+    written = [{"Effect": "Deny", "Principal": "*", "Resource": "*", **statement} for statement in statements]
+    listed = (
+        access_grant("g-1", {"to": _ROLE, "permission": "WRITE", "scope": "s3://audited/a*"}),
+        access_grant("g-2", {"to": _ROLE, "permission": "READWRITE", "scope": "s3://audited/*"}),
+        access_grant("g-3", {"to": "user u-1", "permission": "READ", "scope": "s3://audited/*"}),
+        access_grant("g-4", {"to": "group u-2", "permission": "WRITE", "scope": "s3://audited/*"}),
+    )
+    given: dict[str, Any] = {
+        "policy": json.dumps({"Version": "2012-10-17", "Statement": written}) if written else "",
+        "access_grants": AccessGrants(account="111122223333", instance=INSTANCE, grants=listed),
+    }
+    found = write_grants(facts(**given | changes), Trust.of(trusted), None)
+    return {party: [grant.id for grant in grants] for party, grants in found.items()}
+
+
+_ALL = {f"account {_ROLE}": ["g-1", "g-2"], "directory-group u-2": ["g-4"]}
+
+
+def test_grants_of_writing_count_for_outsiders() -> None:
+    assert _written_by() == _ALL
+    assert _written_by(trusted=("u-2",)) == {f"account {_ROLE}": ["g-1", "g-2"]}
+    assert _written_by(trusted=("u-2", "444455556666")) == {}
+
+
+@pytest.mark.parametrize("unread", [Unread("GetBucketPolicy", "AccessDenied"), Skipped("not asked")])
+def test_a_policy_that_was_not_read_closes_no_grant(unread: Unread | Skipped) -> None:
+    assert _written_by(policy=unread) == _ALL
+
+
+@pytest.mark.parametrize("unread", [Unread("ListAccessGrants", "AccessDenied"), Skipped("not asked")])
+def test_grants_that_were_not_read_give_no_control(unread: Unread | Skipped) -> None:
+    assert _written_by(access_grants=unread) == {}
+
+
+def test_a_deny_closes_grants_of_writing_only_if_no_action_of_writing_is_left() -> None:
+    assert _written_by({"Action": _WRITES}) == {}
+    assert _written_by({"Action": "s3:*"}) == {}
+    assert _written_by({"Action": _WRITES[:2]}) == _ALL
+    assert _written_by({"Action": _WRITES, "Resource": "arn:aws:s3:::audited/a*"}) == _ALL
+    assert _written_by({"Action": "s3:Get*"}) == _ALL
+    outside = {"StringNotEquals": {"aws:PrincipalAccount": "111122223333"}}
+    assert _written_by({"Action": _WRITES, "Condition": outside}) == _ALL
+    endpoint = {"Action": _WRITES, "Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}
+    assert _written_by(endpoint) == _ALL
+    assert _written_by(endpoint, trusted=("vpce-1",)) == {}
+
+
+def test_a_grant_gives_no_action_by_the_bucket_policy() -> None:
+    grants = AccessGrants(account="111122223333", grants=(access_grant("g-1", {"to": _ROLE, "scope": "s3://*"}),))
+    assert control(access_grants=grants) == {}

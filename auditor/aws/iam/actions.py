@@ -30,9 +30,13 @@ ACCOUNT_CALLS: Final = {
     "GetAccessPoint": "s3:GetAccessPoint",
     "GetAccessPointPolicy": "s3:GetAccessPointPolicy",
     "GetAccessPointPolicyStatus": "s3:GetAccessPointPolicyStatus",
+    "ListAccessGrantsInstances": "s3:ListAccessGrantsInstances",
+    "ListAccessGrants": "s3:ListAccessGrants",
+    "GetAccessGrantsInstanceResourcePolicy": "s3:GetAccessGrantsInstanceResourcePolicy",
 }
 """By API name: the IAM actions for calls without a bucket. GetCallerIdentity needs none. The auditor makes the four
-calls on access points only if the bucket policy delegates to access points."""
+calls on access points only if the bucket policy delegates to access points, and the last two calls only if the account
+has an S3 Access Grants instance in the bucket's Region."""
 
 # False: the action for current objects. True: the action for object versions.
 LISTING_CALLS: Final = {False: "s3:ListBucket", True: "s3:ListBucketVersions"}

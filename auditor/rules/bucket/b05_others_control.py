@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from auditor.model.access import AudienceKind, ObjectAccess, Verdict
+from auditor.model.bucket import AccessGrant
 from auditor.model.finding import Severity
 from auditor.model.object import ANONYMOUS_OWNER, Acl
 from auditor.rules.base import Hit, rule
-from auditor.verdict.control import Control
+from auditor.verdict.control import Control, WriteGrants
 from auditor.verdict.trust import Trust
 
 
@@ -66,19 +67,29 @@ LONGEST: Final = 500
 """Largest number of characters of another's name."""
 
 
-@rule("B05", "bucket-others-control", Severity.HIGH, reads=("control", "bucket.acl", "bucket.owner", "trust"))
-def check(control: Control, bucket_acl: Acl, bucket_owner: str, trust: Trust) -> Iterator[Hit]:
+@rule(
+    "B05",
+    "bucket-others-control",
+    Severity.HIGH,
+    reads=("control", "bucket.acl", "bucket.owner", "trust", "write_grants"),
+)
+def check(
+    control: Control, bucket_acl: Acl, bucket_owner: str, trust: Trust, write_grants: WriteGrants
+) -> Iterator[Hit]:
     """
     Why: whoever may change the policy or the ACL of the bucket can open every object of it; whoever may write or delete
         can replace or destroy them; no verdict of an object shows this.
     Flagged: strangers, accounts, organizations, networks and others that are not trusted, who may by the bucket policy
         or by a grant of the bucket's ACL control the bucket (critical for strangers, else high), write or destroy
         objects (critical, else medium), or list the keys (high, else low). Where a condition cannot be decided, it says
-        "perhaps" (medium).
+        "perhaps" (medium). Principals of other accounts and users and groups of the corporate directory that are not
+        trusted, to whom a grant of S3 Access Grants gives WRITE or READWRITE (medium).
     Not flagged: reading of objects, which each object's verdict shows; AWS services (B20); the public groups of the ACL
         (B03); the owner's own account.
-    Blind to: grants to S3 itself; IAM policies; access points; a Deny that covers a part of the keys.
-    Fix: name fewer actions in the policy, remove the grant with PutBucketAcl, or trust the other party.
+    Blind to: grants to S3 itself; IAM policies, also of the role behind an S3 Access Grant; access points; S3 Access
+        Grants that were not read, which `not_looked_at` names; a Deny that covers a part of the keys.
+    Fix: name fewer actions in the policy, remove the grant with PutBucketAcl or DeleteAccessGrant, or trust the other
+        party.
     """
     for power in POWERS:
         yield from _by_policy(power, [control[action] for action in power.actions])
@@ -95,6 +106,23 @@ def check(control: Control, bucket_acl: Acl, bucket_owner: str, trust: Trust) ->
             yield Hit(f"the log delivery of CloudFront {held.words}", who, grant.permission, Severity.LOW)
         else:
             yield Hit(f"another account {held.words}, by the bucket's ACL", who, grant.permission, held.others)
+    yield from _by_grants(POWERS[1], write_grants)
+
+
+def _by_grants(power: Power, write_grants: WriteGrants) -> Iterator[Hit]:
+    """Yield the hits for the parties that have the power by S3 Access Grants."""
+    parties = list(write_grants)
+    for party in parties[:MOST_NAMED]:
+        by_permission: dict[str, list[AccessGrant]] = {}
+        for grant in write_grants[party]:
+            by_permission.setdefault(grant.permission.value, []).append(grant)
+        for permission, grants in by_permission.items():
+            first, more = grants[0], len(grants) - 1
+            named = f"the S3 Access Grant {first.id} on {first.scope[:LONGEST]}{f' and {more:,} more' if more else ''}"
+            yield Hit(f"another party {power.words}, by {named}", party[:LONGEST], permission, power.others)
+    if len(parties) > MOST_NAMED:
+        more = len(parties) - MOST_NAMED
+        yield Hit(f"{more:,} more parties {power.words}, by S3 Access Grants", "others", "WRITE", power.others)
 
 
 def _by_policy(power: Power, accesses: list[ObjectAccess]) -> Iterator[Hit]:

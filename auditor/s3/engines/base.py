@@ -140,8 +140,9 @@ class Questions(Protocol):
     async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
         """Make the call `action` of S3 Control, and return its reply in botocore's form.
 
-        action: ListAccessPoints, GetAccessPoint, GetAccessPointPolicy or GetAccessPointPolicyStatus. account: the
-        account that has the access points. arguments: the other parameters, by botocore's name.
+        action: ListAccessPoints, GetAccessPoint, GetAccessPointPolicy, GetAccessPointPolicyStatus,
+        ListAccessGrantsInstances, ListAccessGrants or GetAccessGrantsInstanceResourcePolicy. account: the account that
+        has the access points or the grants. arguments: the other parameters, by botocore's name.
         """
         ...
 

@@ -57,6 +57,13 @@ class DirectBody:
 _IDENTITY: Final = b"Action=GetCallerIdentity&Version=2011-06-15"
 _ACCOUNT_BLOCK: Final = "v20180820/configuration/publicAccessBlock"
 _ACCESS_POINTS: Final = "v20180820/accesspoint"
+_PATHS: Final = {
+    "ListAccessPoints": _ACCESS_POINTS,
+    "ListAccessGrantsInstances": "v20180820/accessgrantsinstances",
+    "ListAccessGrants": "v20180820/accessgrantsinstance/grants",
+    "GetAccessGrantsInstanceResourcePolicy": "v20180820/accessgrantsinstance/resourcepolicy",
+}
+"""By action of S3 Control whose parameters are all in the query: the path of the request."""
 _BELOW_ACCESS_POINT: Final = {"GetAccessPointPolicy": "/policy", "GetAccessPointPolicyStatus": "/policyStatus"}
 
 
@@ -175,10 +182,10 @@ class DirectEngine:
         return await self._control("GetPublicAccessBlock", account, _ACCOUNT_BLOCK)
 
     async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Reply:
-        if action == "ListAccessPoints":
+        if action in _PATHS:
             names = {"Bucket": "bucket", "NextToken": "nextToken"}
             query = query_of(action, [(names[name], value) for name, value in arguments.items()])
-            return await self._control(action, account, _ACCESS_POINTS, query)
+            return await self._control(action, account, _PATHS[action], query)
         path = f"{_ACCESS_POINTS}/{arguments['Name']}{_BELOW_ACCESS_POINT.get(action, '')}"
         return await self._control(action, account, path)
 

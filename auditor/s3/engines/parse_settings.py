@@ -40,6 +40,7 @@ _STRUCTURES: Final = frozenset(
         "Destination",
         "Filter",
         "GetCallerIdentityResult",
+        "Grantee",
         "Owner",
         "PolicyStatus",
         "PublicAccessBlockConfiguration",
@@ -54,7 +55,7 @@ _TEXTS: Final = frozenset({"OptionalFields"})
 """Elements whose children are texts."""
 _FLAT_TEXTS: Final = {"BlockedEncryptionTypes": "EncryptionType"}
 """Elements whose children are texts of one name, which is the name of their list in botocore's reply."""
-_LISTS: Final = frozenset({"AccessPointList", "Buckets", "TagSet"})
+_LISTS: Final = frozenset({"AccessGrantsInstancesList", "AccessGrantsList", "AccessPointList", "Buckets", "TagSet"})
 _BOOLEANS: Final = frozenset(
     {
         "BlockPublicAcls",

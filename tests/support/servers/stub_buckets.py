@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.support.servers import stub_xml
 from tests.support.servers.stub_calls import Call, Refused, Reply
 from tests.support.servers.stub_xml import document, tag
-from tests.support.servers.world import Odd, StubBucket, World
+from tests.support.servers.world import Odd, StubBucket, StubGrants, World
 
 XML: Final = {"Content-Type": "application/xml"}
 INVENTORY_PAGE: Final = 100
@@ -22,6 +22,9 @@ ROOTS: Final = {
     "GetAccountPublicAccessBlock": "PublicAccessBlockConfiguration",
     "GetBucketAbac": "AbacStatus",
     "GetBucketTagging": "Tagging",
+    "ListAccessGrantsInstances": "ListAccessGrantsInstancesResult",
+    "ListAccessGrants": "ListAccessGrantsResult",
+    "GetAccessGrantsInstanceResourcePolicy": "GetAccessGrantsInstanceResourcePolicyResult",
     "GetBucketAcl": "AccessControlPolicy",
     "GetObjectAcl": "AccessControlPolicy",
     "GetBucketPolicyStatus": "PolicyStatus",
@@ -68,6 +71,54 @@ def account_block(world: World, call: Call) -> Reply:
     if world.public_access_block is None:
         raise Refused(404, "NoSuchPublicAccessBlockConfiguration", "No account level configuration was found")
     return xml(stub_xml.public_access_block(world.public_access_block))
+
+
+def _instance(world: World, call: Call) -> StubGrants:
+    """The account's S3 Access Grants instance."""
+    if call.headers.get("x-amz-account-id") != world.account:
+        raise Refused(403, "AccessDenied", "Access Denied")
+    if world.grants is None:
+        raise Refused(404, "AccessGrantsInstanceNotExistsError", "Access Grants Instance does not exist")
+    return world.grants
+
+
+def grants_instances(world: World, call: Call) -> Reply:
+    if call.headers.get("x-amz-account-id") != world.account:
+        raise Refused(403, "AccessDenied", "Access Denied")
+    listed = ""
+    if world.grants is not None:
+        entry = f"{tag('AccessGrantsInstanceId', 'default')}{tag('AccessGrantsInstanceArn', world.grants.instance)}"
+        listed = f"<AccessGrantsInstance>{entry}</AccessGrantsInstance>"
+    inner = f"<AccessGrantsInstancesList>{listed}</AccessGrantsInstancesList>"
+    return xml(document("ListAccessGrantsInstancesResult", inner))
+
+
+def access_grants(world: World, call: Call) -> Reply:
+    found = _instance(world, call)
+    begin = int(call.query.get("nextToken", "page 0").removeprefix("page "))
+    end = begin + found.page
+    following = tag("NextToken", f"page {end}") if end < len(found.grants) else ""
+    inner = f"{following}<AccessGrantsList>{''.join(map(_grant, found.grants[begin:end]))}</AccessGrantsList>"
+    return xml(document("ListAccessGrantsResult", inner))
+
+
+def _grant(one: Mapping[str, Any]) -> str:
+    """An entry with its elements in the order of the API."""
+    grantee = "".join(tag(name, one["Grantee"][name]) for name in ("GranteeType", "GranteeIdentifier"))
+    location = f"<AccessGrantsLocationConfiguration>{tag('S3SubPrefix', '*')}</AccessGrantsLocationConfiguration>"
+    inner = (
+        f"{tag('CreatedAt', '2026-01-02T03:04:05.000Z')}{tag('AccessGrantId', one['AccessGrantId'])}"
+        f"<Grantee>{grantee}</Grantee>{tag('Permission', one['Permission'])}{tag('AccessGrantsLocationId', 'default')}"
+        f"{location}{tag('GrantScope', one['GrantScope'])}{tag('ApplicationArn', one.get('ApplicationArn'))}"
+    )
+    return f"<AccessGrant>{inner}</AccessGrant>"
+
+
+def grants_policy(world: World, call: Call) -> Reply:
+    policy = _instance(world, call).policy
+    if not policy:
+        raise Refused(404, "AccessGrantsInstanceResourcePolicyNotExists", "The resource policy does not exist")
+    return xml(document("GetAccessGrantsInstanceResourcePolicyResult", tag("Policy", policy)))
 
 
 def _head(world: World, bucket: StubBucket, call: Call) -> Reply:
@@ -182,4 +233,7 @@ ACCOUNT_CALLS: Final[dict[str, Callable[[World, Call], Reply]]] = {
     "ListBuckets": list_buckets,
     "GetCallerIdentity": caller_identity,
     "GetAccountPublicAccessBlock": account_block,
+    "ListAccessGrantsInstances": grants_instances,
+    "ListAccessGrants": access_grants,
+    "GetAccessGrantsInstanceResourcePolicy": grants_policy,
 }

@@ -29,7 +29,13 @@ SUB_RESOURCES: Final = {
 }
 LISTINGS: Final = frozenset({"ListObjectsV2", "ListObjectVersions"})
 OBJECT_READS: Final = frozenset({"GetObject", "HeadObject", "GetObjectAcl"})
-ACCOUNT_BLOCK: Final = "/v20180820/configuration/publicAccessBlock"
+CONTROL: Final = {
+    "/v20180820/configuration/publicAccessBlock": "GetAccountPublicAccessBlock",
+    "/v20180820/accessgrantsinstances": "ListAccessGrantsInstances",
+    "/v20180820/accessgrantsinstance/grants": "ListAccessGrants",
+    "/v20180820/accessgrantsinstance/resourcepolicy": "GetAccessGrantsInstanceResourcePolicy",
+}
+"""By path: the operation of S3 Control."""
 _REGION: Final = re.compile(r"Credential=[^/]+/\d{8}/([^/]+)/")
 _ids = itertools.count(1)
 
@@ -111,7 +117,7 @@ class Refused(Exception):  # noqa: N818 - an answer on its way, not the stub's e
             return Reply(self.status, headers)
         if call.operation in {"AssumeRole", "GetCallerIdentity"}:
             body = stub_xml.wrapped_error(self.code, self.message, call.request_id, stub_xml.STS)
-        elif call.operation == "GetAccountPublicAccessBlock":
+        elif call.operation in CONTROL.values():
             body = stub_xml.wrapped_error(self.code, self.message, call.request_id)
         else:
             body = stub_xml.error(self.code, self.message, call.request_id, self.details)
@@ -128,7 +134,7 @@ def understand(method: str, target: str, headers: Mapping[str, str], form: Mappi
         operation = _operation(method, path, query, bucket, key, form or {})
     except UnicodeDecodeError:
         bucket, key, operation = "", "", "InvalidURI"
-    if operation in {"ListBuckets", "GetCallerIdentity", "GetAccountPublicAccessBlock"}:
+    if operation in {"ListBuckets", "GetCallerIdentity", *CONTROL.values()}:
         bucket = key = ""
     return Call(method, operation, bucket, key, query, headers, f"STUB{next(_ids):012X}", form or {})
 
@@ -138,8 +144,8 @@ def _operation(method: str, path: str, query: Mapping[str, str], bucket: str, ke
         return form.get("Action", "Unknown") if path == "/" else "Unknown"
     if method not in {"GET", "HEAD"}:
         return "Unknown"
-    if path == ACCOUNT_BLOCK:
-        return "GetAccountPublicAccessBlock"
+    if path in CONTROL:
+        return CONTROL[path]
     if not bucket:
         return "ListBuckets"
     if method == "HEAD":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -203,14 +203,29 @@ class StubBucket:
 
 
 @dataclass(slots=True, kw_only=True)
+class StubGrants:
+    """The S3 Access Grants instance of an account. grants: on all buckets, as botocore has the entries of
+    ListAccessGrants. policy: its resource policy; "" for none. page: the number of grants on a page.
+    """
+
+    instance: str
+    grants: Sequence[Mapping[str, Any]] = ()
+    policy: str = ""
+    page: int = 1000
+
+
+@dataclass(slots=True, kw_only=True)
 class World:
-    """Everything that one caller sees. odd: for ListBuckets, GetCallerIdentity and GetAccountPublicAccessBlock."""
+    """Everything that one caller sees. odd: for ListBuckets, GetCallerIdentity and the calls of S3 Control. grants:
+    None if the account has no S3 Access Grants instance.
+    """
 
     buckets: dict[str, StubBucket] = field(default_factory=dict)
     owner: str = OWNER
     account: str = ACCOUNT
     arn: str = f"arn:aws:iam::{ACCOUNT}:user/auditor"
     public_access_block: PublicAccessBlock | None = None
+    grants: StubGrants | None = None
     odd: dict[str, Odd] = field(default_factory=dict)
 
     def add(self, name: str, **fields: Any) -> StubBucket:

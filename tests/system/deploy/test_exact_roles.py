@@ -58,6 +58,9 @@ NOT_SEEN: Final = {
     ("s3", "s3:GetAccessPoint"),
     ("s3", "s3:GetAccessPointPolicy"),
     ("s3", "s3:GetAccessPointPolicyStatus"),
+    ("s3", "s3:ListAccessGrantsInstances"),
+    ("s3", "s3:ListAccessGrants"),
+    ("s3", "s3:GetAccessGrantsInstanceResourcePolicy"),
     ("sqs", "sqs:DeleteMessage"),  # the other three are Lambda's, which polls the queues as the function
     ("sqs", "sqs:GetQueueAttributes"),
     ("sqs", "sqs:ReceiveMessage"),
