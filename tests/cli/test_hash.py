@@ -93,6 +93,6 @@ def test_what_was_not_hashed_is_one_sentence_and_the_configuration_accepts_it(
     out, _ = capfd.readouterr()
     assert "HOLE" not in out
     assert "accepted in the configuration: 1 object\n" in out
-    assert main([*command[:1], f"s3://{BUCKET}/nowhere", *command[2:]]) == 0
+    assert main([*command[:1], f"s3://{BUCKET}/nowhere", *command[2:]]) == 4
     out, _ = capfd.readouterr()
     assert "there is nothing; check the bucket and the prefix" in out

@@ -89,7 +89,7 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
         aside.append(entry.failed)
     before, emphasis, after = sentence_parts(summary, intended.get(Verdict.EXPOSED, 0), new)
     return TargetRow(
-        sign=_sign(numbers, bool(aside), summary.coverage.listed),
+        sign=_sign(numbers, bool(aside) and not summary.nothing_listed, summary.coverage.listed),
         target=target,
         link=entry.link,
         sentence=f"{before}{emphasis}{after}",
