@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from auditor.aio.stop import Stop
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
+from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
 from auditor.s3.rate import RateLimit
 
@@ -25,6 +26,7 @@ def finder_of(
     engine: Engine,
     stack: AsyncExitStack,
     *,
+    caller: Caller,
     rate: RateLimit,
     concurrency: int,
     stop: Stop,
@@ -37,7 +39,9 @@ def finder_of(
         return None
     from auditor.audit.hashing import open_fixity
 
-    return open_fixity(bucket, settings, places, engine, stack, rate=rate, concurrency=concurrency, stop=stop)
+    return open_fixity(
+        bucket, settings, places, engine, stack, caller=caller, rate=rate, concurrency=concurrency, stop=stop
+    )
 
 
 def dispatcher_of(bucket: str, run_id: str, settings: Settings, places: Resources) -> Dispatcher | None:

@@ -61,6 +61,8 @@ def _count_again(tally: Tally, waiting: FillObject, evidence: Evidence, *, route
     )
     if stored.routed is not None and not routed:
         tally.route(-stored.routed.size, -1)
+    if (code := unhashable(known)) and (evidence.vanished or unhashable(evidence) != code):
+        tally.fail_no_more(code)
     if before == after:
         return
     if before == "pending":
@@ -68,12 +70,14 @@ def _count_again(tally: Tally, waiting: FillObject, evidence: Evidence, *, route
     tally.hash(before, -1)
     if after is not None:
         tally.hash(after)
+    if sum(tally.failed.values()) > tally.hashing["pending"]:
+        tally.fail_no_more(max(tally.failed))  # no line tells the code of an object whose bytes alone were refused
 
 
 def _state(tally: Tally, evidence: Evidence, *, hashed: bool, routed: bool) -> str:
     """Return the state of an object's digests. The lines do not tell some states apart: there must be one to take."""
     if hashed:
         return "known" if tally.hashing["known"] else "hashed_now"
-    if routed or unhashable(evidence):
+    if routed or ((code := unhashable(evidence)) and code not in tally.failed):
         return "unhashable"
     return "pending" if tally.hashing["pending"] or not tally.hashing["queued"] else "queued"

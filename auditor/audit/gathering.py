@@ -156,7 +156,15 @@ class Gathering:
         run, bucket, settings = self._run, self._run.target.bucket, self._run.settings
         dispatcher = dispatcher_of(bucket, run.run_id, settings, run.places)
         fixity = finder_of(
-            bucket, settings, run.places, engine, stack, rate=run.rate, concurrency=run.concurrency, stop=run.stop
+            bucket,
+            settings,
+            run.places,
+            engine,
+            stack,
+            caller=run.caller,
+            rate=run.rate,
+            concurrency=run.concurrency,
+            stop=run.stop,
         )
         standings = await run.thread.run(open_standings, run, self._kind, self._tally)
         return Recorder(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 from auditor.aio.stop import Stop
@@ -21,7 +22,9 @@ from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
+from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
+from auditor.s3.listing import listed_still
 from auditor.s3.paced_reads import PacedReads
 from auditor.s3.rate import RateLimit
 
@@ -33,6 +36,7 @@ def open_fixity(
     engine: Engine,
     stack: AsyncExitStack,
     *,
+    caller: Caller,
     rate: RateLimit,
     concurrency: int,
     stop: Stop,
@@ -40,9 +44,9 @@ def open_fixity(
     """Return the finder of the state of each object's digests (HashStatusFinder); None if the run has no ledger.
 
     If the run hashes objects itself, the finder hashes those without digests. places: the run's ledger, queue and
-    stores. stack: closes the finder and its hashing threads at its end. concurrency: largest number of objects in
-    flight in the run. stop: ends the wait for a ledger or S3 that does not answer; a run that does not hash itself
-    never waits for one.
+    stores. stack: closes the finder and its hashing threads at its end. caller: lists an object again that could not be
+    read. concurrency: largest number of objects in flight in the run. stop: ends the wait for a ledger or S3 that does
+    not answer; a run that does not hash itself never waits for one.
     """
     ledger = places.ledger
     if ledger is None:
@@ -61,6 +65,7 @@ def open_fixity(
         hasher,
         accept_cost=settings.accept_cost,
         routing=Routing(settings.batch_over) if routes else None,
+        listed_still=partial(listed_still, engine, caller),
     )
     stack.push_async_callback(finder.close)
     return finder

@@ -118,7 +118,8 @@ class Recorder:
         """Judge and count an object, and write its lines. Return True if the folder must be flushed next."""
         judgement, hashed, routed = self._judge.object(evidence, looked)
         self.tally.add(judgement)
-        recorded = self._exceptions.object(self.standings.object(judgement))
+        failure = "" if looked is None else looked.failure
+        recorded = self._exceptions.object(self.standings.object(judgement), failure)
         if recorded.findings:
             self.standings.cover(judgement.findings, recorded.findings)
         if self._rollups is not None:

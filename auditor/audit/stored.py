@@ -115,11 +115,13 @@ def stored_counts(run: RunReader) -> Tally:
             raise damaged(f"{run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
         tally.coverage["delete_markers"] = saved.coverage["delete_markers"]
         tally.hashing, tally.routed = saved.hashing, saved.routed
+        tally.failed, tally.failed_accepted = saved.failed, saved.failed_accepted
         tally.left_objects, tally.left_bytes = saved.left_objects, saved.left_bytes
     elif last is not None:
         tally.coverage["delete_markers"] = last.coverage.delete_markers
         if (hashing := last.hashing) is not None:
             tally.hashing = hashing.counts
+            tally.failed, tally.failed_accepted = dict(hashing.failed), dict(last.accepted.hashing)
             tally.routed = {"objects": hashing.routed.objects, "bytes": hashing.routed.bytes}
             tally.left_objects = {name: left.objects for name, left in hashing.left_for_cost.items()}
             tally.left_bytes = {name: left.bytes for name, left in hashing.left_for_cost.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Final
 
 from auditor.aio.budget import InFlightBudget
 from auditor.errors import DigestConflict
@@ -19,16 +20,19 @@ from auditor.s3.paced_reads import Reads
 
 log = logging.getLogger(__name__)
 
+NAMED: Final = 20
+"""Largest number of objects of a run that the log names because they cannot be read."""
+
 
 class InProcessHasher:
     """Hashes objects in this process, several at once, within one limit of memory.
 
-    failed: number of objects that could not be read, or whose digest differs from S3's checksum or the ledger's digest.
-    The state of these objects is still "pending".
+    An object that cannot be read, or whose digest differs from S3's checksum or the ledger's digest, stays "pending".
+    The log names each object with two digests, and the first NAMED objects that cannot be read.
     """
 
     def __init__(self, engine: Reads, ledger: DigestStore, algorithms: Sequence[str], options: HashOptions) -> None:
-        self.failed = 0
+        self._named = 0
         self._engine = engine
         self._ledger = ledger
         self._algorithms = tuple(algorithms)
@@ -50,23 +54,30 @@ class InProcessHasher:
         if isinstance(result, Hashed):
             return await self._record(result)
         if isinstance(result, Unhashable):
+            if result.code != "archived":
+                self._name(task.key, result.code)
             return HashStatus("unhashable", code=result.code)
         if isinstance(result, Mismatch):
-            self.failed += 1
             log.error(
                 "%r of %s: its bytes have the %s %s, and S3 stores %s: it is damaged, or was replaced",
                 *(task.key, self._options.bucket, result.algorithm, result.ours, result.stored),
             )
             read, stored = {result.algorithm: result.ours}, {result.algorithm: result.stored}
             return HashStatus("pending", DigestSources(read=read, stored=stored), code="ChecksumMismatch")
-        self.failed += isinstance(result, Failed)
+        if isinstance(result, Failed):
+            self._name(task.key, result.code)
         return HashStatus("pending", code=result.code if isinstance(result, Failed | Superseded) else "")
+
+    def _name(self, key: str, code: str) -> None:
+        self._named += 1
+        if self._named <= NAMED:
+            more = "; further ones are counted only" if self._named == NAMED else ""
+            log.warning("%r of %s could not be hashed: %s%s", key, self._options.bucket, code, more)
 
     async def _record(self, hashed: Hashed) -> HashStatus:
         try:
             await self._ledger.record(hashed.entry(self._options.bucket))
         except DigestConflict as error:  # a conflict concerns this object alone, so the others go on
             log.error("%s", error)
-            self.failed += 1
             return HashStatus("pending", DigestSources(read=hashed.digests), code="DigestConflict")
         return HashStatus("hashed_now")

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from auditor.aio.ordered import next_page
 from auditor.aio.stop import Stop
 from auditor.config.resources import OpenedBucket, open_bucket
 from auditor.config.settings import Settings
-from auditor.errors import CallFailed
 from auditor.hashing.digest.object import hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.streams import connections
@@ -30,7 +30,7 @@ from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import NOTHING_LISTED, Target
 from auditor.progress import Snapshot
 from auditor.reports.tally_summary import hashing_of
-from auditor.rules.exception_matching import accepts_object, holes_of
+from auditor.rules.exception_matching import CONTRADICTED, accepts_object, holes_of
 from auditor.runs.tally import REASONS, Tally
 from auditor.s3.listing import Listed, listed_still, pages, within_limit
 from auditor.s3.object_reader import ObjectReader
@@ -41,8 +41,6 @@ BATCH: Final = 200
 """Number of objects that are looked up in the ledger at once."""
 _NOT_READ: Final = Skipped("hashing reads neither ACL nor HEAD")
 _HASHED: Final = frozenset({"known", "hashed_now"})
-_WRONG: Final = frozenset({"ChecksumMismatch", "DigestConflict"})
-"""Codes of objects with two digests that contradict each other. An entry in auditor.toml cannot accept such objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +53,8 @@ class HashRunSummary:
     hashing: HashingSummary
     """Number of objects by the state of their digests."""
     failed: int
-    """Number of objects that could not be read, or whose digest differs from S3's checksum or the ledger's digest."""
+    """Number of objects that could not be read, or whose digest differs from S3's checksum or the ledger's digest;
+    `hashing.failed` has their codes, and those of the replaced objects."""
     replaced: int = 0
     """Number of objects that were overwritten after the listing. Neither the old nor the new version was hashed."""
     vanished: int = 0
@@ -121,14 +120,15 @@ class HashRun:
                     hasher,
                     accept_cost=settings.accept_cost,
                     ask_head=self._asker(bucket),
+                    listed_still=partial(listed_still, bucket.engine, bucket.caller),
                 )
                 try:
                     listed = within_limit(pages(bucket.engine, bucket.caller, target), self._stop)
                     async with aclosing(listed) as listing:
-                        ended = await self._hash_listed(listing, bucket, finder)
+                        ended = await self._hash_listed(listing, finder)
                 finally:
                     await finder.close()
-        return self._summary(ended, hasher.failed)
+        return self._summary(ended)
 
     def _asker(self, bucket: OpenedBucket) -> AskHead:
         reader = ObjectReader(bucket.engine, bucket.caller, Ask(acl=_NOT_READ), self._settings.algorithms)
@@ -140,7 +140,7 @@ class HashRun:
 
         return ask
 
-    def _summary(self, ended: bool, failed: int) -> HashRunSummary:
+    def _summary(self, ended: bool) -> HashRunSummary:
         codes = self._open + self._accepted
         holes = [] if ended else ["the listing did not reach its end"]
         listed = sum(self._tally.hashing.values()) + self._vanished + self._markers
@@ -152,7 +152,7 @@ class HashRun:
             target=self._target,
             complete=ended,
             hashing=hashing_of(self._tally, self._settings.algorithms),
-            failed=failed + codes["Vanished"],
+            failed=sum(self._tally.failed.values()) - codes["Overwritten"],
             replaced=codes["Overwritten"],
             vanished=self._vanished,
             not_hashed=tuple(UnreadCount("GetObject", code, count) for code, count in codes.most_common()),
@@ -161,9 +161,7 @@ class HashRun:
             seconds=round(time.monotonic() - self._started, 3),
         )
 
-    async def _hash_listed(
-        self, listing: AsyncGenerator[list[Listed], None], bucket: OpenedBucket, finder: HashStatusFinder
-    ) -> bool:
+    async def _hash_listed(self, listing: AsyncGenerator[list[Listed], None], finder: HashStatusFinder) -> bool:
         """Hash the listed objects. Return True if the listing was read to its end, False after a stop.
 
         A stop takes effect between two keys, never between two versions of one key.
@@ -173,21 +171,21 @@ class HashRun:
             batch: list[Evidence] = []
             for step in page:
                 if self._stop and step.key != last:
-                    await self._hash_batch(batch, bucket, finder)
+                    await self._hash_batch(batch, finder)
                     return False
                 last = step.key
                 self._markers += step.delete_markers
                 if step.ref is not None:
                     batch.append(Evidence(step.ref, _NOT_READ, _NOT_READ))
                 if len(batch) == BATCH:
-                    await self._hash_batch(batch, bucket, finder)
+                    await self._hash_batch(batch, finder)
                     batch = []
-            await self._hash_batch(batch, bucket, finder)
+            await self._hash_batch(batch, finder)
         return not self._stop
 
-    async def _hash_batch(self, batch: list[Evidence], bucket: OpenedBucket, finder: HashStatusFinder) -> None:
+    async def _hash_batch(self, batch: list[Evidence], finder: HashStatusFinder) -> None:
         for evidence, status in zip(batch, await finder.find(batch), strict=True):
-            if status is None or (status.code == "Vanished" and not await _still_there(bucket, evidence.ref)):
+            if status is None or (status.code == "Vanished" and not status.failure):
                 self._vanished += 1
             else:
                 self._count(evidence.ref, status)
@@ -201,7 +199,9 @@ class HashRun:
         code = status.code or "other"
         if code not in self._open and len(self._open) >= REASONS:
             code = "other"
-        accepted = code not in _WRONG and accepts_object(self._holes, ref.key, [("GetObject", code)])
+        accepted = code not in CONTRADICTED and accepts_object(self._holes, ref.key, [("GetObject", code)])
+        if status.failure:
+            self._tally.fail(status.failure, accepted=accepted)
         (self._accepted if accepted else self._open)[code] += 1
 
     def snapshot(self) -> Snapshot:
@@ -213,11 +213,3 @@ class HashRun:
             seconds=time.monotonic() - self._started,
             detail=f"{counts['hashed_now']:,} hashed now, {counts['pending']:,} pending",
         )
-
-
-async def _still_there(bucket: OpenedBucket, ref: ObjectRef) -> bool:
-    """True if a new listing still has the object unchanged. True also if the new listing fails."""
-    try:
-        return await listed_still(bucket.engine, bucket.caller, ref)
-    except CallFailed:
-        return True

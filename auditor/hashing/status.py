@@ -4,13 +4,13 @@ computed now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, Literal, Protocol
 
 from auditor.aio.groups import together
-from auditor.errors import DigestConflict
+from auditor.errors import CallFailed, DigestConflict
 from auditor.hashing.digest.result import entry_of
 from auditor.ledger.base import S3, Entry, Ledger
 from auditor.ledger.history import disagreed
@@ -27,6 +27,9 @@ _NO_DIGESTS: Final = DigestSources()
 
 AskHead = Callable[[ObjectRef], Coroutine[Any, Any, Evidence]]
 """A function that reads an object's HEAD, with the checksums that S3 stores."""
+
+ListedStill = Callable[[ObjectRef], Awaitable[bool]]
+"""A function that lists an object's key again: True if the same version is still listed. Raises CallFailed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class HashStatus:
     the ledger. left_for_cost: True if the object is pending because reading it costs extra, which the settings do not
     accept. routed: True if the object is left to S3 Batch Operations. code: why the object has no digest: `archived`,
     `SSE-C`, `left_for_cost`, `Overwritten`, `Vanished`, `ChecksumMismatch`, `DigestConflict`, or S3's error code; "" if
-    there is no reason yet.
+    there is no reason yet. failure: the code of an object that this run was to hash, and could not; "" for any other.
     """
 
     state: State
@@ -55,6 +58,7 @@ class HashStatus:
     left_for_cost: bool = False
     routed: bool = False
     code: str = ""
+    failure: str = ""
 
     @property
     def wanted(self) -> bool:
@@ -80,6 +84,8 @@ class HashStatusFinder:
     hasher: hashes the pending objects; None to leave them pending. accept_cost: True to hash objects even if reading
     them costs extra. routing: decides which objects are left to S3 Batch Operations; None to leave none. ask_head:
     reads the HEAD of an object if the listing says that it has a checksum; None if the run has read all HEADs already.
+    listed_still: tells objects that were deleted after the listing from those that are listed and cannot be read; None
+    to take each for one that cannot be read.
     """
 
     def __init__(
@@ -92,8 +98,10 @@ class HashStatusFinder:
         accept_cost: bool = False,
         routing: Routing | None = None,
         ask_head: AskHead | None = None,
+        listed_still: ListedStill | None = None,
     ) -> None:
         self._ask_head = ask_head
+        self._listed_still = listed_still
         self.algorithms = tuple(algorithms)
         self._bucket = bucket
         self._ledger = ledger
@@ -119,8 +127,28 @@ class HashStatusFinder:
             hashed = await self._hasher.hash([present[index].ref for index in wanted])
             for index, after in zip(wanted, hashed, strict=True):
                 statuses[index] = await self._merged(present[index].ref, statuses[index], after)
+        if self._hasher is not None:
+            statuses = [await self._told(one.ref, status) for one, status in zip(present, statuses, strict=True)]
         rest = iter(statuses)
         return [None if evidence.vanished else next(rest) for evidence in batch]
+
+    async def _told(self, ref: ObjectRef, status: HashStatus) -> HashStatus:
+        """Return the status of an object in a run that hashes: with its failure if the run could not hash it.
+
+        An archived object is unhashable. An object that could not be read for another reason is pending, and failed.
+        """
+        if status.state == "unhashable" and not status.routed and status.code != "archived":
+            status = replace(status, state="pending")
+        if not status.wanted or (status.code == "Vanished" and not await self._is_listed(ref)):
+            return status
+        return replace(status, failure=status.code or "other")
+
+    async def _is_listed(self, ref: ObjectRef) -> bool:
+        """True if a new listing still has the object unchanged. True also if the new listing fails."""
+        try:
+            return self._listed_still is None or await self._listed_still(ref)
+        except CallFailed:
+            return True
 
     async def close(self) -> None:
         """End the pass over the ledger."""

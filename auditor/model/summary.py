@@ -43,12 +43,14 @@ class CallCounts:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedHoles:
-    """The number of undecided objects, and of undecided rules, that auditor.toml accepts. The summary's other counts of
-    undecided objects and rules include the accepted ones.
+    """The number of undecided objects, of undecided rules, and of objects that could not be hashed, that auditor.toml
+    accepts. The summary's other counts include the accepted ones.
     """
 
     undecided: int = 0
     rules: int = 0
+    hashing: Mapping[str, int] = field(default_factory=dict)
+    """By code: the number of objects that could not be hashed, and that auditor.toml accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ HASHING: Final = ("known", "hashed_now", "queued", "unhashable", "pending")
 class HashingSummary:
     """Numbers of objects by the state of their digests. left_for_cost: by storage class, the pending objects that were
     not read because S3 charges extra for reading that class. routed: the unhashable objects that are left to S3 Batch
-    Operations.
+    Operations. failed: by code (S3's error code, `SSE-C`, `ChecksumMismatch` ..), the pending objects that this run
+    could not hash.
     """
 
     algorithms: tuple[str, ...]
@@ -108,6 +111,7 @@ class HashingSummary:
     pending: int
     left_for_cost: Mapping[str, Amount] = field(default_factory=dict)
     routed: Amount = Amount()
+    failed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:

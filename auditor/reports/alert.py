@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from auditor.model.access import Verdict, told_verdicts
@@ -12,6 +12,7 @@ from auditor.model.finding import FailOn, Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.model.summary import Summary
 from auditor.reports.alert_reasons import AlertReasons, reasons_of
+from auditor.reports.summary import failed_of
 from auditor.reports.words import audience
 from auditor.rules import RULES
 from auditor.text import counted, harmless
@@ -133,8 +134,19 @@ def _holes(summary: Summary, groups: RollUps | None) -> Iterator[AlertSection]:
         some = f" ({known.rules:,} of them accepted)" if known.rules else ""
         number = len(summary.rules_undecided)
         yield AlertSection((f"{counted(number, 'undecided rule')}{some}:",), items, number - len(items), "rule")
+    failed, accepted = failed_of(summary), sum(known.hashing.values())
+    if sum(failed.values()) > accepted:
+        yield _not_hashed(failed, accepted)
     if summary.resume is not None and summary.resume.reason:
         yield AlertSection(("The listing did not reach its end: ", Quoted(summary.resume.reason, 400)))
+
+
+def _not_hashed(failed: Mapping[str, int], accepted: int) -> AlertSection:
+    codes = list(failed.items())[:_UNREAD]
+    items: tuple[Phrase, ...] = tuple((f"{counted(number, 'object')}: ", Quoted(code)) for code, number in codes)
+    some = f" ({accepted:,} of them accepted)" if accepted else ""
+    heading = f"{counted(sum(failed.values()), 'object')} not hashed{some}:"
+    return AlertSection((heading,), items, len(failed) - len(items), "code")
 
 
 def _exception(one: ExceptionUse) -> Phrase:

@@ -13,7 +13,7 @@ from auditor.model.json_text import plain
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.alert_reasons import reasons_of
-from auditor.reports.summary import exit_code
+from auditor.reports.summary import exit_code, failed_of
 from auditor.text import shorten, visible
 
 AUDIT_FINISHED: Final = "S3 Audit Finished"
@@ -46,7 +46,7 @@ def event_of(summary: Summary, fail_on: Severity | FailOn | None, notes: Sequenc
             for one in summary.unread[:_ITEMS]
         ],
         "changes": _changes(summary.changes),
-        "hashing": None if summary.hashing is None else summary.hashing.counts,
+        "hashing": None if summary.hashing is None else {**summary.hashing.counts, "failed": _codes(summary)},
         "seconds": summary.seconds,
     }
     return RunEvent(AUDIT_FINISHED, detail)
@@ -71,6 +71,10 @@ def detail_of(run: str, target: Target, report: str, reasons: Sequence[str]) -> 
         "alert": bool(reasons),
         "reasons": list(reasons),
     }
+
+
+def _codes(summary: Summary) -> dict[str, int]:
+    return {short(code): number for code, number in list(failed_of(summary).items())[:_ITEMS]}
 
 
 def _changes(changes: Changes) -> dict[str, Any]:

@@ -5,6 +5,7 @@ A hole is something that the run was to look at and could not read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final
@@ -29,11 +30,11 @@ from auditor.model.summary import (
     UnreadCount,
 )
 from auditor.model.target import NOTHING_LISTED, Target
-from auditor.reports.tally_summary import audiences_of, hashing_of, kept_of
+from auditor.reports.tally_summary import audiences_of, hashing_of, kept_of, largest_first
 from auditor.runs.tally import Tally
 from auditor.s3.access_points import NOT_DELEGATED
 from auditor.s3.bucket_settings import ABAC, ABAC_IS_OFF, MAY_BE_TESTED, NOT_TESTED, SETTINGS, TAGS
-from auditor.text import counted, visible
+from auditor.text import counted, tallied, visible
 
 _FACTS: Final = {
     "region": "region",
@@ -131,10 +132,10 @@ def summarize(
         audiences=audiences_of(tally),
         trust_unused=tuple(trust_unused),
         findings=dict(tally.findings),
-        rules=_largest_first(tally.rules),
+        rules=largest_first(tally.rules),
         rules_undecided=tuple(rules_undecided),
-        unread=tuple(_unread(reason, number) for reason, number in _largest_first(tally.unread).items()),
-        accepted=AcceptedHoles(tally.accepted, accepted_rules),
+        unread=tuple(_unread(reason, number) for reason, number in largest_first(tally.unread).items()),
+        accepted=AcceptedHoles(tally.accepted, accepted_rules, largest_first(tally.failed_accepted)),
         excepted=ExceptedCounts(
             {verdict.value: tally.excepted_verdicts.get(verdict, 0) for verdict in Verdict},
             {severity.value: tally.excepted_findings.get(severity, 0) for severity in Severity},
@@ -166,10 +167,6 @@ def kept_fact(fact: KeptFact) -> str:
     sources = ((fact.run, "an earlier run"), (fact.inventory, "S3 Inventory"))
     each = " and ".join(f"{number:,} from {source}" for number, source in sources if number)
     return f"{each}, the oldest of {fact.oldest}"
-
-
-def _largest_first(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _unread(reason: str, number: int) -> UnreadCount:
@@ -207,16 +204,33 @@ def counting(summary: Summary, severity: Severity) -> int:
 
 
 def holes(summary: Summary) -> list[str]:
-    """Return the unaccepted holes in words: an incomplete or empty listing, undecided objects and rules."""
+    """Return the unaccepted holes in words, safe to print: an incomplete or empty listing, undecided objects and rules,
+    objects that could not be hashed.
+    """
     objects = summary.coverage.undecided - summary.accepted.undecided
     rules = len(summary.rules_undecided) - summary.accepted.rules
+    failed = dict(Counter(failed_of(summary)) - Counter(summary.accepted.hashing))
     listing = [] if summary.complete else ["the listing did not reach its end"]
-    return [*listing, *([NOTHING_LISTED] if summary.nothing_listed else []), *_undecided(objects, rules)]
+    listing += [NOTHING_LISTED] if summary.nothing_listed else []
+    return [*listing, *_undecided(objects, rules), *not_hashed(failed)]
 
 
 def accepted(summary: Summary) -> list[str]:
     """Return the holes that auditor.toml accepts, in words; an empty list if there is none."""
-    return _undecided(summary.accepted.undecided, summary.accepted.rules)
+    known = summary.accepted
+    return [*_undecided(known.undecided, known.rules), *not_hashed(known.hashing)]
+
+
+def not_hashed(failed: Mapping[str, int]) -> list[str]:
+    """Return the phrase, safe to print, on the objects that could not be hashed; [] if there are none. failed: numbers
+    by code.
+    """
+    return [f"{counted(sum(failed.values()), 'object')} not hashed ({tallied(failed)})"] if failed else []
+
+
+def failed_of(summary: Summary) -> Mapping[str, int]:
+    """Return the numbers of objects that the run could not hash, by code."""
+    return {} if summary.hashing is None else summary.hashing.failed
 
 
 def _undecided(objects: int, rules: int) -> list[str]:
@@ -252,7 +266,8 @@ def alarming(summary: Summary) -> bool:
 def has_hole(summary: Summary) -> bool:
     """True if the run did not look at everything, holes that the configuration accepts included."""
     unseen = not summary.complete or summary.nothing_listed
-    return unseen or summary.coverage.undecided > 0 or bool(summary.rules_undecided)
+    undecided = summary.coverage.undecided > 0 or bool(summary.rules_undecided)
+    return unseen or undecided or bool(failed_of(summary))
 
 
 def not_looked_at(

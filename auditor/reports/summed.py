@@ -59,7 +59,11 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
         verdicts=_each((run.verdicts for run in runs), [verdict.value for verdict in Verdict]),
         findings=_each((run.findings for run in runs), [severity.value for severity in Severity]),
         rules_undecided=tuple(one for run in runs for one in run.rules_undecided),
-        accepted=AcceptedHoles(sum(run.accepted.undecided for run in runs), sum(run.accepted.rules for run in runs)),
+        accepted=AcceptedHoles(
+            sum(run.accepted.undecided for run in runs),
+            sum(run.accepted.rules for run in runs),
+            _each((run.accepted.hashing for run in runs), []),
+        ),
         excepted=ExceptedCounts(
             _each((run.excepted.verdicts for run in runs), []),
             _each((run.excepted.findings for run in runs), []),

@@ -197,7 +197,7 @@ def _foot(summary: Summary, fail_on: Severity | FailOn | None, layout: TableLayo
         yield from layout.listed("Accepted", ["; ".join(known)])
     missed = holes(summary)
     yield from layout.listed("Holes", ["; ".join(missed) or "none"])
-    if any("undecided" in words for words in missed):
+    if any("undecided" in words or "not hashed" in words for words in missed):
         yield from layout.listed("", ["accept a known one: [[exceptions]] in auditor.toml, see docs/configuration.md"])
     code = exit_code(summary, fail_on)
     yield from layout.listed("Exit", [f"{code}: {_meaning(code, fail_on)}"])

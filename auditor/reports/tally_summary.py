@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from auditor.model.access import Verdict
@@ -27,8 +27,17 @@ def hashing_of(tally: Tally, algorithms: Sequence[str]) -> HashingSummary:
     """Return the counts of the hashing. algorithms: the wanted digests."""
     left = {name: Amount(number, tally.left_bytes[name]) for name, number in sorted(tally.left_objects.items())}
     return HashingSummary(
-        algorithms=tuple(algorithms), **tally.hashing, left_for_cost=left, routed=Amount(**tally.routed)
+        algorithms=tuple(algorithms),
+        **tally.hashing,
+        left_for_cost=left,
+        routed=Amount(**tally.routed),
+        failed=largest_first(tally.failed),
     )
+
+
+def largest_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts in the order of their numbers, the largest first, and then of their names."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def kept_of(tally: Tally) -> KeptFacts:

@@ -26,6 +26,8 @@ _UNKNOWN: Final = frozenset(
     }
 )
 """Reasons for which the access may be wider than its verdict and audiences say."""
+CONTRADICTED: Final = frozenset({"ChecksumMismatch", "DigestConflict"})
+"""Codes of objects with two digests that contradict each other: no entry accepts that these could not be hashed."""
 _READING: Final = frozenset({"READ", "READ_ACP"})
 """Permissions of an ACL that an exception of a verdict covers. The others give control of the object."""
 _WIDE: Final = {

@@ -13,6 +13,7 @@ from auditor.model.exception import Excepted, ExceptionEntry, ExceptionState, Ex
 from auditor.model.finding import Finding, Judgement, RuleUndecided
 from auditor.model.object import Outcome
 from auditor.rules.exception_matching import (
+    CONTRADICTED,
     covers_audience,
     covers_finding,
     covers_hole,
@@ -57,6 +58,14 @@ class Exceptions:
         """Return the entries that cover the findings on the bucket itself."""
         notes = _Notes(self._day)
         return notes.result(None, tuple(self._finding(finding, None, None, notes) for finding in findings), None)
+
+    def of_failure(self, key: str, code: str) -> Excepted:
+        """Return the entries that accept that an object could not be hashed, because GetObject failed with `code`: the
+        member `hole` names the one that counts.
+        """
+        notes = _Notes(self._day)
+        hole = None if code in CONTRADICTED else _accepting(self._holes, key, [("GetObject", code)], notes)
+        return notes.result(None, (), hole)
 
     def of_rules(self, undecided: Iterable[RuleUndecided]) -> Excepted:
         """Return the entries that accept undecided rules: `used` has one for each accepted rule."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,6 +22,9 @@ REASONS: Final = 100
 """Number of pairs of action and error code that are counted separately; the rest counts as OTHER. The number needs a
 bound, because a server may invent any codes."""
 OTHER: Final = "other other"
+OTHER_CODE: Final = "other"
+"""Stands for the code of an object that could not be hashed, beyond REASONS codes."""
+_CODE: Final = re.compile(r"[A-Za-z0-9.-]{1,64}")
 AUDIENCES: Final = 100
 """Number of audiences of each verdict that are counted separately; the rest counts as OTHERS. The number needs a bound,
 because each object may be shared with another account.
@@ -45,6 +49,8 @@ class Tally(Counters):
             "excepted_findings",
             "excepted_verdicts",
             "exceptions",
+            "failed",
+            "failed_accepted",
             "kept",
             "left_bytes",
             "left_objects",
@@ -73,6 +79,10 @@ class Tally(Counters):
     """Number of objects by verdict whose verdict an exception covers."""
     exceptions: dict[str, int] = field(default_factory=dict)
     """By the name of an exception, how often it covered something; for an expired one, how often it would have."""
+    failed: dict[str, int] = field(default_factory=dict)
+    """By code: the number of pending objects that this run could not hash."""
+    failed_accepted: dict[str, int] = field(default_factory=dict)
+    """By code: the number of objects in `failed` that auditor.toml accepts."""
     findings: dict[str, int] = field(default_factory=lambda: {severity.value: 0 for severity in Severity})
     hashing: dict[str, int] = field(default_factory=lambda: dict.fromkeys(HASHING, 0))
     kept: dict[str, int] = field(default_factory=dict)
@@ -204,6 +214,25 @@ class Tally(Counters):
         """
         self.hashing[state] += number
 
+    def fail(self, code: str, *, accepted: bool) -> None:
+        """Count a pending object that this run could not hash. accepted: True if auditor.toml accepts that.
+
+        A code that is no single word counts as OTHER_CODE: sentences and alerts quote the code of a server.
+        """
+        known = code in self.failed or (len(self.failed) < REASONS and _CODE.fullmatch(code))
+        name = code if known else OTHER_CODE
+        _count(self.failed, name)
+        if accepted:
+            _count(self.failed_accepted, name)
+
+    def fail_no_more(self, code: str) -> None:
+        """Uncount an object that fail() may have counted."""
+        for counts in (self.failed, self.failed_accepted):
+            if code in counts:
+                counts[code] -= 1
+                if not counts[code]:
+                    del counts[code]
+
     def move(self, old: str, new: str, number: int = 1) -> None:
         """Move objects from one state of their digests to another, for example from pending to queued."""
         self.hashing[old] -= number
@@ -252,6 +281,8 @@ class Tally(Counters):
             "excepted <= verdicts": _is_within(self.excepted_verdicts, self.verdicts),
             "accepted <= undecided": self.accepted <= coverage["undecided"],
             "hashing = audited + undecided": not hashing or sum(self.hashing.values()) == judged,
+            "failed <= pending": sum(self.failed.values()) <= self.hashing["pending"],
+            "accepted <= failed": sum(self.failed_accepted.values()) <= sum(self.failed.values()),
             "left for cost <= pending": sum(self.left_objects.values()) <= self.hashing["pending"],
             "classes left have their bytes": self.left_objects.keys() == self.left_bytes.keys(),
             "routed <= unhashable": self.routed["objects"] <= self.hashing["unhashable"],

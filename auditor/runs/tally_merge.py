@@ -6,9 +6,9 @@ from dataclasses import fields
 from typing import Final
 
 from auditor.model.access import Verdict
-from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
+from auditor.runs.tally import AUDIENCES, OTHER, OTHER_CODE, OTHERS, REASONS, Tally
 
-_BOUNDED: Final = ("audiences", "unread")
+_BOUNDED: Final = ("audiences", "failed", "failed_accepted", "unread")
 """The fields that count a limited number of names separately."""
 
 
@@ -28,10 +28,16 @@ def add_tally(total: Tally, other: Tally) -> None:
         else:
             for key, number in theirs.items():
                 mine[key] = mine.get(key, 0) + number
-    for reason, number in other.unread.items():
-        known = reason if reason in total.unread or len(total.unread) < REASONS else OTHER
-        total.unread[known] = total.unread.get(known, 0) + number
+    _add_bounded(total.unread, other.unread, OTHER)
+    _add_bounded(total.failed, other.failed, OTHER_CODE)
+    _add_bounded(total.failed_accepted, other.failed_accepted, OTHER_CODE)
     _add_audiences(total.audiences, other.audiences)
+
+
+def _add_bounded(total: dict[str, int], other: dict[str, int], rest: str) -> None:
+    for name, number in other.items():
+        known = name if name in total or len(total) < REASONS else rest
+        total[known] = total.get(known, 0) + number
 
 
 def _add_audiences(total: dict[str, int], other: dict[str, int]) -> None:

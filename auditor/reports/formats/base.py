@@ -12,9 +12,10 @@ from auditor.model.record import record
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
+from auditor.reports.summary import failed_of
 from auditor.text import counted
 
-Kind = Literal["run", "rule-undecided", "finding", "undecided", "verdict"]
+Kind = Literal["run", "rule-undecided", "not-hashed", "finding", "undecided", "verdict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,8 @@ class Format(Protocol):
 @record()
 class ExportEntry:
     """One row of the formats of lines. kind: the row's subject: the run as a whole, a rule that lacked a fact of the
-    bucket, a finding, an object that could not be looked at, or an object that is not private. A member that does not
-    belong to the kind is None.
+    bucket, the objects that could not be hashed for one reason, a finding, an object that could not be looked at, or an
+    object that is not private. A member that does not belong to the kind is None.
     """
 
     kind: Kind
@@ -82,13 +83,16 @@ COLUMNS: Final = ExportEntry.__match_args__
 
 
 def entries(summary: Summary, lines: RunLines) -> Iterator[ExportEntry]:
-    """Yield the entries of a run: the run itself, always; each undecided rule; each finding; each undecided object;
-    each object whose verdict is not private. Memory does not grow with the run.
+    """Yield the entries of a run: the run itself, always; each undecided rule; the objects that it could not hash, by
+    code; each finding; each undecided object; each object whose verdict is not private. Memory does not grow with the
+    run.
     """
     bucket = summary.target.bucket
     yield ExportEntry("run", bucket, message=coverage_sentence(summary))
     for rule in summary.rules_undecided:
         yield ExportEntry("rule-undecided", bucket, rule=rule.rule, message=f"{rule.action} {rule.code}")
+    for code, number in failed_of(summary).items():
+        yield ExportEntry("not-hashed", bucket, message=f"{counted(number, 'object')} not hashed: {code}")
     for line in lines.findings():
         yield _finding(bucket, line)
     for undecided in lines.undecided():
@@ -102,13 +106,16 @@ def entries(summary: Summary, lines: RunLines) -> Iterator[ExportEntry]:
 
 
 def coverage_sentence(summary: Summary) -> str:
-    """Return the sentence that each format has: how far the run looked, and how many objects it could not look at."""
-    coverage = summary.coverage
+    """Return the sentence that each format has: how far the run looked, and how many objects it could not look at, or
+    not hash.
+    """
+    coverage, failed = summary.coverage, failed_of(summary)
+    hashless = f"; {counted(sum(failed.values()), 'object')} not hashed" if failed else ""
     state = "complete" if summary.complete else "NOT COMPLETE"
     return (
         f"{state}: {counted(coverage.listed, 'object')} listed = {coverage.audited:,} audited + "
         f"{coverage.vanished:,} vanished + {coverage.undecided:,} that could not be looked at; "
-        f"{counted(len(summary.rules_undecided), 'rule')} undecided"
+        f"{counted(len(summary.rules_undecided), 'rule')} undecided{hashless}"
     )
 
 

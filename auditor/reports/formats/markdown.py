@@ -11,7 +11,7 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence
 from auditor.reports.formats.groups import CountedGroup, finding_groups, undecided_groups
-from auditor.reports.summary import has_hole
+from auditor.reports.summary import failed_of, has_hole
 from auditor.reports.verdict_sentence import verdict_sentence
 from auditor.text import counted, shorten, visible
 
@@ -64,6 +64,8 @@ def _lines(summary: Summary, lines: RunLines) -> Iterator[str]:
     rules = [(rule.rule, f"{inert(rule.action)} {inert(rule.code)}") for rule in summary.rules_undecided]
     if rules:
         yield from _table("Rule", "Lacks", iter(rules))
+    if failed := failed_of(summary):
+        yield from _table("Not hashed", "Objects", ((code, f"{count:,}") for code, count in failed.items()))
     yield "\n### Findings by rule\n"
     yield from _groups(("Rule", "Severity"), finding_groups(lines))
     yield f"\nRun {inert(summary.run)}.\n"

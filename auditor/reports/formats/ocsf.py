@@ -16,7 +16,7 @@ from auditor.model.summary import Summary
 from auditor.model.version import VERSION
 from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, encodable
 from auditor.reports.formats.groups import finding_groups, undecided_groups
-from auditor.reports.summary import has_hole
+from auditor.reports.summary import failed_of, has_hole
 from auditor.text import counted
 
 CLASS: Final = 2003
@@ -48,6 +48,9 @@ def events(summary: Summary, lines: RunLines) -> Iterator[dict[str, Any]]:
     for rule in summary.rules_undecided:
         text = f"Rule {rule.rule} lacks a fact of the bucket: {rule.action} {rule.code}"
         yield _event(summary, "Unknown", _UNKNOWN, rule.rule, text, 1, ())
+    for code, number in failed_of(summary).items():
+        text = f"{counted(number, 'object')} not hashed: {code}"
+        yield _event(summary, "Unknown", _UNKNOWN, f"not hashed {code}", text, number, ())
     for group in undecided_groups(lines):
         name = " ".join(group.name)
         text = f"{counted(group.count, 'object')} could not be looked at: {name}"

@@ -23,8 +23,10 @@ from auditor.reports.page.groups import ticks, view_of
 from auditor.reports.page.headline import headline
 from auditor.reports.page.hole_rows import hole_rows
 from auditor.reports.page.picture_data import Places, Sign
+from auditor.reports.summary import failed_of
 from auditor.reports.verdict_sentence import new_objects
 from auditor.runs.bucket_file import BucketFile
+from auditor.text import counted
 
 DAMAGED_RULE: Final = "I03"
 _MANY: Final = 120
@@ -167,6 +169,8 @@ def _undecided(source: PageSource, unknown: int) -> str:
     parts = [f"{rules:,} {'rule' if rules == 1 else 'rules'} too"] if rules else []
     if unknown:
         parts.append(f"{unknown:,} with an unknown verdict")
+    if failed := failed_of(source.summary):
+        parts.append(f"{counted(sum(failed.values()), 'object')} not hashed")
     return "; ".join(parts) or "everything asked for was read"
 
 

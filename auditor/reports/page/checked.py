@@ -11,7 +11,7 @@ from auditor.model.object import Skipped, Unread
 from auditor.model.summary import Summary
 from auditor.reports import words
 from auditor.reports.page.data import NamedValue, RuleRow
-from auditor.reports.summary import aside, kept_fact
+from auditor.reports.summary import aside, kept_fact, not_hashed
 from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.runs.bucket_file import BucketFile
@@ -116,7 +116,7 @@ def numbers(summary: Summary) -> Iterator[NamedValue]:
     if (hashing := summary.hashing) is not None:
         each = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in hashing.counts.items())
         yield NamedValue(f"Hashing ({', '.join(hashing.algorithms)})", each)
-        for phrase in aside(hashing):
+        for phrase in (*not_hashed(hashing.failed), *aside(hashing)):
             yield NamedValue("Not hashed", phrase)
     calls = summary.calls
     yield NamedValue("Calls", f"{calls.list:,} lists, {calls.head:,} HEADs, {calls.acl:,} ACLs")

@@ -7,7 +7,7 @@ from auditor.model.finding import Severity
 from auditor.model.summary import Summary
 from auditor.reports import words
 from auditor.reports.page.data import Chip, FirstChange, Headline
-from auditor.reports.summary import accepted, alarming, holes
+from auditor.reports.summary import accepted, alarming, failed_of, holes
 from auditor.reports.verdict_sentence import sentence_parts
 from auditor.text import counted, visible
 
@@ -60,6 +60,8 @@ def _chips(summary: Summary) -> tuple[Chip, ...]:
         chips.append(Chip(f"{summary.coverage.undecided:,} undecided", "warn"))
     if summary.rules_undecided:
         chips.append(Chip(f"{counted(len(summary.rules_undecided), 'rule')} undecided", "warn"))
+    if failed := failed_of(summary):
+        chips.append(Chip(f"{counted(sum(failed.values()), 'object')} not hashed", "warn"))
     if not holes(summary):
         chips.append(Chip("no hole" if not accepted(summary) else "no hole but accepted ones", "ok"))
     if summary.target.versions:

@@ -9,16 +9,18 @@ from auditor.model.object import Unread
 from auditor.model.summary import Summary
 from auditor.reports.highlights import Highlights
 from auditor.reports.page.data import HoleRow
+from auditor.reports.summary import failed_of
 from auditor.rules import RULES
 
-_NEEDED: Final = {"GetObjectAcl": "s3:GetObjectAcl", "HeadObject": "s3:GetObject"}
+_NEEDED: Final = {"GetObjectAcl": "s3:GetObjectAcl", "HeadObject": "s3:GetObject", "GetObject": "s3:GetObject"}
 _FACTS: Final = {"GetObjectAcl": "acl", "HeadObject": "head"}
 _DENIED: Final = frozenset({"AccessDenied", "403", "Forbidden"})
 _NAMED: Final = 8
 
 
 def hole_rows(summary: Summary, shown: Highlights, places: Mapping[str, str]) -> Iterator[HoleRow]:
-    """Yield the facts of objects that could not be read, by call and error, then those of the bucket, by rule.
+    """Yield the facts of objects that could not be read, by call and error, then the objects that could not be
+    hashed, then those of the bucket, by rule.
 
     places: a prefix that stands for the objects of each call and error code.
     """
@@ -30,6 +32,8 @@ def hole_rows(summary: Summary, shown: Highlights, places: Mapping[str, str]) ->
         yield HoleRow(
             item.count, first, f"{item.action}: {item.code}", _rules(item.action), _advice(item.action, item.code)
         )
+    for code, number in failed_of(summary).items():
+        yield HoleRow(number, None, f"GetObject: {code}", "no digest: not hashed", _advice("GetObject", code))
     grouped: dict[tuple[str, str], list[str]] = {}
     for rule in summary.rules_undecided:
         grouped.setdefault((rule.action, rule.code), []).append(rule.rule)

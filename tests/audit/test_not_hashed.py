@@ -1,0 +1,266 @@
+"""Objects that `audit --hash` could not hash are counted by code, named, and a hole, wherever the run is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import auditor
+from auditor.aio.stop import Stop
+from auditor.cli.main import main
+from auditor.config.values import keep
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Ledger
+from auditor.model.exception import ExceptionEntry
+from auditor.model.finding import Severity
+from auditor.model.summary import Summary
+from auditor.reports.alert import alert_of
+from tests.support.audit_runs import audit
+from tests.support.divided_runs import Divided
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import Fault, error
+
+FAILED = {"AccessDenied": 2, "ServiceUnavailable": 1, "SSE-C": 1}
+HOLE = "4 objects not hashed (2 AccessDenied, 1 SSE-C, 1 ServiceUnavailable)"
+EXPOSURE: Final[dict[str, Any]] = {"hash": True, "level": "exposure", "retry_attempts": 2}
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    async with open_ledger(f"sqlite:{tmp_path / 'digests.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def few_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDITOR_RETRY_ATTEMPTS", "2")
+    monkeypatch.setenv("AUDITOR_LEVEL", "exposure")
+    monkeypatch.setenv("AUDITOR_FAIL_ON", "never")
+
+
+@pytest.fixture(autouse=True)
+def bucket(stub: StubServer) -> None:
+    """Of five objects, one can be hashed."""
+    stub.put(BUCKET, "a/denied", b"data").deny = {"get"}
+    stub.put(BUCKET, "b/denied", b"data").deny = {"get"}
+    stub.put(BUCKET, "c/busy", b"data")
+    stub.put(BUCKET, "d/sse-c", b"data").sse_c = True
+    stub.put(BUCKET, "e/sound", b"data")
+
+    def busy(operation: str, key: str, nth: int) -> Fault | None:
+        return error(503, "ServiceUnavailable") if (operation, key) == ("GetObject", "c/busy") else None
+
+    stub.faults = [busy]
+
+
+def mend(stub: StubServer) -> None:
+    stub.faults = []
+    for item in ("a/denied", "b/denied"):
+        stub.put(BUCKET, item, b"data")
+    stub.put(BUCKET, "d/sse-c", b"data")
+
+
+async def test_each_code_is_counted_among_the_pending_and_is_a_hole(
+    stub: StubServer, tmp_path: Path, ledger: Ledger
+) -> None:
+    found = await audit(stub, tmp_path, ledger=ledger, **EXPOSURE)
+    hashing = found.summary["hashing"]
+    assert hashing["failed"] == FAILED
+    assert (hashing["hashed_now"], hashing["pending"], hashing["unhashable"]) == (1, 4, 0)
+    assert found.code == 4
+
+
+async def test_object_whose_head_says_that_it_cannot_be_read_is_not_asked_for(
+    stub: StubServer, tmp_path: Path, ledger: Ledger
+) -> None:
+    stub.put(BUCKET, "f/denied", b"data").deny = {"head", "get"}
+    found = await audit(stub, tmp_path, ledger=ledger, hash=True, retry_attempts=2)
+    assert found.summary["hashing"]["failed"] == FAILED | {"403": 1}
+    assert not [one for one in stub.calls if one.operation == "GetObject" and one.key in {"d/sse-c", "f/denied"}]
+
+
+async def test_archived_object_is_no_failure(stub: StubServer, tmp_path: Path, ledger: Ledger) -> None:
+    mend(stub)
+    stub.put(BUCKET, "f/archived", b"data", storage_class="GLACIER")
+    found = await audit(stub, tmp_path, ledger=ledger, hash=True, retry_attempts=2)
+    assert (found.summary["hashing"]["failed"], found.summary["hashing"]["unhashable"], found.code) == ({}, 1, 3)
+
+
+async def test_resumed_run_keeps_the_count_and_adds_the_rest(stub: StubServer, tmp_path: Path, ledger: Ledger) -> None:
+    for number in range(300):
+        stub.put(BUCKET, f"e/{number:04}", None, size=0)
+    stub.put(BUCKET, "f/denied", b"data").deny = {"get"}
+    stub.put(BUCKET, "g/late", b"data").deny = {"get"}
+    stop, plans = Stop(), stub.faults
+
+    def stopping(operation: str, key: str, nth: int) -> Fault | None:
+        if (operation, key) == ("GetObjectAcl", "e/0100"):
+            stop.set("a signal")
+        return None
+
+    stub.faults = [*plans, stopping]
+    begun = await audit(stub, tmp_path, ledger=ledger, stop=stop, concurrency=4, **EXPOSURE)
+    stub.faults = plans
+    assert (begun.summary["complete"], begun.summary["hashing"]["failed"]) == (False, FAILED)
+    stub.put(BUCKET, "g/late", b"data")
+    ended = await audit(stub, tmp_path, ledger=ledger, resume=begun.summary["run"], **EXPOSURE)
+    assert (ended.summary["complete"], ended.code) == (True, 4)
+    assert ended.summary["hashing"]["failed"] == FAILED | {"AccessDenied": 3}
+
+
+async def test_object_that_is_hashed_in_the_next_run_is_no_failure_any_more(
+    stub: StubServer, tmp_path: Path, ledger: Ledger
+) -> None:
+    await audit(stub, tmp_path, ledger=ledger, keep=keep("acl=9d", ""), **EXPOSURE)
+    mend(stub)
+    found = await audit(stub, tmp_path, ledger=ledger, keep=keep("acl=9d", ""), **EXPOSURE)
+    assert (found.summary["hashing"]["failed"], found.summary["hashing"]["known"], found.code) == ({}, 1, 3)
+
+
+async def test_ranges_of_a_divided_run_are_added_up(stub: StubServer, tmp_path: Path, ledger: Ledger) -> None:
+    found = await Divided(stub, tmp_path, ledger=ledger, **EXPOSURE).whole(3)
+    assert (found.summary["hashing"]["failed"], found.code) == (FAILED, 4)
+
+
+async def test_accepted_failures_stay_counted_and_are_no_hole(stub: StubServer, tmp_path: Path, ledger: Ledger) -> None:
+    accepting = partial(ExceptionEntry, hole=True)
+    known = (accepting("theirs", prefix="a/", action="GetObject"), accepting("old", code="SSE-C"))
+    found = await audit(stub, tmp_path, ledger=ledger, accept_undecided=known, **EXPOSURE)
+    assert (found.summary["hashing"]["failed"], found.code) == (FAILED, 4)
+    assert found.summary["accepted"]["hashing"] == {"AccessDenied": 1, "SSE-C": 1}
+    assert [one["state"] for one in found.summary["exceptions"]] == ["active", "active"]
+    rest = (*known, accepting("theirs", prefix="b/"), accepting("slow", code="ServiceUnavailable"))
+    found = await audit(stub, tmp_path, ledger=ledger, accept_undecided=rest, **EXPOSURE)
+    assert (found.summary["hashing"]["failed"], found.code) == (FAILED, 3)
+
+
+async def test_bytes_that_contradict_the_ledger_are_never_accepted(
+    stub: StubServer, tmp_path: Path, ledger: Ledger
+) -> None:
+    mend(stub)
+    etag, at = stub.put(BUCKET, "e/sound", b"data").etag, "2026-01-02T03:04:05Z"
+    digests = {"sha1": "0" * 40}
+    entry = Entry(bucket=BUCKET, key="e/sound", version_id=None, etag=etag, size=4, digests=digests, hashed_at=at)
+    await ledger.record(entry)
+    accepted = (ExceptionEntry("all of it", code="DigestConflict", hole=True),)
+    algorithms = ("sha256", "sha1")
+    found = await audit(stub, tmp_path, ledger=ledger, algorithms=algorithms, accept_undecided=accepted, **EXPOSURE)
+    assert (found.summary["hashing"]["failed"], found.code) == ({"DigestConflict": 1}, 4)
+
+
+async def test_object_that_was_deleted_before_its_read_is_no_failure(
+    stub: StubServer, tmp_path: Path, ledger: Ledger
+) -> None:
+    mend(stub)
+
+    def delete(operation: str, key: str, nth: int) -> None:
+        if (operation, key) == ("GetObject", "e/sound"):
+            stub.world.buckets[BUCKET].delete(key)
+
+    stub.faults = [delete]
+    found = await audit(stub, tmp_path, ledger=ledger, **EXPOSURE)
+    assert (found.summary["hashing"]["failed"], found.summary["hashing"]["pending"], found.code) == ({}, 1, 3)
+
+
+async def test_object_that_is_listed_and_not_there_is_a_failure(
+    stub: StubServer, tmp_path: Path, ledger: Ledger
+) -> None:
+    mend(stub)
+
+    def lost(operation: str, key: str, nth: int) -> Fault | None:
+        return error(404, "NoSuchKey") if (operation, key) == ("GetObject", "e/sound") else None
+
+    stub.faults = [lost]
+    found = await audit(stub, tmp_path, ledger=ledger, **EXPOSURE)
+    assert (found.summary["hashing"]["failed"], found.code) == ({"Vanished": 1}, 4)
+
+
+def command(stub: StubServer, tmp_path: Path, *flags: str) -> int:
+    common = ["audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", str(tmp_path / "runs")]
+    return main([*common, "--ledger", f"sqlite:{tmp_path / 'digests.db'}", "--hash", *flags])
+
+
+def run_folder(tmp_path: Path) -> Path:
+    (folder,) = (tmp_path / "runs").glob(f"bucket={BUCKET}/run=*")
+    return folder
+
+
+def test_table_names_codes_and_keys_and_exits_with_4(
+    stub: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert command(stub, tmp_path) == 4
+    assert HOLE in " ".join(capfd.readouterr().out.split())
+    for key in ("a/denied", "b/denied", "c/busy", "d/sse-c"):
+        assert f"'{key}' of {BUCKET} could not be hashed: " in caplog.text
+    page = (run_folder(tmp_path) / "report.html").read_text()
+    assert "4 objects not hashed" in page
+    assert "GetObject: AccessDenied" in page
+    assert main(["judge", str(run_folder(tmp_path))]) == 4
+    assert HOLE in " ".join(capfd.readouterr().out.split())
+
+
+def test_several_processes_count_the_same(stub: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command(stub, tmp_path, "--jobs", "2", "--format", "json") == 4
+    assert json.loads(capfd.readouterr().out)["hashing"]["failed"] == FAILED
+
+
+def test_every_format_tells_them(stub: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command(stub, tmp_path, "--format", "markdown") == 4
+    printed = capfd.readouterr().out
+    assert "4 objects not hashed" in printed
+    assert "| AccessDenied | 2 |" in printed
+    folder = str(run_folder(tmp_path))
+    for name, account in (("jsonl", []), ("csv", []), ("ocsf", []), ("asff", ["--account", "123456789012"])):
+        assert (
+            main(["export", folder, "--format", name, *account, *(["--region", "us-east-1"] if account else [])]) == 0
+        )
+        told = capfd.readouterr().out
+        assert "4 objects not hashed" in told, name
+        assert name == "asff" or "2 objects not hashed: AccessDenied" in told
+
+
+async def test_alert_names_the_codes_and_a_servers_odd_code_is_other(
+    stub: StubServer, tmp_path: Path, ledger: Ledger
+) -> None:
+    def odd(operation: str, key: str, nth: int) -> Fault | None:
+        return error(403, "<!channel> @here") if (operation, key) == ("GetObject", "c/busy") else None
+
+    stub.faults = [odd]
+    found = await audit(stub, tmp_path, ledger=ledger, **EXPOSURE)
+    summary = Summary.from_dict(found.summary)
+    alert = alert_of(summary, None, Severity.HIGH)
+    assert alert is not None
+    words = "4 objects not hashed (2 AccessDenied, 1 SSE-C, 1 other)"
+    assert words in "".join(map(str, alert.title))
+    assert not [part for section in alert.sections for part in section.heading if "channel" in str(part)]
+
+
+def test_library_gives_the_codes(stub: StubServer, tmp_path: Path) -> None:
+    run = auditor.audit_bucket(
+        f"s3://{BUCKET}",
+        endpoint_url=stub.url,
+        out=str(tmp_path),
+        ledger=f"sqlite:{tmp_path / 'digests.db'}",
+        hash=True,
+        level="exposure",
+        retry_attempts=2,
+    )
+    assert run.summary.hashing is not None
+    assert run.summary.hashing.failed == FAILED
+
+
+def test_hash_counts_the_same_codes(stub: StubServer, tmp_path: Path) -> None:
+    summary = auditor.hash_bucket(
+        f"s3://{BUCKET}",
+        endpoint_url=stub.url,
+        ledger=f"sqlite:{tmp_path / 'digests.db'}",
+        max_rate=None,
+        retry_attempts=2,
+    )
+    assert (summary.hashing.failed, summary.failed, summary.holes) == (FAILED, 4, (HOLE,))
