@@ -68,6 +68,11 @@ def tallied(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {visible(word)}" for word, count in ordered)
 
 
+def healed_rows(number: int) -> list[str]:
+    """Return the phrase on damaged rows of the ledger that were written anew; [] if there are none."""
+    return [f"{counted(number, 'damaged row')} of the ledger written anew from the history"] if number else []
+
+
 def counted(number: int, noun: str) -> str:
     """Return `1 object` or `1,234 objects`. noun: a noun whose plural is made by an s."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -96,7 +96,9 @@ class Recorder:
         read = [item.evidence for item in batch if item.evidence is not None]
         found: list[HashStatus | None] = [None] * len(read)
         if self._fixity is not None:
+            before = self._fixity.healed
             found = await self._fixity.find(read)
+            self.tally.healed += self._fixity.healed - before
             await self._dispatch(read, found)
         self.count_calls()
         if self.standings.needs(batch[-1].step.key):

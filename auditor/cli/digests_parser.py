@@ -116,7 +116,7 @@ def _import_report(add: Add) -> None:
 
 
 def ledger_command(add: Add) -> None:
-    parser = command(add, "ledger", "show the ledger's record of one key and its history, or check a whole ledger")
+    parser = command(add, "ledger", "show the ledger's record of one key and its history, or check or repair a ledger")
     parser.add_argument("target", nargs="?", metavar="s3://BUCKET/KEY", help="the whole key")
     whole = parser.add_mutually_exclusive_group()
     whole.add_argument(
@@ -125,6 +125,13 @@ def ledger_command(add: Add) -> None:
         const="",
         metavar="LEDGER",
         help="check the seals of all digests and lines of this ledger (of --ledger); exit 3 for damage",
+    )
+    whole.add_argument(
+        "--repair",
+        nargs="?",
+        const="",
+        metavar="LEDGER",
+        help="write damaged digests of this ledger anew that a sound line of the history has; then check it",
     )
     whole.add_argument(
         "--shard",

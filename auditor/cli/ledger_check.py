@@ -1,4 +1,7 @@
-"""`auditor ledger --check`: read every row and history line of a ledger, and tell which are damaged."""
+"""`auditor ledger --check` and `--repair`: read every row and history line of a ledger, and tell which are damaged.
+
+`--repair` first writes the rows anew that the history stands for.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, Final
 from auditor.aio.stop import Stop
 from auditor.cli.whole_ledger import SHOWN, WholeLedgerWork
 from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Checked, Ledger, Soundness
-from auditor.text import counted, visible
+from auditor.text import counted, healed_rows, visible
 
 _KINDS: Final = ("row", "line")
 _STATES: Final = (SOUND, DAMAGED, UNSEALED)
@@ -19,12 +22,16 @@ _STATES: Final = (SOUND, DAMAGED, UNSEALED)
 
 @dataclass(slots=True)
 class LedgerCheckCounts:
-    """The counts of a check of a ledger. damage: the first damaged rows and history lines, at most SHOWN of them."""
+    """The counts of a check of a ledger. damage: the first damaged rows and history lines, at most SHOWN of them.
+
+    healed: number of damaged rows that `--repair` has written anew; None for `--check`.
+    """
 
     ledger: str
     counts: Counter[tuple[str, Soundness]] = field(default_factory=Counter)
     damage: list[Checked] = field(default_factory=list)
     complete: bool = False
+    healed: int | None = None
 
     @property
     def objects(self) -> int:
@@ -43,9 +50,12 @@ class LedgerCheckCounts:
     def document(self) -> dict[str, Any]:
         kinds = {f"{kind}s": {state: self.counts[kind, state] for state in _STATES} for kind in _KINDS}
         damage = [{"bucket": one.bucket, "key": one.key, "kind": one.kind, "words": one.words} for one in self.damage]
-        return {"ledger": self.ledger, "complete": self.complete, **kinds, "damage": damage}
+        healed = {} if self.healed is None else {"healed": self.healed}
+        return {"ledger": self.ledger, "complete": self.complete, **healed, **kinds, "damage": damage}
 
     def lines(self) -> Iterator[str]:
+        if self.healed is not None:
+            yield "; ".join(healed_rows(self.healed)) or "no row was written anew"
         for kind in _KINDS:
             states = ", ".join(f"{self.counts[kind, state]:,} {state}" for state in _STATES)
             old = " (an earlier version wrote them)" if self.counts[kind, UNSEALED] else ""
@@ -54,6 +64,8 @@ class LedgerCheckCounts:
             yield f"  damaged {one.kind}: {visible(f's3://{one.bucket}/{one.key}')}: {visible(one.words)}"
         if self.faults > len(self.damage):
             yield f"  and {self.faults - len(self.damage):,} more"
+        if self.faults and self.healed is None:
+            yield "auditor ledger --repair writes the rows anew that the history stands for"
         if self.faults:
             yield "restore the ledger from a copy: it says nothing of these keys that can be relied on"
         if not self.complete:
@@ -69,4 +81,21 @@ async def _check(ledger: Ledger, counts: LedgerCheckCounts, stop: Stop) -> None:
     counts.complete = True
 
 
+async def _repair(ledger: Ledger, counts: LedgerCheckCounts, stop: Stop) -> None:
+    """Heal the keys with damaged rows, and then check the whole ledger."""
+    counts.healed = 0
+    async with aclosing(ledger.checked()) as parts:
+        async for part in parts:
+            keys: dict[str, dict[str, None]] = {}
+            for one in part:
+                if one.kind == "row" and one.state == DAMAGED:
+                    keys.setdefault(one.bucket, {})[one.key] = None
+            for bucket, damaged in keys.items():
+                counts.healed += await ledger.heal(bucket, list(damaged))
+            if stop:
+                return
+    await _check(ledger, counts, stop)
+
+
 CHECK: Final = WholeLedgerWork("--check", "checks the whole ledger", "checking", LedgerCheckCounts, _check)
+REPAIR: Final = WholeLedgerWork("--repair", "repairs the whole ledger", "repairing", LedgerCheckCounts, _repair)

@@ -61,6 +61,8 @@ class HashRunSummary:
     """Number of objects that were deleted after the listing. They are not counted in `hashing`."""
     not_hashed: tuple[UnreadCount, ...] = ()
     """Number of objects without a digest, by reason, the largest number first."""
+    healed: int = 0
+    """Number of damaged rows of the ledger that were written anew, because the keys' histories had them."""
     accepted: int = 0
     """Number of objects without a digest that auditor.toml accepts."""
     holes: tuple[str, ...] = ()
@@ -128,7 +130,7 @@ class HashRun:
                         ended = await self._hash_listed(listing, finder)
                 finally:
                     await finder.close()
-        return self._summary(ended)
+        return self._summary(ended, finder.healed)
 
     def _asker(self, bucket: OpenedBucket) -> AskHead:
         reader = ObjectReader(bucket.engine, bucket.caller, Ask(acl=_NOT_READ), self._settings.algorithms)
@@ -140,7 +142,7 @@ class HashRun:
 
         return ask
 
-    def _summary(self, ended: bool) -> HashRunSummary:
+    def _summary(self, ended: bool, healed: int) -> HashRunSummary:
         codes = self._open + self._accepted
         holes = [] if ended else ["the listing did not reach its end"]
         listed = sum(self._tally.hashing.values()) + self._vanished + self._markers
@@ -156,6 +158,7 @@ class HashRun:
             replaced=codes["Overwritten"],
             vanished=self._vanished,
             not_hashed=tuple(UnreadCount("GetObject", code, count) for code, count in codes.most_common()),
+            healed=healed,
             accepted=self._accepted.total(),
             holes=tuple(holes),
             seconds=round(time.monotonic() - self._started, 3),

@@ -5,15 +5,17 @@ computed now.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, Literal, Protocol
 
 from auditor.aio.groups import together
-from auditor.errors import CallFailed, DigestConflict
+from auditor.errors import CallFailed, DigestConflict, LedgerReadOnlyError
 from auditor.hashing.digest.result import entry_of
 from auditor.ledger.base import S3, Entry, Ledger
 from auditor.ledger.history import disagreed
+from auditor.ledger.matching import healable_keys
 from auditor.ledger.ordered import Ask
 from auditor.model.object import AnyVersion, DigestSources, Evidence, Head, ObjectRef, ObjectVersion, Unread
 from auditor.model.record import record
@@ -86,6 +88,7 @@ class HashStatusFinder:
     reads the HEAD of an object if the listing says that it has a checksum; None if the run has read all HEADs already.
     listed_still: tells objects that were deleted after the listing from those that are listed and cannot be read; None
     to take each for one that cannot be read.
+    healed: number of damaged rows of the ledger that were written anew so far, because the keys' histories had them.
     """
 
     def __init__(
@@ -100,6 +103,7 @@ class HashStatusFinder:
         ask_head: AskHead | None = None,
         listed_still: ListedStill | None = None,
     ) -> None:
+        self.healed = 0
         self._ask_head = ask_head
         self._listed_still = listed_still
         self.algorithms = tuple(algorithms)
@@ -200,6 +204,9 @@ class HashStatusFinder:
         algorithms = tuple(dict.fromkeys((*self.algorithms, *(name for index in stating for name in stored[index]))))
         refs = [evidence.ref for evidence in batch]
         known = [*await look_up(refs, algorithms)]
+        if damaged := healable_keys(refs, known):
+            with suppress(LedgerReadOnlyError):  # the answer holds all the same
+                self.healed += await self._ledger.heal(self._bucket, damaged)
         entries: dict[int, Entry] = {}
         for index in stating:
             checksums, row = stored[index], known[index]

@@ -42,6 +42,13 @@ class Entry:
     computed."""
 
 
+class HealableDigests(dict[str, str]):
+    """Recorded digests of an object version of which a row is damaged: the key's history has what the row had.
+
+    Ledger.heal() writes the row anew.
+    """
+
+
 class DigestStore(Protocol):
     """The part of a ledger that keeps digests of object versions. Every write is conditional, and can be repeated
     without harm.
@@ -58,6 +65,9 @@ class DigestStore(Protocol):
         The ledger has a digest of an object version if its key, ETag and size are equal. If the ledger's row and the
         object version both have a version ID, the two IDs must be equal too. "null" means that the version ID is
         unknown.
+
+        A damaged row counts by the copy in the key's history, if that copy's line is sound: the answer is then
+        HealableDigests, unless it was found without reading the row. Without such a line, the row counts as missing.
         """
         ...
 
@@ -75,9 +85,9 @@ class DigestStore(Protocol):
         Return True if something new was written, False if the ledger had all of the entry already. Each new digest also
         gets a "recorded" event in the key's history.
 
-        If the ledger has another digest by the same algorithm, keep the ledger's digest, write a "conflict" event, and
-        raise errors.DigestConflict. If the ledger has the same digest from S3, and the entry has it from the auditor,
-        change the digest's source to the auditor.
+        A damaged row is first healed, as Ledger.heal() does. If the ledger has another digest by the same algorithm,
+        keep the ledger's digest, write a "conflict" event, and raise errors.DigestConflict. If the ledger has the same
+        digest from S3, and the entry has it from the auditor, change the digest's source to the auditor.
         """
         ...
 
@@ -318,6 +328,19 @@ class Ledger(DigestStore, Leases, KeyHistory, Protocol):
 
         Keys come in the order of S3's listing, the events of a key in the order in which they were written. A caller
         that stops early must close the generator, which may have a file open.
+        """
+        ...
+
+    async def lines(self, bucket: str, key: str) -> list[HistoryEntry]:
+        """Return what history() returns, each event with the state of its stored line."""
+        ...
+
+    async def heal(self, bucket: str, keys: Sequence[str]) -> int:
+        """Write each damaged row of these keys anew, if a sound line of the key's history has its digest, and return
+        the number of such rows.
+
+        A row without such a line stays damaged, and so does a row that another writer changes meanwhile. A repetition
+        writes nothing.
         """
         ...
 

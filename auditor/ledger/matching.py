@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Entry
+from auditor.ledger.base import Entry, HealableDigests
 from auditor.model.object import AnyVersion
 from auditor.model.record import record
 
@@ -25,6 +25,8 @@ class LedgerRow:
     etag: str
     size: int
     digests: Mapping[str, str]
+    healable: bool = False
+    """True if the stored row is damaged, and the digests are those of the key's history."""
 
 
 def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str]) -> dict[str, str]:
@@ -32,12 +34,19 @@ def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str])
 
     Only rows with the same ETag and size count. For each algorithm there are three groups of rows: rows with the
     version ID of `ref`; rows without a version ID (NULL); and, if `ref` has no version ID, all rows. The first group
-    with a digest decides. If the digests in this group differ, the algorithm is left out.
+    with a digest decides. If the digests in this group differ, the algorithm is left out. The digests are
+    HealableDigests if one of the rows is healable.
     """
     wanted = ref.version_id or NULL
     fitting = [row for row in rows if row.etag == ref.etag and row.size == ref.size]
     if not fitting:
         return {}
+    if any(row.healable for row in fitting):
+        return HealableDigests(_decided(fitting, wanted, algorithms))
+    return _decided(fitting, wanted, algorithms)
+
+
+def _decided(fitting: list[LedgerRow], wanted: str, algorithms: Sequence[str]) -> dict[str, str]:
     if len(fitting) == 1 and (wanted == NULL or fitting[0].version_id in (wanted, NULL)):
         digests = fitting[0].digests
         return {algorithm: digests[algorithm] for algorithm in algorithms if algorithm in digests}
@@ -53,6 +62,12 @@ def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str])
                     found[algorithm] = recorded.pop()
                 break
     return found
+
+
+def healable_keys(refs: Iterable[AnyVersion], known: Iterable[Mapping[str, str]]) -> list[str]:
+    """Return the keys of which a look-up has found a damaged row that can be healed, each once. known: its answers."""
+    found = (ref.key for ref, digests in zip(refs, known, strict=True) if isinstance(digests, HealableDigests))
+    return list(dict.fromkeys(found))
 
 
 def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[str, str] | None:

@@ -125,6 +125,36 @@ def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
     rows.versions = list(versions.values())
 
 
+def healed(bucket: str, rows: Sequence[tuple[Version, str]], lines: Iterable[Line]) -> list[tuple[int, Version, str]]:
+    """Return for each damaged row of one key that a sound history line stands for: its place in `rows`, and the version
+    and algorithm that the row must have.
+
+    rows: each row as a version with one digest, and the algorithm. lines: the key's history lines. The digest of a
+    returned version has the time of its last verification in the history.
+    """
+    events = [line.event for line in lines if line.soundness(bucket) == SOUND]
+    proven, digests = _proven(events), [_Digest(version, algorithm, 0) for version, algorithm in rows]
+    names = {one.name for one in digests}
+    spare = {name: line for name, line in proven.items() if name not in names}
+    found = []
+    for number, damaged in enumerate(digests):
+        if damaged.known.damaged and (one := _mended(damaged, proven, spare)) is not damaged:
+            known = replace(one.known, verified_at=_last_verified(events, one))
+            found.append((number, replace(one.version, digests={one.algorithm: known}), one.algorithm))
+    return found
+
+
+def _last_verified(events: Iterable[Event], digest: _Digest) -> str | None:
+    """Return the time of the last "verified" event of this digest; None if there is none."""
+    wanted = (*digest.name, digest.known.digest)
+    verified = (
+        (event.at, (event.version_id or NULL, event.etag, event.detail.get("algorithm"), event.detail.get("digest")))
+        for event in events
+        if event.what == "verified"
+    )
+    return max((at for at, name in verified if name == wanted), default=None)
+
+
 def _only(version: Version, algorithm: str) -> Version:
     return replace(version, digests={algorithm: version.digests[algorithm]})
 

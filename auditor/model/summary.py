@@ -182,6 +182,8 @@ class Summary:
     """The entries of auditor.toml that are for this bucket, with their states, in their order."""
     hashing: HashingSummary | None
     """Counts of the objects' digests; None if the run has no ledger."""
+    healed: int = 0
+    """Number of damaged rows of the ledger that the run has written anew, because the keys' histories had them."""
     calls: CallCounts
     kept: KeptFacts = KeptFacts()
     """The facts that this run did not read, because an earlier one had read them (`keep`)."""

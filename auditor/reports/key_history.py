@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from auditor.ledger.base import AUDITOR, Event, Expectation, KeyRecord, Known, Version
+from auditor.ledger.base import AUDITOR, DAMAGED, Event, Expectation, HistoryEntry, KeyRecord, Known, Version
 from auditor.text import counted, visible
 
 
-def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[Event]) -> dict[str, Any]:
+def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[HistoryEntry]) -> dict[str, Any]:
     """Return the ledger's record of one key, and the events of its history, as a JSON object. subject: the record; None
     if the ledger does not know the key.
     """
@@ -22,7 +22,7 @@ def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[
         "damage": list(subject.damage) if subject else [],
         "versions": [_plain(version) for version in subject.versions] if subject else [],
         "expectations": [_plain(one) for one in subject.expectations] if subject else [],
-        "history": [_plain(event) for event in history],
+        "history": [{**_plain(line.event), "seal": line.seal} for line in history],
     }
 
 
@@ -34,7 +34,7 @@ def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
     return fields
 
 
-def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> str:
+def as_table(uri: str, subject: KeyRecord | None, history: Sequence[HistoryEntry]) -> str:
     """Return the ledger's record of one key, and the events of its history, as lines for a terminal. Long lines are not
     cut, because people compare digests. uri: the key's, s3://BUCKET/KEY. subject: the record; None if the ledger does
     not know the key.
@@ -50,7 +50,7 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
     if subject.retired_at is not None:
         yield f"retired at {visible(subject.retired_at)}"
     for words in subject.damage:
-        yield f"DAMAGED ledger entry: {visible(words)}; see `auditor ledger --check`, and restore it from a copy"
+        yield f"DAMAGED ledger entry: {visible(words)}; `auditor ledger --repair` mends what the history has"
     for version in subject.versions:
         yield (
             f"version {visible(version.version_id)}, ETag {visible(version.etag)}, {counted(version.size, 'byte')},"
@@ -72,10 +72,12 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
 def _how(known: Known) -> str:
     origin = f"computed from {counted(known.bytes_read, 'byte')} read" if known.source == AUDITOR else "stated by S3"
     verified = f"last verified {visible(known.verified_at)}" if known.verified_at else "not verified since"
-    return f"{origin}, recorded {visible(known.recorded_at)}, {verified}"
+    damaged = "DAMAGED, and no line of the history has it: " if known.damaged else ""
+    return f"{damaged}{origin}, recorded {visible(known.recorded_at)}, {verified}"
 
 
-def _event(event: Event) -> str:
+def _event(line: HistoryEntry) -> str:
+    event = line.event
     facts: dict[str, str | None] = {
         "version": event.version_id,
         "etag": event.etag,
@@ -83,4 +85,5 @@ def _event(event: Event) -> str:
         **event.detail,
     }
     shown = " ".join(f"{visible(name)}={visible(value)}" for name, value in facts.items() if value is not None)
-    return f"  {visible(event.at)} {event.what:10} {shown}".rstrip()
+    mark = "  DAMAGED line: its seal does not hold" if line.seal == DAMAGED else ""
+    return f"  {visible(event.at)} {event.what:10} {shown}".rstrip() + mark

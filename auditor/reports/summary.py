@@ -144,6 +144,7 @@ def summarize(
         exceptions=tuple(exceptions),
         changes=changes or Changes(),
         hashing=None if algorithms is None else hashing_of(tally, algorithms),
+        healed=tally.healed,
         calls=CallCounts(**tally.calls),
         kept=(kept := kept_of(tally)),
         not_looked_at=tuple(dict.fromkeys((*not_looked_at, *kept_words(kept)))),

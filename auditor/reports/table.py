@@ -18,7 +18,7 @@ from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes, ke
 from auditor.reports.table_groups import first_exposed, group_rows, undecided_rows
 from auditor.reports.table_layout import TableLayout, labelled
 from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
-from auditor.text import counted, visible
+from auditor.text import counted, healed_rows, visible
 
 COLUMNS: Final = PLAIN.columns
 """Width in columns if the output is not a terminal."""
@@ -59,6 +59,7 @@ def render(
         layout.counts("Verdicts", told_verdicts(summary.verdicts)),
         layout.counts("Findings", summary.findings),
         _hashing(summary.hashing, layout),
+        layout.listed("Ledger", healed_rows(summary.healed)),
         layout.counts("Calls", asdict(summary.calls)),
         layout.listed("Kept", _kept(summary)),
         _audited(summary, layout),

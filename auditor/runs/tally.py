@@ -51,6 +51,7 @@ class Tally(Counters):
             "exceptions",
             "failed",
             "failed_accepted",
+            "healed",
             "kept",
             "left_bytes",
             "left_objects",
@@ -85,6 +86,8 @@ class Tally(Counters):
     """By code: the number of objects in `failed` that auditor.toml accepts."""
     findings: dict[str, int] = field(default_factory=lambda: {severity.value: 0 for severity in Severity})
     hashing: dict[str, int] = field(default_factory=lambda: dict.fromkeys(HASHING, 0))
+    healed: int = 0
+    """Number of damaged rows of the ledger that were written anew."""
     kept: dict[str, int] = field(default_factory=dict)
     """Number of facts that the run took from an earlier source, by "acl" or "head" and the FactSource."""
     left_bytes: dict[str, int] = field(default_factory=dict)
@@ -241,10 +244,10 @@ class Tally(Counters):
     def go_back_to(self, earlier: Tally) -> None:
         """Uncount the objects that were counted after the copy `earlier` was made.
 
-        Two counts stay: the calls, and the objects that the queue took.
+        Three counts stay: the calls, the healed rows of the ledger, and the objects that the queue took.
         """
         queued, kept = self.hashing["queued"] - earlier.hashing["queued"], earlier.copy()
-        kept.calls = self.calls
+        kept.calls, kept.healed = self.calls, self.healed
         for name in self.__slots__:
             setattr(self, name, getattr(kept, name))
         self.move("pending", "queued", min(queued, self.hashing["pending"]))  # the queue takes objects in key order

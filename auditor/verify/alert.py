@@ -68,6 +68,7 @@ def verify_event(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FA
         "unreadable": [{"code": short(one.code), "count": one.count} for one in summary.unreadable[:_CODES]],
         "read": plain(summary.read),
         "recorded": summary.recorded,
+        "healed": summary.healed,
         "holes": holes,
         "seconds": summary.seconds,
     }

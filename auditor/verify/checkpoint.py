@@ -77,6 +77,7 @@ class VerifyCheckpoint:
         begins with this key.
         """
         if self._before is not None and (self.cut or any(key == self.start_after for key, _ in self.paused)):
+            self._before[0].healed = self.tally.healed  # the next hop finds these rows sound
             return self._before
         return self.tally, self.start_after
 

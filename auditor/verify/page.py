@@ -176,6 +176,8 @@ def _numbers(summary: VerifySummary) -> Iterable[NamedValue]:
     if summary.late.objects:
         yield NamedValue("Read later than the schedule says", counted(summary.late.objects, "object"))
     yield NamedValue("Recorded as new evidence", counted(summary.recorded, "object"))
+    if summary.healed:
+        yield NamedValue("Damaged rows of the ledger written anew", f"{summary.healed:,}")
     if summary.unnoted:
         yield NamedValue("Lines not noted in the ledger", f"{summary.unnoted:,}")
     yield NamedValue("Delete markers", f"{summary.delete_markers:,}")

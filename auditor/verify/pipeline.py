@@ -101,7 +101,8 @@ class Walk:
     the histories. permits: the budget of bytes in memory. sink: gets the results in key order, up to the first object
     whose reading was paused. weight: returns the number of bytes that an object of a given size takes from the budget.
     limit: returns True once --max-calls is reached. whole_keys: True to stop only after the last version of a key.
-    window: largest number of outcomes that wait for the outcome of an earlier object.
+    window: largest number of outcomes that wait for the outcome of an earlier object. heal: heals the ledger's damaged
+    rows of a key; None to leave them.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class Walk:
         limit: Callable[[], bool] = lambda: False,
         whole_keys: bool = False,
         window: int = WINDOW,
+        heal: Callable[[str], Awaitable[object]] | None = None,
     ) -> None:
         self._policy = policy
         self._ask = ask
@@ -130,6 +132,7 @@ class Walk:
         self._limit = limit
         self._whole_keys = whole_keys
         self._window = window
+        self._heal = heal
         self._paused = False
 
     async def all(self, pairs: AsyncGenerator[list[Pair], None]) -> bool:
@@ -160,6 +163,8 @@ class Walk:
             self._stop.set("the limit of --max-calls was reached")
             if not same_key:
                 return None
+        if self._heal is not None and pair.subject is not None and pair.subject.damage:
+            await self._heal(pair.key)
         if pair.absent:
             if is_settled(pair):
                 return await self._absent(pair)

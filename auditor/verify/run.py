@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +18,7 @@ from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import Stop
 from auditor.config.resources import Resources, open_bucket
 from auditor.config.settings import Settings
-from auditor.errors import RunStopped, UsageError
+from auditor.errors import LedgerReadOnlyError, RunStopped, UsageError
 from auditor.hashing.digest.object import hash_patiently, hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Paused, Result
@@ -206,6 +207,7 @@ class Verification:
                     limit=partial(self._used_up, caller, reads),
                     whole_keys=target.versions,
                     window=self._hop.window if self._hop else WINDOW,
+                    heal=self._heal,
                 )
                 ended = False
                 try:
@@ -324,6 +326,11 @@ class Verification:
         self._folder.put_summary(summary)
         if self._hop is None or summary.complete:
             self._folder.put_page(verify_page(summary, self._examples, part=bool(self._hop and self._hop.number)))
+
+    async def _heal(self, key: str) -> None:
+        """Write the damaged rows of a key anew that its history stands for, unless the ledger is read-only."""
+        with suppress(LedgerReadOnlyError):  # the record has the history's digests all the same
+            self._at.tally.healed += await self._ledger.heal(self._target.bucket, [key])
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for the progress line on the terminal."""

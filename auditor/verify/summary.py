@@ -11,7 +11,7 @@ from auditor.model.json_text import plain
 from auditor.model.outcome import FAIL_ON, VerifyOutcome
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
-from auditor.text import counted, harmless, tallied, visible
+from auditor.text import counted, harmless, healed_rows, tallied, visible
 from auditor.verify.due import DAY
 from auditor.verify.outcome import SIGNS
 from auditor.verify.tally import VerifyTally
@@ -86,6 +86,8 @@ class VerifySummary:
     read: Amount
     recorded: int
     """Number of objects whose digests are new in the ledger."""
+    healed: int = 0
+    """Number of damaged rows of the ledger that were written anew, because the keys' histories had them."""
     unnoted: int
     """Number of history lines that are missing in the ledger, because the ledger is read-only or did not answer before
     the end."""
@@ -145,6 +147,7 @@ def summarize(
         left_for_cost={name: Amount(*left) for name, left in sorted(tally.left.items())},
         read=Amount(tally.read_objects, tally.read_bytes),
         recorded=tally.recorded,
+        healed=tally.healed,
         unnoted=unnoted,
         late=LateReads(tally.late_objects, tally.late_seconds),
         accepted=dict(tally.accepted),
@@ -221,6 +224,7 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
 def _of_ledger(summary: VerifySummary) -> Iterator[str]:
     if summary.recorded:
         yield f"recorded as new evidence: {counted(summary.recorded, 'object')}"
+    yield from healed_rows(summary.healed)
     if summary.unnoted:
         lines = counted(summary.unnoted, "line")
         yield f"not noted in the ledger, which cannot be written or did not answer: {lines} of the history"

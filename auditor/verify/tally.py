@@ -15,7 +15,7 @@ from auditor.verify.read import ReadResult
 class VerifyTally(Counters):
     """The counts of a verification so far. The counts of earlier invocations are included."""
 
-    LATER = frozenset({"accepted", "late_objects", "late_seconds"})
+    LATER = frozenset({"accepted", "healed", "late_objects", "late_seconds"})
     PAIRS = frozenset({"left"})
 
     listed: int = 0
@@ -35,6 +35,8 @@ class VerifyTally(Counters):
     read_bytes: int = 0
     recorded: int = 0
     """Number of objects whose digests are new in the ledger."""
+    healed: int = 0
+    """Number of damaged rows of the ledger that were written anew."""
     late_objects: int = 0
     """Number of objects that were read when their age exceeded the schedule's limit."""
     late_seconds: int = 0

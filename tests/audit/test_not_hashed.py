@@ -251,6 +251,7 @@ def test_library_gives_the_codes(stub: StubServer, tmp_path: Path) -> None:
         level="exposure",
         retry_attempts=2,
     )
+    assert run.summary is not None
     assert run.summary.hashing is not None
     assert run.summary.hashing.failed == FAILED
 

@@ -80,7 +80,7 @@ async def test_object_whose_digest_differs_from_the_ledger_stays_pending_and_its
             [evidence_of(store, key) for key in ("a", "b")]
         )
     assert [looked and looked.state for looked in found] == ["pending", "hashed_now"]
-    assert hasher.failed == 1
+    assert [looked and looked.failure for looked in found] == ["DigestConflict", ""]
     (known,) = await ledger.known("bucket", [evidence_of(store, "a").ref], ("sha256",))
     assert known == {"sha256": "0" * 64}
 

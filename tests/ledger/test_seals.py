@@ -15,6 +15,7 @@ from uuid import uuid4
 import boto3
 import pytest
 
+from auditor.errors import DigestConflict
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Checked, Event, Known, Ledger, Version
 from auditor.ledger.dynamodb.ledger import create_table
@@ -230,3 +231,55 @@ def test_line_that_fits_no_row_stands_for_a_row_whose_name_is_damaged(
     ((found, place),) = rows.versions
     assert ([one.digest for one in found.digests.values()], place) == ([mended], 7)
     assert rows.damage == (f"{algorithm} {etag} {version_id}",)
+
+
+@pytest.mark.parametrize(("column", "attribute", "value"), FIELDS)
+async def test_damaged_row_is_known_by_its_line_and_written_anew_once(
+    damager: Damager, column: str, attribute: str, value: object
+) -> None:
+    await damager.ledger.record(replace(ENTRY, digests={"sha256": SHA, "md5": MD5}))
+    match = Event(key=KEY, at="2026-05", what="verified", version_id="null", etag="etag", size=5)
+    await damager.ledger.note("bucket", [replace(match, detail={"algorithm": "sha256", "digest": SHA})])
+    sound, told = await subject(damager.ledger), await lines(damager.ledger)
+    damager.row(column, attribute, value)
+    assert await damager.ledger.known("bucket", [REF], ["sha256", "md5"]) == [{"sha256": SHA, "md5": MD5}]
+    reader = damager.ledger.in_order("bucket")
+    assert await reader.known([REF], ["sha256"]) == [{"sha256": SHA}]
+    await reader.close()
+    damaged_rows = len((await subject(damager.ledger)).damage)
+    assert [await damager.ledger.heal("bucket", [KEY, "another"]) for _ in range(2)] == [damaged_rows, 0]
+    assert await damaged(damager.ledger) == []
+    assert [one.digests for one in (await subject(damager.ledger)).versions] == [one.digests for one in sound.versions]
+    assert await lines(damager.ledger) == told
+
+
+async def test_row_is_not_written_anew_by_a_damaged_line(damager: Damager) -> None:
+    await damager.ledger.record(ENTRY)
+    damager.line("recorded")
+    damager.row("digest", "sha256", OTHER)
+    assert await damager.ledger.heal("bucket", [KEY]) == 0
+    assert {one.kind for one in await damaged(damager.ledger)} == {"row", "line"}
+    with pytest.raises(DigestConflict):
+        await damager.ledger.record(ENTRY)
+
+
+async def test_digest_that_the_line_has_is_no_conflict_with_a_damaged_row(damager: Damager) -> None:
+    await damager.ledger.record(ENTRY)
+    damager.row("digest", "sha256", OTHER)
+    assert await damager.ledger.record(ENTRY) is False
+    assert await damaged(damager.ledger) == []
+    damager.row("digest", "sha256", OTHER)
+    with pytest.raises(DigestConflict):
+        await damager.ledger.record(replace(ENTRY, digests={"sha256": OTHER}))
+
+
+async def test_damaged_line_is_marked_and_its_row_stays(damager: Damager) -> None:
+    await damager.ledger.record(ENTRY)
+    await damager.ledger.note("bucket", [Event(key=KEY, at="2026-05", what="missing", etag="etag")])
+    damager.line("missing")
+    assert [(one.event.what, one.seal) for one in await damager.ledger.lines("bucket", KEY)] == [
+        ("recorded", "sound"),
+        ("missing", "damaged"),
+    ]
+    assert await damager.ledger.heal("bucket", [KEY]) == 0
+    assert await damager.ledger.known("bucket", [REF], ["sha256"]) == [{"sha256": SHA}]

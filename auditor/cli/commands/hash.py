@@ -18,7 +18,7 @@ from auditor.hashing.run import HashRun, HashRunSummary
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.reports.summary import aside
-from auditor.text import counted, visible
+from auditor.text import counted, healed_rows, visible
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,5 +56,5 @@ def _print(counts: HashRunSummary, output: str) -> None:
         sys.stdout.write(f"{visible(uri)}: accepted in the configuration: {counted(counts.accepted, 'object')}\n")
     if counts.complete and not sum(hashing.counts.values()):
         sys.stdout.write(f"{visible(uri)}: there is nothing; check the bucket and the prefix\n")
-    for words in aside(hashing):
+    for words in (*aside(hashing), *healed_rows(counts.healed)):
         sys.stdout.write(f"{visible(uri)}: {words}\n")

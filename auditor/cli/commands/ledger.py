@@ -1,4 +1,4 @@
-"""The command `auditor ledger`: show the ledger's record of one key, check a whole ledger for damage, or shard it."""
+"""The command `auditor ledger`: show the ledger's record of one key, check or repair a whole ledger, or shard it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 import sys
 
 from auditor.cli import signals
-from auditor.cli.ledger_check import CHECK
+from auditor.cli.ledger_check import CHECK, REPAIR
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import first_word, print_json
 from auditor.cli.sharding import SHARD
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
-from auditor.ledger.base import Event, KeyRecord
+from auditor.ledger.base import HistoryEntry, KeyRecord
 from auditor.model.target import Target, parse_target
 from auditor.reports import key_history as evidence
 from auditor.text import visible
@@ -22,12 +22,14 @@ from auditor.text import visible
 def run(options: argparse.Namespace) -> int:
     if options.shard is not None:
         return SHARD.run(options, options.shard)
+    if options.repair is not None:
+        return REPAIR.run(options, options.repair)
     if options.check is not None:
         return CHECK.run(options, options.check)
     settings = settings_of(options)
     check_needed(settings, "ledger")
     if options.target is None:
-        raise UsageError("no key is named: write s3://BUCKET/KEY, or --check or --shard for the whole ledger")
+        raise UsageError("no key is named: write s3://BUCKET/KEY, or --check, --repair or --shard for the whole ledger")
     target = parse_target(options.target)
     if not target.prefix:
         raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")
@@ -43,6 +45,6 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _ask(settings: Settings, target: Target) -> tuple[KeyRecord | None, list[Event]]:
+async def _ask(settings: Settings, target: Target) -> tuple[KeyRecord | None, list[HistoryEntry]]:
     async with ledger_of(settings) as ledger:
-        return await ledger.subject(target.bucket, target.prefix), await ledger.history(target.bucket, target.prefix)
+        return await ledger.subject(target.bucket, target.prefix), await ledger.lines(target.bucket, target.prefix)

@@ -35,6 +35,7 @@ from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger.base import Ledger
 from auditor.ledger.history import disagreed
 from auditor.ledger.leases import Work
+from auditor.ledger.matching import healable_keys
 from auditor.s3.engines.base import Body, Engine, Span
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.paced_reads import Reads
@@ -122,6 +123,8 @@ class MessageHasher:
         message, options = result.message, self._options
         known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)
         tasks: list[HashTask] = []
+        if damaged := healable_keys(message.tasks, known):
+            await self._ledger.heal(message.bucket, damaged)
         for task, digests in zip(message.tasks, known, strict=True):
             if all(algorithm in digests for algorithm in message.algorithms):
                 result.counts += Counts(known=1)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from auditor.errors import DigestConflict, LedgerError
-from auditor.ledger.base import AUDITOR, S3, Entry, Known
+from auditor.ledger.base import AUDITOR, S3, Entry, Known, Version
 from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
@@ -15,6 +16,7 @@ from auditor.ledger.dynamodb.items import (
     Item,
     Name,
     by_etag,
+    checked_row,
     entry_name,
     evidence,
     identity,
@@ -25,11 +27,12 @@ from auditor.ledger.dynamodb.items import (
     sound_row,
     text,
 )
-from auditor.ledger.dynamodb.lines import add_line, entry_of
+from auditor.ledger.dynamodb.lines import add_line, entry_of, lines_of
 from auditor.ledger.dynamodb.shards import LONGEST_NAME
 from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.history import conflicted, fingerprint, recorded
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, match
+from auditor.ledger.seals import healed
 from auditor.model.object import AnyVersion
 
 _TRIES: Final = 10
@@ -55,7 +58,8 @@ async def known(
     items = await table.get_many(name for index in missing for name in _names(bucket, refs[index]))
     for index in missing:
         ref = refs[index]
-        rows = [sound_row(bucket, ref.key, items[name]) for name in _names(bucket, ref) if name in items]
+        own = [items[name] for name in _names(bucket, ref) if name in items]
+        rows = await _rows(table, bucket, ref.key, own)
         found[index] = match(rows, ref, algorithms)
     missing = [index for index in missing if refs[index].version_id in (None, NULL) and len(found[index]) < wanted]
     answers = await in_order(missing, lambda index: index, lambda index: _under_key(table, bucket, refs[index]))
@@ -90,7 +94,7 @@ async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerR
         ExpressionAttributeNames={"#size": "size"},
         ExpressionAttributeValues={":size": {"N": str(ref.size)}},
     )
-    return [sound_row(bucket, ref.key, item) for item in items]
+    return await _rows(table, bucket, ref.key, items)
 
 
 async def record(table: Table, entry: Entry) -> bool | DigestConflict:
@@ -114,12 +118,20 @@ async def record(table: Table, entry: Entry) -> bool | DigestConflict:
             await table.update_all([_change(entry, stored, new, place), *_lines(entry, new, first, place)])
         except ConditionFailed as refused:
             if 0 in refused.at:
-                stored = await table.get(entry_name(entry)) or {}
+                stored = await _healed_item(table, entry)
             else:
                 first = await table.get(_first_name(entry)) or {}
         else:
             return True
     raise LedgerError(f"the ledger table {table.name!r} changes while it is written: stop what deletes its items")
+
+
+async def _healed_item(table: Table, entry: Entry) -> Item:
+    """Return the item of an entry's object version, after healing its damaged digests; {} if there is none."""
+    item = await table.get(entry_name(entry)) or {}
+    if item and checked_row(entry.bucket, entry.key, item)[1] and await heal(table, entry.bucket, entry.key):
+        return await table.get(entry_name(entry)) or {}
+    return item
 
 
 def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
@@ -198,6 +210,49 @@ def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> 
     for algorithm in new:
         _put(change, entry, algorithm, place)
     return changes
+
+
+async def heal(table: Table, bucket: str, key: str) -> int:
+    """Heal the rows of a key, as DigestStore.heal() describes.
+
+    Each row is changed on the condition that it still has the digest and the seal that were read.
+    """
+    written = 0
+    items = await table.query(partition(bucket, key), DIGESTS, ConsistentRead=True)
+    for item, version, name in await _healed(table, bucket, key, items):
+        change = Change((item["pk"]["S"], item["sk"]["S"])).put("size", version.size)
+        change.when(name, text(item, name)).when(f"{name}_seal", text(item, f"{name}_seal"))
+        if "etag" in item:
+            change.put("version_id", version.version_id).put("etag", version.etag)
+        _put(change, entry_of(bucket, key, version, name), name, number(item, f"{name}_place") or 0)
+        with suppress(ConditionFailed):
+            await table.update(change)
+            written += 1
+    return written
+
+
+async def _healed(table: Table, bucket: str, key: str, items: Sequence[Item]) -> list[tuple[Item, Version, str]]:
+    """Return each damaged digest in these items of a key that its history stands for: the item, and the version and
+    algorithm that it must have.
+    """
+    if not any(checked_row(bucket, key, item)[1] for item in items):
+        return []
+    rows = []
+    for item in items:
+        version, _ = evidence(bucket, key, item)
+        rows += [(item, replace(version, digests={name: one}), name) for name, one in version.digests.items()]
+    found = healed(bucket, [row[1:] for row in rows], await lines_of(table, bucket, key))
+    healable = [(rows[place][0], version, name) for place, version, name in found]
+    # A line may name another row than the damaged one: its digest then belongs into another item.
+    return [one for one in healable if one[0]["sk"]["S"] == identity(one[1].version_id, one[1].etag)]
+
+
+async def _rows(table: Table, bucket: str, key: str, items: Sequence[Item]) -> list[LedgerRow]:
+    """Return the digests in these items of a key: those of damaged rows by the copies in its history, if it has any."""
+    rows = [sound_row(bucket, key, item) for item in items]
+    for _, one, name in await _healed(table, bucket, key, items):
+        rows.append(LedgerRow(one.version_id, one.etag, one.size, {name: one.digests[name].digest}, healable=True))
+    return rows
 
 
 async def seal_old(table: Table, bucket: str, key: str, item: Item, algorithm: str) -> None:

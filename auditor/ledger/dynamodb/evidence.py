@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import DAMAGED, Event, Expectation, KeyRecord, Notice
+from auditor.ledger.base import DAMAGED, Event, Expectation, HistoryEntry, KeyRecord, Notice
 from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
@@ -30,7 +30,7 @@ from auditor.ledger.history import bounded, fingerprint, imported, noticed
 from auditor.ledger.key_record import key_record_of
 from auditor.ledger.key_rows import KeyRows, Mark, NoticedVersion, is_older, is_same, mark_of
 from auditor.ledger.matching import NULL
-from auditor.ledger.seals import mend
+from auditor.ledger.seals import entries, mend
 
 _TRIES: Final = 10
 
@@ -69,6 +69,10 @@ def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str
 
 async def history(table: Table, bucket: str, key: str) -> list[Event]:
     return [line.event for line in await lines_of(table, bucket, key)]
+
+
+async def lines(table: Table, bucket: str, key: str) -> list[HistoryEntry]:
+    return entries(bucket, await lines_of(table, bucket, key))
 
 
 async def arrived(table: Table, bucket: str, notice: Notice) -> bool:

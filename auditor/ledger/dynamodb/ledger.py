@@ -61,6 +61,9 @@ class DynamoLedger:
     def in_order(self, bucket: str) -> OrderedReader:
         return ShardReader(self._table, bucket, partial(self.known, bucket))
 
+    async def heal(self, bucket: str, keys: Sequence[str]) -> int:
+        return sum(await in_order(keys, lambda key: key, lambda key: digests.heal(self._table, bucket, key)))
+
     async def record(self, entry: Entry) -> bool:
         answer = await digests.record(self._table, entry)
         if isinstance(answer, DigestConflict):
@@ -84,6 +87,9 @@ class DynamoLedger:
 
     async def history(self, bucket: str, key: str) -> list[Event]:
         return await evidence.history(self._table, bucket, key)
+
+    async def lines(self, bucket: str, key: str) -> list[HistoryEntry]:
+        return await evidence.lines(self._table, bucket, key)
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
         return await evidence.arrived(self._table, bucket, notice)

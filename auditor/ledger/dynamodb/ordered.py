@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from auditor.ledger.base import HealableDigests
 from auditor.ledger.dynamodb.items import DIGESTS, WHOLE_KEY, Item, checked_row
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
@@ -78,6 +79,7 @@ class ShardReader:
         """Answer from the pass, and ask about objects that it does not decide."""
         found: list[Mapping[str, str]] = []
         open_: list[int] = []
+        damaged: set[int] = set()
         for index, ref in enumerate(refs):
             digests = await rows.at(ref.key)
             if digests is None:  # too many rows in vain
@@ -87,12 +89,13 @@ class ShardReader:
                 break
             if digests.damaged:
                 open_.append(index)
+                damaged.add(index)
             found.append(match(digests.rows, ref, algorithms))
         if open_:
             found += [{}] * (len(refs) - len(found))
             answers = await self._ask([refs[index] for index in open_], algorithms)
             for index, answer in zip(open_, answers, strict=True):
-                found[index] = answer
+                found[index] = HealableDigests(answer) if answer and index in damaged else answer
         return found
 
     async def close(self) -> None:

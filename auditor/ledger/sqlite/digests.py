@@ -13,7 +13,7 @@ from auditor.ledger.base import AUDITOR, DAMAGED, S3, SOUND, UNSEALED, Entry, Ev
 from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail, recorded, write_detail
 from auditor.ledger.key_rows import source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction
-from auditor.ledger.seals import Line, line_seal, row_seal
+from auditor.ledger.seals import Line, healed, line_seal, row_seal
 from auditor.ledger.sqlite.connection import blob, text, writing
 from auditor.ledger.sqlite.schema import ADD_LINE
 
@@ -77,18 +77,18 @@ class DigestRow(NamedTuple):
 
 
 def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tuple[bytes, str]]) -> Found:
-    """Return the undamaged digests of these pairs of key and ETag, by pair."""
+    """Return the digests of these pairs of key and ETag, by pair."""
     found: Found = defaultdict(list)
     for start in range(0, len(identities), _PER_QUERY):
         part = identities[start : start + _PER_QUERY]
         variables = [one for pair in part for one in pair] + [bucket]
-        _add(found, bucket, connection.execute(look_up_query(len(part)), variables))
+        _add(connection, found, bucket, connection.execute(look_up_query(len(part)), variables).fetchall())
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class RowPage:
-    """The undamaged digests of all keys from `first` on and before `end`, by pair of key and ETag.
+    """The digests of all keys from `first` on and before `end`, by pair of key and ETag.
 
     end: None if the bucket has no more rows. count: number of rows that were read, damaged ones too.
     """
@@ -113,23 +113,64 @@ def read_page(connection: sqlite3.Connection, bucket: str, first: bytes, limit: 
             rows = connection.execute(_OF_KEY, (bucket, last)).fetchall()
             end = last + b"\0"
     found: Found = defaultdict(list)
-    _add(found, bucket, rows)
+    _add(connection, found, bucket, rows)
     return RowPage(first, end, dict(found), len(rows))
 
 
-def _add(found: Found, bucket: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Add the undamaged digests of these rows to `found`. The rows of one object version come one after the other."""
+def _add(connection: sqlite3.Connection, found: Found, bucket: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Add the digests of these rows to `found`: those of damaged rows by the copies in the histories, if there are any.
+    The rows of one object version come one after the other.
+    """
+    damaged: set[bytes] = set()
     before: tuple[Any, ...] = ()
     digests: dict[str, str] = {}
     for row in rows:  # a DigestRow of each would take as long as all the rest
         key, etag, version_id, size, algorithm, digest, *_, seal = row
         if seal is not None and seal != row_seal(bucket, text(key), *row[1:-1]):
+            damaged.add(key)
             continue
         version = (key, etag, version_id, size)
         if version != before:
             before, digests = version, {}
             found[key, etag].append(LedgerRow(version_id, etag, size, digests))
         digests[algorithm] = digest
+    for key in damaged:
+        for _, one in _healed(connection, bucket, key):
+            copy = LedgerRow(one.version_id, one.etag, one.size, {one.algorithm: one.digest}, healable=True)
+            found[key, one.etag].append(copy)
+
+
+def _healed(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[tuple[DigestRow, DigestRow]]:
+    """Return each damaged row of a key that its history stands for, with the row that has to replace it."""
+    rows = [DigestRow(bucket, *values) for values in connection.execute(_OF_KEY, (bucket, key))]
+    versions = [(row.version(), row.algorithm) for row in rows]
+    return [
+        (rows[number], _row_of(bucket, key, version, algorithm))
+        for number, version, algorithm in healed(bucket, versions, lines_of(connection, bucket, key))
+    ]
+
+
+def _row_of(bucket: str, key: bytes, version: Version, algorithm: str) -> DigestRow:
+    one = version.digests[algorithm]
+    values = (one.digest, one.recorded_at, one.source, one.bytes_read, one.verified_at)
+    return DigestRow(bucket, key, version.etag, version.version_id, version.size, algorithm, *values, None)
+
+
+def heal(connection: sqlite3.Connection, bucket: str, keys: Iterable[str]) -> int:
+    """Heal the rows of these keys in one transaction, as DigestStore.heal() describes."""
+    with writing(connection):
+        return sum(_heal(connection, bucket, blob(key)) for key in keys)
+
+
+def _heal(connection: sqlite3.Connection, bucket: str, key: bytes) -> int:
+    found = _healed(connection, bucket, key)
+    for damaged, row in found:
+        connection.execute(
+            "DELETE FROM digests WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ? AND algorithm = ?",
+            (bucket, key, damaged.etag, damaged.version_id, damaged.algorithm),
+        )
+        write_row(connection, row)
+    return len(found)
 
 
 def look_up_query(pairs: int) -> str:
@@ -154,6 +195,8 @@ def record(connection: sqlite3.Connection, entries: Iterable[Entry]) -> list[boo
 def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConflict:
     identity = (entry.bucket, blob(entry.key), entry.etag, entry.version_id or NULL)
     rows = rows_of(connection, *identity)
+    if any(one.state == DAMAGED for one in rows) and _heal(connection, *identity[:2]):
+        rows = rows_of(connection, *identity)
     if clash := contradiction(
         entry, next((one.size for one in rows), entry.size), {one.algorithm: one.digest for one in rows}
     ):

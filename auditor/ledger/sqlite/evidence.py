@@ -53,6 +53,10 @@ def history(connection: sqlite3.Connection, bucket: str, key: str) -> list[Event
     return [line.event for line in lines_of(connection, bucket, blob(key))]
 
 
+def lines(connection: sqlite3.Connection, bucket: str, key: str) -> list[HistoryEntry]:
+    return entries(bucket, lines_of(connection, bucket, blob(key)))
+
+
 def checked(
     connection: sqlite3.Connection, after: tuple[str, bytes] | None
 ) -> tuple[list[Checked], tuple[str, bytes]] | None:

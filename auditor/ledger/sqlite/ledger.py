@@ -52,6 +52,9 @@ class SqliteLedger:
 
         return PageReader(read, partial(self.known, bucket))
 
+    async def heal(self, bucket: str, keys: Sequence[str]) -> int:
+        return await self._run(lambda: digests.heal(self._connection, bucket, keys))
+
     async def record(self, entry: Entry) -> bool:
         (answer,) = await self.record_many([entry])
         if isinstance(answer, DigestConflict):
@@ -76,6 +79,9 @@ class SqliteLedger:
 
     async def history(self, bucket: str, key: str) -> list[Event]:
         return await self._run(lambda: evidence.history(self._connection, bucket, key))
+
+    async def lines(self, bucket: str, key: str) -> list[HistoryEntry]:
+        return await self._run(lambda: evidence.lines(self._connection, bucket, key))
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
         return await self._run(lambda: evidence.arrived(self._connection, bucket, notice))

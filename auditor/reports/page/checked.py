@@ -15,7 +15,7 @@ from auditor.reports.summary import aside, kept_fact, not_hashed
 from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.runs.bucket_file import BucketFile
-from auditor.text import counted
+from auditor.text import counted, healed_rows
 
 _CALLS: Final = {"GetObjectAcl": "acl", "HeadObject": "head"}
 _SWITCHES: Final = (
@@ -118,6 +118,8 @@ def numbers(summary: Summary) -> Iterator[NamedValue]:
         yield NamedValue(f"Hashing ({', '.join(hashing.algorithms)})", each)
         for phrase in (*not_hashed(hashing.failed), *aside(hashing)):
             yield NamedValue("Not hashed", phrase)
+    for phrase in healed_rows(summary.healed):
+        yield NamedValue("Ledger", phrase)
     calls = summary.calls
     yield NamedValue("Calls", f"{calls.list:,} lists, {calls.head:,} HEADs, {calls.acl:,} ACLs")
     yield NamedValue("Retried, throttled", f"{calls.retried:,}, {calls.throttled:,}")

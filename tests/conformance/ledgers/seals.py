@@ -74,3 +74,23 @@ async def twenty_workers_on_one_key_keep_its_chain(opener: OpenLedger) -> None:
             "changed": 20,
         }
         assert (await subject(ledgers[0])).versions[0].digests["sha256"].verified_at == "2026-01-20"
+
+
+@opened
+async def sound_rows_are_not_healed(ledger: Ledger) -> None:
+    await ledger.record(ENTRY)
+    before = await subject(ledger), await lines(ledger)
+    assert await ledger.heal("bucket", [KEY, "unknown"]) == 0
+    assert await ledger.heal("bucket", []) == 0
+    assert (await subject(ledger), await lines(ledger)) == before
+    assert await states(ledger) == {"row sound": 1, "line sound": 1}
+
+
+@opened
+async def lines_are_the_history_with_the_state_of_each_seal(ledger: Ledger) -> None:
+    await ledger.record(ENTRY)
+    await ledger.note("bucket", [replace(_MATCH, at="2026-04"), replace(_MATCH, what="missing", at="2026-05")])
+    found = await ledger.lines("bucket", KEY)
+    assert [one.event for one in found] == await ledger.history("bucket", KEY)
+    assert [one.seal for one in found] == ["sound"] * 3
+    assert await ledger.lines("bucket", "unknown") == []

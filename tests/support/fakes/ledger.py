@@ -77,6 +77,14 @@ class Hooked:
         self.hook("histories")
         return self.inner.histories(bucket, prefix)
 
+    async def lines(self, bucket: str, key: str) -> list[HistoryEntry]:
+        self.hook("lines")
+        return await self.inner.lines(bucket, key)
+
+    async def heal(self, bucket: str, keys: Sequence[str]) -> int:
+        self.hook("heal")
+        return await self.inner.heal(bucket, keys)
+
     def checked(self) -> AsyncGenerator[list[Checked], None]:
         self.hook("checked")
         return self.inner.checked()
