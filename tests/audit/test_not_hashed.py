@@ -26,8 +26,8 @@ from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import Fault, error
 
-FAILED = {"AccessDenied": 2, "ServiceUnavailable": 1, "SSE-C": 1}
-HOLE = "4 objects not hashed (2 AccessDenied, 1 SSE-C, 1 ServiceUnavailable)"
+FAILED = {"AccessDenied": 2, "AllAccessDisabled": 1, "SSE-C": 1}
+HOLE = "4 objects not hashed (2 AccessDenied, 1 AllAccessDisabled, 1 SSE-C)"
 EXPOSURE: Final[dict[str, Any]] = {"hash": True, "level": "exposure", "retry_attempts": 2}
 
 
@@ -49,14 +49,14 @@ def bucket(stub: StubServer) -> None:
     """Of five objects, one can be hashed."""
     stub.put(BUCKET, "a/denied", b"data").deny = {"get"}
     stub.put(BUCKET, "b/denied", b"data").deny = {"get"}
-    stub.put(BUCKET, "c/busy", b"data")
+    stub.put(BUCKET, "c/refused", b"data")
     stub.put(BUCKET, "d/sse-c", b"data").sse_c = True
     stub.put(BUCKET, "e/sound", b"data")
 
-    def busy(operation: str, key: str, nth: int) -> Fault | None:
-        return error(503, "ServiceUnavailable") if (operation, key) == ("GetObject", "c/busy") else None
+    def refused(operation: str, key: str, nth: int) -> Fault | None:
+        return error(403, "AllAccessDisabled") if (operation, key) == ("GetObject", "c/refused") else None
 
-    stub.faults = [busy]
+    stub.faults = [refused]
 
 
 def mend(stub: StubServer) -> None:
@@ -83,6 +83,19 @@ async def test_object_whose_head_says_that_it_cannot_be_read_is_not_asked_for(
     found = await audit(stub, tmp_path, ledger=ledger, hash=True, retry_attempts=2)
     assert found.summary["hashing"]["failed"] == FAILED | {"403": 1}
     assert not [one for one in stub.calls if one.operation == "GetObject" and one.key in {"d/sse-c", "f/denied"}]
+
+
+async def test_object_whose_reads_s3_always_refuses_for_now_is_a_failure(
+    stub: StubServer, tmp_path: Path, ledger: Ledger
+) -> None:
+    mend(stub)
+
+    def busy(operation: str, key: str, nth: int) -> Fault | None:
+        return error(503, "ServiceUnavailable") if (operation, key) == ("GetObject", "c/refused") else None
+
+    stub.faults = [busy]
+    found = await audit(stub, tmp_path, ledger=ledger, **EXPOSURE)
+    assert (found.summary["hashing"]["failed"], found.code) == ({"ServiceUnavailable": 1}, 4)
 
 
 async def test_archived_object_is_no_failure(stub: StubServer, tmp_path: Path, ledger: Ledger) -> None:
@@ -135,7 +148,7 @@ async def test_accepted_failures_stay_counted_and_are_no_hole(stub: StubServer, 
     assert (found.summary["hashing"]["failed"], found.code) == (FAILED, 4)
     assert found.summary["accepted"]["hashing"] == {"AccessDenied": 1, "SSE-C": 1}
     assert [one["state"] for one in found.summary["exceptions"]] == ["active", "active"]
-    rest = (*known, accepting("theirs", prefix="b/"), accepting("slow", code="ServiceUnavailable"))
+    rest = (*known, accepting("theirs", prefix="b/"), accepting("odd", code="AllAccessDisabled"))
     found = await audit(stub, tmp_path, ledger=ledger, accept_undecided=rest, **EXPOSURE)
     assert (found.summary["hashing"]["failed"], found.code) == (FAILED, 3)
 
@@ -196,7 +209,7 @@ def test_table_names_codes_and_keys_and_exits_with_4(
 ) -> None:
     assert command(stub, tmp_path) == 4
     assert HOLE in " ".join(capfd.readouterr().out.split())
-    for key in ("a/denied", "b/denied", "c/busy", "d/sse-c"):
+    for key in ("a/denied", "b/denied", "c/refused", "d/sse-c"):
         assert f"'{key}' of {BUCKET} could not be hashed: " in caplog.text
     page = (run_folder(tmp_path) / "report.html").read_text()
     assert "4 objects not hashed" in page
@@ -229,7 +242,7 @@ async def test_alert_names_the_codes_and_a_servers_odd_code_is_other(
     stub: StubServer, tmp_path: Path, ledger: Ledger
 ) -> None:
     def odd(operation: str, key: str, nth: int) -> Fault | None:
-        return error(403, "<!channel> @here") if (operation, key) == ("GetObject", "c/busy") else None
+        return error(403, "<!channel> @here") if (operation, key) == ("GetObject", "c/refused") else None
 
     stub.faults = [odd]
     found = await audit(stub, tmp_path, ledger=ledger, **EXPOSURE)
