@@ -9,7 +9,7 @@ from auditor.audit.record_judge import JudgedObject
 from auditor.audit.stored import StoredFindings
 from auditor.hashing.status import HashStatus, unhashable
 from auditor.model.finding import Finding
-from auditor.model.object import Evidence
+from auditor.model.object import Evidence, Unread
 from auditor.model.run_lines import FindingLine
 from auditor.reports.lines import routed_line
 from auditor.rules.judge import Judge
@@ -61,7 +61,7 @@ def _count_again(tally: Tally, waiting: FillObject, evidence: Evidence, *, route
     )
     if stored.routed is not None and not routed:
         tally.route(-stored.routed.size, -1)
-    if (code := unhashable(known)) and (evidence.vanished or unhashable(evidence) != code):
+    if (code := _failure(tally, known)) and (evidence.vanished or unhashable(evidence) != code):
         tally.fail_no_more(code)
     if before == after:
         return
@@ -74,10 +74,16 @@ def _count_again(tally: Tally, waiting: FillObject, evidence: Evidence, *, route
         tally.fail_no_more(max(tally.failed))  # no line tells the code of an object whose bytes alone were refused
 
 
+def _failure(tally: Tally, evidence: Evidence) -> str:
+    """Return the code by which a run that hashes counts an object as failed by its HEAD; "" if it does not."""
+    code = "" if isinstance(evidence.head, Unread) else unhashable(evidence)
+    return code if code in tally.failed else ""
+
+
 def _state(tally: Tally, evidence: Evidence, *, hashed: bool, routed: bool) -> str:
     """Return the state of an object's digests. The lines do not tell some states apart: there must be one to take."""
     if hashed:
         return "known" if tally.hashing["known"] else "hashed_now"
-    if routed or ((code := unhashable(evidence)) and code not in tally.failed):
+    if routed or (unhashable(evidence) and not _failure(tally, evidence)):
         return "unhashable"
     return "pending" if tally.hashing["pending"] or not tally.hashing["queued"] else "queued"

@@ -132,18 +132,20 @@ class HashStatusFinder:
             for index, after in zip(wanted, hashed, strict=True):
                 statuses[index] = await self._merged(present[index].ref, statuses[index], after)
         if self._hasher is not None:
-            statuses = [await self._told(one.ref, status) for one, status in zip(present, statuses, strict=True)]
+            statuses = [await self._told(one, status) for one, status in zip(present, statuses, strict=True)]
         rest = iter(statuses)
         return [None if evidence.vanished else next(rest) for evidence in batch]
 
-    async def _told(self, ref: ObjectRef, status: HashStatus) -> HashStatus:
+    async def _told(self, evidence: Evidence, status: HashStatus) -> HashStatus:
         """Return the status of an object in a run that hashes: with its failure if the run could not hash it.
 
-        An archived object is unhashable. An object that could not be read for another reason is pending, and failed.
+        An archived object is unhashable, and so is one whose HEAD could not be read: it is undecided already. An object
+        that could not be read for another reason is pending, and failed.
         """
-        if status.state == "unhashable" and not status.routed and status.code != "archived":
+        known = status.routed or status.code == "archived" or isinstance(evidence.head, Unread)
+        if status.state == "unhashable" and not known:
             status = replace(status, state="pending")
-        if not status.wanted or (status.code == "Vanished" and not await self._is_listed(ref)):
+        if not status.wanted or (status.code == "Vanished" and not await self._is_listed(evidence.ref)):
             return status
         return replace(status, failure=status.code or "other")
 

@@ -106,6 +106,8 @@ class Bench:
             keep_metadata=given.keep_metadata,
         )
 
+    healed = 0
+
     async def find(self, batch: list[Evidence]) -> list[HashStatus | None]:
         assert self._states is not None
         return [None if evidence.vanished else self._states[evidence.ref.key] for evidence in batch]

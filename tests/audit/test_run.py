@@ -368,7 +368,7 @@ class TestHashing:
             hashed = await audit(stub, tmp_path, engine=engine, ledger=ledger, hash=True)
             again = await audit(stub, tmp_path, engine=engine, ledger=ledger, hash=True)
         states = {"algorithms": ["sha256"], "known": 0, "hashed_now": 0, "queued": 0, "unhashable": unhashable}
-        states |= {"left_for_cost": {}, "routed": {"objects": 0, "bytes": 0}}
+        states |= {"left_for_cost": {}, "routed": {"objects": 0, "bytes": 0}, "failed": {}}
         assert asked.summary["hashing"] == {**states, "pending": COUNT - unhashable}
         assert hashed.summary["hashing"] == {**states, "hashed_now": COUNT - unhashable, "pending": 0}
         assert again.summary["hashing"] == {**states, "known": COUNT - unhashable, "pending": 0}

@@ -57,7 +57,8 @@ def test_damage_is_named_counted_and_bounded(run: Run, path: Path) -> None:
     assert code == 3
     assert "301 rows: 1 sound, 300 damaged, 0 unsealed\n" in out
     assert "  damaged row: s3://bucket/k0\\x1b: sha256 of version null, ETag etag: the seal does not hold\n" in out
-    assert "  and 200 more\nrestore the ledger from a copy" in out
+    assert "  and 200 more\nauditor ledger --repair writes the rows anew" in out
+    assert "restore the ledger from a copy" in out
     code, out, _ = run("--check", f"sqlite:{path}", "--format", "json")
     found = json.loads(out)
     assert (code, found["rows"], len(found["damage"])) == (3, {"sound": 1, "damaged": 300, "unsealed": 0}, 100)
@@ -76,7 +77,7 @@ def test_rows_of_an_earlier_version_are_no_damage(run: Run, path: Path) -> None:
         (("--check",), "--ledger is missing"),
         (("--check", "sqlite:no-such.db"), "is not there"),
         (("s3://bucket/k", "--check", "sqlite:l.db"), "leave the key out"),
-        (("--ledger", "sqlite:l.db"), "write s3://BUCKET/KEY, or --check or --shard for the whole ledger"),
+        (("--ledger", "sqlite:l.db"), "write s3://BUCKET/KEY, or --check, --repair or --shard for the whole ledger"),
     ],
 )
 def test_wrong_usage_is_one_sentence(run: Run, given: tuple[str, ...], words: str) -> None:

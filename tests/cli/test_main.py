@@ -102,6 +102,7 @@ def test_audit_queue_work_and_audit_again_with_everything_on_s3_and_dynamodb(run
         "pending": 0,
         "left_for_cost": {},
         "routed": {"objects": 0, "bytes": 0},
+        "failed": {},
     }
     latest = json.loads(
         loaded.s3.get_object(Bucket=loaded.reports, Key=f"runs/bucket={loaded.bucket}/latest.json")["Body"].read()

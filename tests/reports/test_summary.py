@@ -33,7 +33,7 @@ def test_members_and_numbers_of_the_contract() -> None:
     assert set(told["coverage"]) == {"listed", "audited", "vanished", "undecided", "delete_markers"}
     assert told["hashing"] == {
         "algorithms": ["sha256"], "known": 1, "hashed_now": 0, "queued": 0, "unhashable": 0, "pending": 1,
-        "left_for_cost": {}, "routed": {"objects": 0, "bytes": 0},
+        "left_for_cost": {}, "routed": {"objects": 0, "bytes": 0}, "failed": {},
     }  # fmt: skip
     assert set(told["calls"]) == {"list", "head", "acl", "retried", "throttled"}
     assert told["rules_undecided"] == [{"rule": "B01", "action": "GetBucketAcl", "code": "AccessDenied"}]
