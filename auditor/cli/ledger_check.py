@@ -65,7 +65,7 @@ class LedgerCheckCounts:
         if self.faults > len(self.damage):
             yield f"  and {self.faults - len(self.damage):,} more"
         if self.faults and self.healed is None:
-            yield "auditor ledger --repair writes the rows anew that the history stands for"
+            yield "rows that the history stands for are written anew by auditor ledger --repair"
         if self.faults:
             yield "restore the ledger from a copy: it says nothing of these keys that can be relied on"
         if not self.complete:

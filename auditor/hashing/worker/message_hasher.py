@@ -32,7 +32,7 @@ from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.dead_letters import log_mismatch
 from auditor.hashing.worker.lease import LeasedHasher, Waiting
 from auditor.hashing.worker.options import WorkerOptions
-from auditor.ledger.base import Ledger
+from auditor.ledger.base import HealableDigests, Ledger
 from auditor.ledger.history import disagreed
 from auditor.ledger.leases import Work
 from auditor.ledger.matching import healable_keys
@@ -123,8 +123,8 @@ class MessageHasher:
         message, options = result.message, self._options
         known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)
         tasks: list[HashTask] = []
-        if damaged := healable_keys(message.tasks, known):
-            await self._ledger.heal(message.bucket, damaged)
+        if any(isinstance(row, HealableDigests) for row in known):
+            await self._ledger.heal(message.bucket, healable_keys(message.tasks, known))
         for task, digests in zip(message.tasks, known, strict=True):
             if all(algorithm in digests for algorithm in message.algorithms):
                 result.counts += Counts(known=1)
