@@ -64,7 +64,7 @@ test-package: install ## the built wheel in an environment of its own
 
 # What reads S3 by an SDK, and what checks a request against its model.
 NEWEST := tests/system/newest tests/s3/engines tests/s3/test_bucket.py tests/s3/test_bucket_settings.py tests/audit/test_event_holds.py \
-	tests/audit/test_customer_key_block.py tests/hashing/test_run.py
+	tests/audit/test_customer_key_block.py tests/hashing/test_run.py tests/cli/test_inventory.py
 
 test-newest: install .venv-newest/.installed ## the engines direct and boto3 on the newest botocore, which aioboto3 refuses
 	@.venv-newest/bin/python -m pytest -q -n 4 --dist worksteal -p no:cacheprovider -m 'not slow' $(NEWEST) $(ARGS)

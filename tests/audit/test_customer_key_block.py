@@ -39,6 +39,7 @@ async def test_block_that_was_removed_since_the_last_run_is_worse(
 ) -> None:
     closed = await night(stub, tmp_path, bucket, CLOSED, engine=engine)
     assert (closed.findings, unseen(closed), closed.code) == ([], [], 0)
+    assert any("object annotations" in words for words in closed.summary["not_looked_at"])
     reopened = await night(stub, tmp_path, bucket, OPEN, engine=engine)
     (finding,) = reopened.findings
     assert (finding["rule"], finding["severity"], finding["key"]) == ("B08", "medium", None)

@@ -50,6 +50,12 @@ def test_every_field_of_the_api_is_asked_for(run: Run) -> None:
     assert documents(run, "s3://audited")["configuration"]["OptionalFields"] == list(FIELDS)
 
 
+def test_fields_of_2026_are_asked_for_whatever_botocore_knows(run: Run) -> None:
+    asked = documents(run, "s3://audited")["configuration"]["OptionalFields"]
+    newer = ("ObjectLockEventHoldStatus", "ObjectLockEventHoldDuration", "IntelligentTieringReferenceDate")
+    assert set(newer) <= set(asked)
+
+
 def test_destination_admits_reports_of_this_bucket_and_account_alone(run: Run) -> None:
     (statement,) = documents(run, "s3://audited", *NAMED)["destination_policy"]["Statement"]
     assert statement["Principal"] == {"Service": "s3.amazonaws.com"}

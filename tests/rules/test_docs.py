@@ -74,6 +74,11 @@ def test_text_that_goes_over_lines_is_one_section() -> None:
     assert "  " not in flagged
 
 
+@pytest.mark.parametrize("rule", [one for one in RULES if one.id[0] == "M"] + [BY_ID["O15"]], ids=lambda rule: rule.id)
+def test_rule_on_metadata_names_annotations_as_a_blind_spot(rule: Rule) -> None:
+    assert "object annotations" in catalogue.sections(rule)["Blind to"]
+
+
 def test_page_of_rules_that_are_not_built_names_none_that_is() -> None:
     rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / "rules-not-built.md").read_text(), re.MULTILINE)
     named = [number for row in rows if ", a part" not in row for number in re.findall(r"[A-Z][0-9]{2}", row)]

@@ -92,6 +92,7 @@ def row_of(bucket: str, item: StubObject, *, latest: bool = True) -> dict[str, s
         "ObjectAccessControlList": "" if marker else acl_field(stored_acl(item)),
         "ObjectOwner": "" if marker else item.owner,
         "LifecycleExpirationDate": "",
+        "IntelligentTieringReferenceDate": "",
     }
 
 

@@ -26,6 +26,7 @@ OPTIONAL_FIELDS: Final = (
     "ObjectAccessControlList",
     "ObjectOwner",
     "LifecycleExpirationDate",
+    "IntelligentTieringReferenceDate",
 )
 """The optional fields of a report, by the names that a configuration and the manifest of a CSV report give them
 (InventoryConfiguration, S3 API reference)."""

@@ -102,7 +102,7 @@ def test_wrong_row_condemns_the_report(cells: dict[str, str], problem: str) -> N
 
 def test_row_with_a_missing_cell_condemns_the_report() -> None:
     reader = RowReader(report(), Target(BUCKET), Shapes(), "s3://reports/manifest.json")
-    with pytest.raises(InventoryError, match=r"row 1 has 3 columns where 20 belong"):
+    with pytest.raises(InventoryError, match=r"row 1 has 3 columns where 21 belong"):
         list(reader.lines([[BUCKET, "k", ""]]))
 
 
