@@ -177,8 +177,8 @@ def _access(audience: Sequence[str]) -> ObjectAccess:
 
 
 def _encryption(written: Mapping[str, Any]) -> Encryption:
-    blocked = written.get("blocked")
-    return Encryption(**{**written, "blocked": blocked and tuple(blocked)})
+    values: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in written.items()}
+    return Encryption(**values)
 
 
 def _policy(statements: Sequence[Mapping[str, Any]]) -> Policy:

@@ -109,11 +109,11 @@ class TestWhatIsKnown:
         self, stub: StubServer, bucket: StubBucket, blocked: tuple[str, ...]
     ) -> None:
         """The model of an older botocore leaves them out."""
-        bucket.encryption = Encryption("aws:kms", "k", True, blocked)
-        assert (await read(stub)).encryption == bucket.encryption
+        bucket.encryption, bucket.blocked_encryption = Encryption("aws:kms", "k", True), blocked
+        assert (await read(stub)).encryption == Encryption("aws:kms", "k", True, blocked)
 
     async def test_blocked_kinds_that_are_empty_say_nothing(self, stub: StubServer, bucket: StubBucket) -> None:
-        bucket.encryption = Encryption("AES256", blocked=())
+        bucket.blocked_encryption = ()
         assert (await read(stub)).encryption == Encryption("AES256")
 
     async def test_each_question_is_asked_once_and_counted_apart(self, stub: StubServer, bucket: StubBucket) -> None:

@@ -161,7 +161,7 @@ def _encryption(world: World, bucket: StubBucket, call: Call) -> Reply:
     if bucket.encryption is None:
         message = "The server side encryption configuration was not found"
         raise Refused(404, "ServerSideEncryptionConfigurationNotFoundError", message, details=_named(bucket))
-    return xml(stub_xml.encryption(bucket.encryption))
+    return xml(stub_xml.encryption(bucket.encryption, bucket.blocked_encryption))
 
 
 def _request_payment(world: World, bucket: StubBucket, call: Call) -> Reply:

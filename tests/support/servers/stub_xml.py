@@ -86,14 +86,14 @@ def public_access_block(block: PublicAccessBlock) -> bytes:
     )
 
 
-def encryption(default: Encryption) -> bytes:
+def encryption(default: Encryption, blocked: Iterable[str] | None) -> bytes:
     key = tag("SSEAlgorithm", default.algorithm) + tag("KMSMasterKeyID", default.kms_key_id)
     rule = (
         f"<ApplyServerSideEncryptionByDefault>{key}</ApplyServerSideEncryptionByDefault>"
         f"{tag('BucketKeyEnabled', default.bucket_key_enabled)}"
     )
-    if default.blocked is not None:
-        kinds = "".join(tag("EncryptionType", kind) for kind in default.blocked)
+    if blocked is not None:
+        kinds = "".join(tag("EncryptionType", kind) for kind in blocked)
         rule += f"<BlockedEncryptionTypes>{kinds}</BlockedEncryptionTypes>"
     return document("ServerSideEncryptionConfiguration", f"<Rule>{rule}</Rule>")
 

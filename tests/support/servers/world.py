@@ -149,8 +149,9 @@ class StubBucket:
     """A bucket and its sub-resources; None: never configured, which S3 answers with 404 where it does so.
 
     account: its owner's. abac: Enabled or Disabled. inventories: its S3 Inventory configurations, in botocore's form.
-    versioning: Enabled or Suspended. request_payer: BucketOwner or Requester. odd: operation ("GetBucketPolicy",
-    "ListObjectsV2") to a way of answering. wrong_region: answer 301 always, or when the signature names another region.
+    blocked_encryption: the kinds that it refuses, or NONE. versioning: Enabled or Suspended. request_payer: BucketOwner
+    or Requester. odd: operation ("GetBucketPolicy", "ListObjectsV2") to a way of answering. wrong_region: answer 301
+    always, or when the signature names another region.
     """
 
     name: str
@@ -165,6 +166,7 @@ class StubBucket:
     policy_is_public: bool = False
     versioning: str | None = None
     encryption: Encryption | None = SSE_S3
+    blocked_encryption: tuple[str, ...] | None = None
     request_payer: str = "BucketOwner"
     abac: str = "Disabled"
     tags: dict[str, str] = field(default_factory=dict)
