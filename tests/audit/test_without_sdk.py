@@ -31,8 +31,8 @@ UNNEEDED: Final = re.compile(
     r"auditor\.(audit\.hashing|aws\.sqs|hashing\.(?!limits$)|ledger\.|verify|lambdas)|email|tomllib|_strptime|difflib"
 )
 """Modules that an audit does not need if it has no ledger, no queue and no auditor.toml."""
-MOST_MODULES: Final = 300
-"""Number of modules of ours that such an audit may import. It imports 299 or 300. Each takes about a millisecond."""
+MOST_MODULES: Final = 304
+"""Number of modules of ours that such an audit may import. It imports 303 or 304. Each takes about a millisecond."""
 
 
 @pytest.fixture

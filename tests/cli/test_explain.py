@@ -69,7 +69,7 @@ def test_odd_keys(run: Run, stub: StubServer, source: str) -> None:
     keys = [*ODD_KEYS.values()]
     for key in keys:
         stub.put("audited", key, acl="authenticated-read")
-        if f"{key}0" not in keys:
+        if f"{key}0" not in keys and len(key.encode()) < 1024:
             stub.put("audited", f"{key}0")
     flags = ("--run", audited(run)) if source == "run" else ()
     for key in keys:
