@@ -103,7 +103,7 @@ class Door:
         whose headers he sends; None for all. Raises TooManyStepsError.
         """
         asked = _Asked(requester, world, hides, self.headers if headers is None else headers)
-        if any(choice == () for choice in requester.choices):
+        if any(choice == () for choice in requester.choices) or not _exists(requester, world):
             return []  # no such request exists
         place = requester.place
         if place.doubt not in (None, *world.points):
@@ -317,6 +317,13 @@ class _Asked(NamedTuple):
         if choice is not None or key not in self.requester.states or key not in self.world.keys:
             return choice
         return self.requester.states[key][min(self.world.keys[key], 1)]
+
+
+def _exists(requester: Requester, world: World) -> bool:
+    """False for the unknown party of an ACL, if the world's ACL names no such party."""
+    acl = world.acl
+    named = acl.owner == SOMEBODY or any(source.grantee == SOMEBODY for source in acl.sources)
+    return named or requester.party.canonical != SOMEBODY
 
 
 def _reason(source: Source) -> Reason:

@@ -13,6 +13,7 @@ from tests.verdict.oracle.names import Named
 from tests.verdict.oracle.statements import OF_SERVICES, Identity
 
 FRESH_ACCOUNT: Final = "999900001111"
+ANOTHER_ACCOUNT: Final = "999900002222"
 FRESH_ORGANIZATION: Final = "o-zzfresh"
 FRESH_CANONICAL: Final = "f" * 64
 _SOME_SERVICE: Final = "zz.amazonaws.com"
@@ -84,7 +85,7 @@ def identities(
     yield from _grantees(names, own_account, anywhere)
     for provider in names.providers:
         home = provider.split(":")[4:5]
-        for account in home if provider not in PUBLIC_PROVIDERS else fresh:
+        for account in home if provider not in PUBLIC_PROVIDERS else (*fresh, *accounts):
             if account != own_account:
                 yield from _federated(names, provider, account, anywhere)
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.verdict.oracle.candidates import around, instances, is_narrow, networks, of_the_internet
 from tests.verdict.oracle.conditions import Values, like, marked
-from tests.verdict.oracle.identities import FRESH_ORGANIZATION, Keys, fresh_accounts
+from tests.verdict.oracle.identities import ANOTHER_ACCOUNT, FRESH_ORGANIZATION, Keys, fresh_accounts
 from tests.verdict.oracle.names import ACCOUNT_IN_ARN, Named
 
 
@@ -100,7 +100,9 @@ def _endpoint_accounts(names: Named, own_account: str) -> tuple[str, ...]:
         return ("",)
     arns = (*names.principals, *names.arn_patterns)
     of_principals = (arn.split(":")[4] for arn in arns if arn.count(":") > 4 and arn.split(":")[4].isdigit())
-    accounts = (*fresh_accounts(names), *names.exact("aws:vpceaccount"), *names.accounts, *of_principals, own_account)
+    # A stranger may send his requests through an endpoint of another one of his accounts.
+    fresh = (*fresh_accounts(names), ANOTHER_ACCOUNT)
+    accounts = (*fresh, *names.exact("aws:vpceaccount"), *names.accounts, *of_principals, own_account)
     return tuple(dict.fromkeys(accounts))
 
 

@@ -175,7 +175,7 @@ class _Asking:
             if not who.stranger:
                 continue
             for where in wheres:
-                if where.kind in STRANGE_PLACES and not trusted(self._entries, who, where):
+                if where.kind in STRANGE_PLACES and self._asks_from(who, where):
                     for request in self._requests(who, where, others=False):
                         if self._exposes(request):
                             yield who, request.keys
