@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from itertools import product
+from itertools import combinations, product
 from typing import Final
 
 from auditor.model.access import Audience, AudienceKind
@@ -78,7 +78,12 @@ class WiderAudiences:
         """
         kind, place = _place(audience)
         places = [] if kind is None or place is None else [place, *self._wider(kind, place)]
-        limits = [*(f"{kind} {name}" for name in places), *([] if places else [audience.through]), None]
+        limits = [
+            *(f"{kind} {name}" for name in places),
+            *([] if places else [audience.through]),
+            *_fewer_headers(audience),
+            None,
+        ]
         parties = [(audience.kind, audience.name)]
         parties += [(audience.kind, name) for name in self._wider(audience.kind, audience.name)]
         if audience.kind in (AudienceKind.SERVICE, AudienceKind.SOURCE):
@@ -109,6 +114,14 @@ class WiderAudiences:
             yield from ("/".join(steps[:length]) for length in range(1, len(steps)))
         if kind in _PATTERNED:
             yield from (one for one in self._patterns[kind] if one != name and _matches_arn(one, name))
+
+
+def _fewer_headers(audience: Audience) -> Iterator[str]:
+    """Yield the limit of an audience that has to send several headers, with some of the headers left out."""
+    _, _, text = (audience.through or "").partition("header ")
+    headers = text.split(" and ")
+    for size in range(1, len(headers)):
+        yield from (f"header {' and '.join(some)}" for some in combinations(headers, size))
 
 
 def _place(audience: Audience) -> tuple[AudienceKind | None, str | None]:

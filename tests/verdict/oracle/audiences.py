@@ -116,7 +116,9 @@ def _has(wider: Audience, other: Audience) -> bool:
 
 
 def _is_inside(wider: str, other: str) -> bool:
-    """True if a named network or access point is inside another."""
+    """True if a named network or access point is inside another, or if the other asks for more headers."""
+    if wider.startswith("header ") and other.startswith("header "):
+        return set(wider[7:].split(" and ")) < set(other[7:].split(" and "))
     kinds = {wider.partition(" ")[0], other.partition(" ")[0]}
     both = kinds in ({"network"}, {"access-point"})
     return both and wider != other and _contains(Audience.parse(wider), Audience.parse(other))
