@@ -165,9 +165,10 @@ class AuditTurn:
 
     async def _anew(self, run: str) -> Worked:
         if run != self._run:
-            self._run = later_run_id(run, self._run)
-            take = partial(self._claims.take, self._run, follows=True, seconds=self._context.remaining(), anew=True)
+            later = later_run_id(run, self._run)
+            take = partial(self._claims.take, later, follows=True, seconds=self._context.remaining(), anew=True)
             await asyncio.to_thread(take)
+            self._run = later
         return await self._alone_or_divided(resume=False)
 
     async def _alone_or_divided(self, *, resume: bool) -> Worked:

@@ -33,6 +33,13 @@ BETWEEN_KEEPS: Final = 300.0
 OLDEST: Final = 3 * 86_400.0
 """Age in seconds from which an unfinished run is not continued: its first facts are too old to be in one report with
 new ones."""
+AGAIN: Final = 86_400.0
+"""Largest difference in seconds between the run IDs that two deliveries of one event ask for.
+
+Lambda delivers an event again within six hours (Lambda Developer Guide, "How Lambda handles errors and retries with
+asynchronous invocation")."""
+STARTS: Final = 20
+"""Largest number of starts of ended runs that the file names for a target."""
 
 
 class BucketBusy(ClaimBusy):
@@ -57,8 +64,10 @@ class Claims:
     """The claims on a bucket, in the file `bucket=BUCKET/running.json` of a store. All methods block.
 
     The file names the run that has the bucket, the run's hop (number of its invocations so far), the invocation that
-    works on the run, and the time at which the claim ends. For each target, it names the newest run, and tells whether
-    the run's end is reported. Every write is conditional: only one of two writes at the same time succeeds.
+    works on the run, and the time at which the claim ends. For each target, it names the newest run, tells whether the
+    run's end is reported, and names the starts that worked on it by the run ID that each asked for (`starts`); likewise
+    the last starts whose runs ended before the newest run began, with these runs (`before`). Every write is
+    conditional: only one of two writes at the same time succeeds.
     """
 
     def __init__(
@@ -85,7 +94,7 @@ class Claims:
         follows: True if the event names the run `wanted`, which is then the one to work on. seconds: time left until
         the invocation's deadline. anew: True to begin `wanted`, because the newest run cannot go on. Raises BucketBusy
         if another run has the bucket; RunTaken if another invocation works on the event's run, or if the run was given
-        up for a newer one; RunComplete if the event's run is finished.
+        up for a newer one; RunComplete if the event's run is finished, also if another run has followed it.
         """
         parse_run_id(wanted)
 
@@ -93,13 +102,16 @@ class Claims:
             now = self._clock()
             before = value.get("holder") or {}
             self._check_holder(before, wanted, follows, now)
-            newest = {} if anew else (value.get("runs") or {}).get(self._name) or {}
-            found = self._chosen(newest, wanted, follows, now)
+            of_target = (value.get("runs") or {}).get(self._name) or {}
+            found = self._chosen({} if anew else of_target, wanted, follows, now)
+            if anew or not found.begun:
+                _check_new(wanted, of_target, anew)
             if before.get("passed") and before.get("run") == found.run:
                 found = replace(found, fruitless=int(before.get("fruitless", 0)))
             until = now + seconds + AFTER_DEADLINE
             holder = {"run": found.run, "hop": self._hop, "request": self.request, "until": until}
-            return self._changed(value, holder, found.run, ended=False), found
+            start = None if follows else wanted
+            return self._changed(value, holder, found.run, ended=False, start=start), found
 
         return claim_in(self._store, self._path, choose)
 
@@ -120,7 +132,7 @@ class Claims:
             until = self._clock() + FOR_NEXT_HOP
             holder = {"run": run, "hop": self._hop + 1, "request": self.request, "passed": True, "until": until}
             holder["fruitless"] = fruitless
-            return self._changed(value, holder if passed_on else None, None if dropped else run, ended=ended)
+            return self._changed(value, holder if passed_on else None, run, ended=ended, dropped=dropped)
 
         try:
             self._store.update_json(self._path, change)
@@ -178,12 +190,45 @@ class Claims:
         return Claim(run, True, untold=True)
 
     def _changed(
-        self, value: Mapping[str, Any], holder: Mapping[str, Any] | None, run: str | None, *, ended: bool
+        self,
+        value: Mapping[str, Any],
+        holder: Mapping[str, Any] | None,
+        run: str,
+        *,
+        ended: bool,
+        dropped: bool = False,
+        start: str | None = None,
     ) -> dict[str, Any]:
         runs = dict(value.get("runs") or {})
-        newest = str((runs.get(self._name) or {}).get("run", ""))
-        if self._name is not None and run is None:
-            runs.pop(self._name, None)
-        elif self._name is not None and run is not None and run >= newest:
-            runs[self._name] = {"run": run, "ended": ended}
+        if self._name is not None:
+            newest = {"run": "", "ended": True, "starts": [], "before": {}, **(runs.get(self._name) or {})}
+            if dropped:
+                newest |= {"run": "", "ended": True, "starts": []}
+            elif run >= newest["run"]:
+                if run != newest["run"]:
+                    newest |= {"starts": [], "before": _ended_starts(newest)}
+                newest |= {"run": run, "ended": ended}
+            if start is not None and start not in newest["starts"]:
+                newest["starts"] = [*newest["starts"], start][-STARTS:]
+            runs[self._name] = newest
         return {**value, "holder": holder, "runs": runs}
+
+
+def _ended_starts(newest: Mapping[str, Any]) -> dict[str, str]:
+    """Return the last starts whose runs have ended, by the IDs that they asked for. newest: of the newest run."""
+    ended = dict(newest.get("before") or {})
+    for asked in newest.get("starts") or () if newest.get("ended") else ():
+        ended.setdefault(asked, str(newest["run"]))
+    return dict(list(ended.items())[-STARTS:])
+
+
+def _check_new(wanted: str, newest: Mapping[str, Any], anew: bool) -> None:
+    """Raise RunComplete if a new run is wanted by a start whose run has ended: its event has come again.
+
+    wanted: the ID that the start asks for. newest: of the newest run. anew: True if that one cannot go on, so that the
+    ID is a later one.
+    """
+    for asked, run in (newest.get("before") or {} if anew else _ended_starts(newest)).items():
+        between = parse_run_id(asked) - parse_run_id(wanted)
+        if same_start(asked, wanted) and (anew or abs(between.total_seconds()) <= AGAIN):
+            raise RunComplete(f"run {run} is complete: there is nothing to resume")

@@ -202,6 +202,8 @@ async def test_newer_run_of_a_bucket_leaves_no_hole(service: AuditFunction, tmp_
         one |= {"outcome": "hole", "unfinished": True}
         path = folder / f"start={found['estate']}" / "estate.json"
         path.write_text(json.dumps(found))
+        running = tmp_path / "bucket=bucket-02" / "running.json"
+        running.write_text(running.read_text().replace('"ended": true', '"ended": false'))
         newer = Claims(store, Target("bucket-02"), 0)
         newer.take("20991125T000000Z-bbbbbb", follows=True, seconds=60.0)
         newer.give_back("20991125T000000Z-bbbbbb", ended=True)

@@ -60,6 +60,44 @@ async def test_event_that_comes_four_times_makes_one_run(
     assert next_night["run"] != summary["run"]
 
 
+@pytest.mark.parametrize("event", [{}, NIGHT], ids=["request", "schedule"])
+@pytest.mark.parametrize("between", [1, 3])
+async def test_event_that_comes_again_after_other_runs_of_the_bucket_makes_no_run(
+    stub: StubServer, tmp_path: Path, event: Mapping[str, Any], between: int
+) -> None:
+    fill(stub, "audited")
+    me, service = Account(900.0), function(stub, tmp_path)
+    (first,) = (await service.handle(event, me.around(request="request-1")))["runs"]
+    others = [
+        (await service.handle({"bucket": "audited"}, me.around(request=f"other-{number}")))["runs"][0]["run"]
+        for number in range(between)
+    ]
+    again = await service.handle(event, me.around(request="request-1"))
+    assert again == {"runs": [], "left": [f"run {first['run']} is complete: there is nothing to resume"]}
+    assert runs(tmp_path) == sorted([first["run"], *others])
+    tomorrow = {**NIGHT, "time": "2026-01-03T03:04:05Z"} if event else {}
+    (following,) = (await service.handle(tomorrow, me.around(request="request-2")))["runs"]
+    assert runs(tmp_path) == sorted([first["run"], *others, following["run"]])
+
+
+async def test_event_that_comes_again_tells_the_untold_end_of_the_run_between_and_makes_no_run(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    fill(stub, "audited")
+    me, service = Account(900.0), function(stub, tmp_path)
+    (first,) = (await service.handle(NIGHT, me.around(request="request-1")))["runs"]
+    (between,) = (await service.handle({}, me.around(request="request-2")))["runs"]
+    path = tmp_path / "bucket=audited" / "running.json"
+    found = json.loads(path.read_text())
+    found["runs"][""]["ended"] = False
+    path.write_text(json.dumps(found))
+    for _ in range(2):
+        again = await service.handle(NIGHT, me.around(request="request-1"))
+        assert again["left"] == [f"run {first['run']} is complete: there is nothing to resume"]
+        assert me.metric("RunsComplete") == 3
+    assert runs(tmp_path) == sorted([first["run"], between["run"]])
+
+
 async def test_event_that_comes_four_times_at_once_makes_one_run_in_a_real_store(account: Aws) -> None:  # noqa: F811
     event = {"bucket": account.bucket}
     answers = await asyncio.gather(*(account.deliver(event, 900.0, request="request-1") for _ in range(4)))
