@@ -155,6 +155,8 @@ class Gathering:
     async def _open_recorder(self, engine: Engine, judge: RecordJudge, trust: Trust, stack: AsyncExitStack) -> Recorder:
         run, bucket, settings = self._run, self._run.target.bucket, self._run.settings
         dispatcher = dispatcher_of(bucket, run.run_id, settings, run.places)
+        if dispatcher is not None:
+            dispatcher.add(run.before.state.unsent if run.before.state else ())
         fixity = finder_of(
             bucket,
             settings,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import RuleUndecided
 from auditor.model.json_text import plain
-from auditor.model.object import Evidence
+from auditor.model.object import AnyVersion, Evidence
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, undecided_line
@@ -74,6 +75,8 @@ class Recorder:
         self._queued = 0
         self._trusted = 0
         self._io = io
+        if dispatcher is not None:
+            folder.follow_unsent(partial(self._unsent, dispatcher))
 
     def record_bucket(self) -> None:
         """Record the findings on the bucket itself. Call this before the first object."""
@@ -99,7 +102,8 @@ class Recorder:
             before = self._fixity.healed
             found = await self._fixity.find(read)
             self.tally.healed += self._fixity.healed - before
-            await self._dispatch(read, found)
+        if self._dispatcher is not None:
+            self._dispatcher.add(one.ref for one, looked in zip(read, found, strict=True) if looked and looked.wanted)
         self.count_calls()
         if self.standings.needs(batch[-1].step.key):
             await self._io(self.standings.load, batch[-1].step.key)
@@ -111,6 +115,11 @@ class Recorder:
                 self._folder.passed(item.step.key)
             elif self._write(item.evidence, next(following)):
                 await self._io(self._folder.flush)
+        if self._dispatcher is not None:  # after the lines, which a checkpoint then names with what is not sent
+            try:
+                await self._dispatcher.send()
+            finally:
+                self._count_queued(self._dispatcher)
 
     def summed_exceptions(self, undecided: Sequence[RuleUndecided]) -> tuple[int, tuple[ExceptionUse, ...]]:
         """Return the number of these undecided rules that are accepted, and all exceptions with their states."""
@@ -145,14 +154,6 @@ class Recorder:
         self._trusted = self._trust.number_used
         self.tally.trust(self._trust.used)
 
-    async def _dispatch(self, read: list[Evidence], found: list[HashStatus | None]) -> None:
-        if self._dispatcher is None:
-            return
-        for evidence, looked in zip(read, found, strict=True):
-            if looked is not None and looked.wanted:
-                await self._dispatcher.add(evidence.ref)
-        self._count_queued(self._dispatcher)
-
     async def send_rest(self) -> None:
         """Send the last objects to the hashing queue, even if they do not fill a message.
 
@@ -163,6 +164,10 @@ class Recorder:
                 await self._dispatcher.close()
             finally:
                 self._count_queued(self._dispatcher)
+
+    def _unsent(self, dispatcher: Dispatcher) -> Sequence[AnyVersion]:
+        self._count_queued(dispatcher)
+        return dispatcher.unsent
 
     def _count_queued(self, dispatcher: Dispatcher) -> None:
         """Count the objects that the queue has accepted since the last call as queued, and no longer as pending."""

@@ -10,6 +10,7 @@ from typing import Any, Self
 from auditor.errors import RunDamaged
 from auditor.model.finding import RuleUndecided
 from auditor.model.json_text import JsonError, Size, member_names, parse_form, plain, typed
+from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.stores.base import Store
@@ -50,6 +51,8 @@ class Checkpoint:
     """The process that writes the run, in a store that has no locks; None if there is none."""
     rollups: Mapping[str, Any] | None = None
     """The roll-ups so far, unchecked; None if an earlier release wrote the checkpoint, or no object was audited."""
+    unsent: Sequence[ObjectVersion] = ()
+    """Objects of the parts that are not sent to the hashing queue yet. The next process sends them."""
 
     ended: RangeEnd | None = None
     """Set when a range of a divided run is complete: no process goes on with it. None for a run that is not divided."""
@@ -61,7 +64,7 @@ class Checkpoint:
 
     def to_json(self) -> bytes:
         value = plain(self)
-        for name in ("void", "writer", "rollups"):  # a run in a directory has neither of the first two
+        for name in ("void", "writer", "rollups", "unsent"):  # a run in a directory has neither of the first two
             if not value[name]:
                 del value[name]
         if value["ended"] is None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
+from auditor.model.object import AnyVersion, ObjectVersion
 from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -91,7 +92,10 @@ class RunFolder:
         first = state.next_part if state else 0
         self._tally = tally
         mark = RunPosition(
-            state.start_after if state else None, tally.copy(), state.rollups if state and rollups else None
+            state.start_after if state else None,
+            tally.copy(),
+            state.rollups if state and rollups else None,
+            state.unsent if state else (),
         )
         self._pending = PendingLines(
             first, mark, tally, part_lines=part_lines, part_seconds=part_seconds, clock=clock, rollups=rollups
@@ -120,6 +124,13 @@ class RunFolder:
         if self._range_id == UNDIVIDED:
             names += [BUCKET_FILE, ROLLUPS, "summary.json", "report.html"]
         delete_spools(self._store.spool_dir(self.path), self._range_id, names)
+
+    def follow_unsent(self, unsent: Callable[[], Sequence[AnyVersion]]) -> None:
+        """Save in each checkpoint the objects that wait to be sent to the hashing queue.
+
+        unsent: returns these objects. It is called before the tally is copied for the checkpoint.
+        """
+        self._pending.unsent = unsent
 
     def write(
         self,
@@ -289,6 +300,11 @@ class RunFolder:
             tally=(mark.tally or self._tally).to_dict(),
             rollups=mark.rollups,
             skipped_parts=self._skipped_parts,
+            unsent=[
+                ObjectVersion(one.key, one.version_id, one.etag, one.size)
+                for one in mark.unsent
+                if mark.key is not None and one.key <= mark.key
+            ],
         )
 
     def _raise_failure(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
+from auditor.model.object import AnyVersion
 from auditor.runs.parts import KINDS
 from auditor.runs.tally import Tally
 
@@ -43,12 +44,14 @@ class RunPosition:
 
     tally: None while the run's own tally is still the tally of this key. Only a run with versions copies the tally at
     each key; other runs copy it where a part ends. rollups: the roll-ups after that key, as KeyedCounts.saved() gives
-    them; None unless a checkpoint saves the position.
+    them; None unless a checkpoint saves the position. unsent: objects that wait to be sent to the hashing queue, some
+    of them with later keys; () while the tally is None.
     """
 
     key: str | None
     tally: Tally | None
     rollups: Mapping[str, Any] | None = None
+    unsent: Sequence[AnyVersion] = ()
 
 
 @dataclass(slots=True)
@@ -89,6 +92,8 @@ class PendingLines:
     ) -> None:
         self.mark = mark
         """The last key whose lines were taken, and the tally after it."""
+        self.unsent: Callable[[], Sequence[AnyVersion]] = lambda: mark.unsent
+        """Returns the objects that wait to be sent to the hashing queue."""
         self._tally = tally
         self._rollups = rollups
         self._part_lines = part_lines
@@ -143,7 +148,7 @@ class PendingLines:
         """Take the lines of findings on the bucket itself. Return True if the caller must call taken() next."""
         with self._lock:
             self._append([("findings", line) for line in lines])
-            self.mark = RunPosition(self.mark.key, self._tally.copy())
+            self.mark = self._position(self.mark.key)
             if self._rollups is not None:
                 self._rollups.upto(self.mark.key)
             self._check_due()
@@ -187,7 +192,7 @@ class PendingLines:
                     self._rollups.drop()
             if any(self._counts.values()):
                 self._end_part(None)
-            return None if self._torn else self._with_rollups(RunPosition(self.mark.key, self._tally.copy()))
+            return None if self._torn else self._with_rollups(self._position(self.mark.key))
 
     def _append(self, lines: Iterable[tuple[str, bytes]]) -> None:
         batch = self._batches[-1]
@@ -209,7 +214,7 @@ class PendingLines:
         """
         if self._key is not None and self._key.key != key:
             self._end_key()
-        self._key = RunPosition(key, self._tally.copy())
+        self._key = self._position(key)
 
     def _end_key(self) -> None:
         """Release the held lines of the last key for writing to disk: all versions of this key have been read."""
@@ -233,11 +238,15 @@ class PendingLines:
 
     def _end_part(self, checkpoint: RunPosition | None) -> None:
         if checkpoint is not None and checkpoint.tally is None:
-            checkpoint = RunPosition(checkpoint.key, self._tally.copy())
+            checkpoint = self._position(checkpoint.key)
         batch = self._batches[-1]
         batch.end, batch.checkpoint = True, checkpoint and self._with_rollups(checkpoint)
         self._batches.append(LineBatch(batch.number + 1))
         self._counts = dict.fromkeys(KINDS, 0)
+
+    def _position(self, key: str | None) -> RunPosition:
+        unsent = self.unsent()  # first: it counts what the queue has accepted by now
+        return RunPosition(key, self._tally.copy(), unsent=unsent)
 
     def _with_rollups(self, position: RunPosition) -> RunPosition:
         return position if self._rollups is None else replace(position, rollups=self._rollups.saved())

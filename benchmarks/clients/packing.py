@@ -90,7 +90,8 @@ def ours(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
                 with meter.measuring():
                     dispatcher = Dispatcher(queue, RUN, BUCKET, (ALGORITHM,))
                     for number in range(objects):
-                        await dispatcher.add(ObjectRef(_key(size, number), ETAG, size, ""))
+                        dispatcher.add([ObjectRef(_key(size, number), ETAG, size, "")])
+                        await dispatcher.send()
                     await dispatcher.close()
                     hashed = 0
                     while received := await queue.receive(BATCH, wait=0, visibility=0):

@@ -45,7 +45,7 @@ OPTIONAL: Final = frozenset(
         ("HashTask", "sequencer"),
         ("ObjectLine", "read_at"),
         ("ObjectLine", "dormant"),
-        *(("Checkpoint", name) for name in ("void", "writer", "rollups", "ended")),
+        *(("Checkpoint", name) for name in ("void", "writer", "rollups", "unsent", "ended")),
     }
 )
 """Members that are written only if they have something to say. All others are always there."""

@@ -8,7 +8,7 @@ the version number, and older workers refuse the message.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +28,7 @@ from auditor.model.json_text import (
     size,
     typed,
 )
-from auditor.model.object import ObjectRef, ObjectVersion
+from auditor.model.object import AnyVersion, ObjectVersion
 from auditor.s3.sequencer import MAX_LENGTH, SEQUENCER
 
 VERSION: Final = 1
@@ -70,8 +70,8 @@ class HashTask(ObjectVersion):
     """Sequencer of the S3 event that reported the object, in hexadecimal; "" if no event did."""
 
     @classmethod
-    def of(cls, ref: ObjectRef) -> HashTask:
-        """Return the task to hash a listed object."""
+    def of(cls, ref: AnyVersion) -> HashTask:
+        """Return the task to hash an object version."""
         return cls(ref.key, ref.version_id, ref.etag, ref.size)
 
 
@@ -178,6 +178,11 @@ class Packer:
         self._bytes += task.size
         self._body += length
         return ready
+
+    @property
+    def waiting(self) -> Sequence[HashTask]:
+        """The objects of the message in the making."""
+        return self._tasks
 
     def flush(self) -> list[HashMessage]:
         """Return the message in the making, unless it is empty, and begin a new one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -12,7 +12,7 @@ from auditor.aio.backoff import backoff
 from auditor.aws.sqs import BATCH, Outgoing, Queue, RefusedEntry
 from auditor.errors import QueueError
 from auditor.hashing.queue.message import HashMessage, HashTask, Packer, encode
-from auditor.model.object import ObjectRef
+from auditor.model.object import AnyVersion
 
 SENDS: Final = 6
 """Largest number of attempts to send a message."""
@@ -49,16 +49,27 @@ class Dispatcher:
         self._queue = queue
         self._packer = Packer(run, bucket, algorithms)
         self._ready: list[HashMessage] = []
+        self._unsent: tuple[HashTask, ...] | None = None
         self._sending = asyncio.Lock()
         self._sleep = sleep
 
-    async def add(self, ref: ObjectRef) -> None:
-        """Add one object, and send the complete messages if there are ten. Raises QueueError if the queue
-        refuses them.
-        """
-        self._ready += self._packer.add(HashTask.of(ref))
+    def add(self, objects: Iterable[AnyVersion]) -> None:
+        """Add objects, and send nothing yet."""
+        for one in objects:
+            self._ready += self._packer.add(HashTask.of(one))
+        self._unsent = None
+
+    async def send(self) -> None:
+        """Send the complete messages if there are ten. Raises QueueError if the queue refuses them."""
         if len(self._ready) >= BATCH:
             await self._send()
+
+    @property
+    def unsent(self) -> Sequence[HashTask]:
+        """The objects that were added, and that the queue has not accepted."""
+        if self._unsent is None:
+            self._unsent = (*(task for message in self._ready for task in message.tasks), *self._packer.waiting)
+        return self._unsent
 
     async def close(self) -> None:
         """Send all objects that are not sent yet. Raises QueueError if the queue refuses them."""
@@ -80,6 +91,7 @@ class Dispatcher:
         message = messages[id(entry)]
         self.queued += len(message.tasks)
         self._ready = [other for other in self._ready if other is not message]
+        self._unsent = None
 
 
 async def deliver(

@@ -56,8 +56,7 @@ def received(body: str, count: int = 1) -> Received:
 @pytest.mark.parametrize("bucket", GROUPS)
 async def test_messages_of_an_audit_are_in_the_group_of_their_bucket(queue: SqsQueue, sqs: Any, bucket: str) -> None:
     dispatcher = Dispatcher(queue, "run", bucket, ("sha256",))
-    for number in range(101):
-        await dispatcher.add(ObjectRef(f"key-{number}", "etag", 1, "2026-01-02T03:04:05Z"))
+    dispatcher.add(ObjectRef(f"key-{n}", "etag", 1, "2026-01-02T03:04:05Z") for n in range(101))
     await dispatcher.close()
     assert groups(sqs, queue) == [GROUPS[bucket]] * 2
 

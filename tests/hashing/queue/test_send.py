@@ -35,9 +35,14 @@ def make(queue: MemoryQueue, pauses: list[float] | None = None) -> Dispatcher:
     return Dispatcher(queue, "run", "bucket", ("sha256",), sleep=sleep)
 
 
+async def add(dispatcher: Dispatcher, one: ObjectRef) -> None:
+    dispatcher.add([one])
+    await dispatcher.send()
+
+
 async def add_all(dispatcher: Dispatcher, numbers: Iterable[int]) -> None:
     for number in numbers:
-        await dispatcher.add(ref(number, LARGE))
+        await add(dispatcher, ref(number, LARGE))
 
 
 def sent_keys(queue: MemoryQueue) -> list[str]:
@@ -48,7 +53,7 @@ async def test_small_objects_share_messages_and_nothing_is_counted_before_it_is_
     queue = MemoryQueue()
     dispatcher = make(queue)
     for number in range(250):
-        await dispatcher.add(ref(number))
+        await add(dispatcher, ref(number))
     assert (dispatcher.queued, queue.sends) == (0, 0)
     await dispatcher.close()
     assert (dispatcher.queued, len(queue.sent), queue.sends) == (250, 3, 1)
@@ -61,7 +66,7 @@ async def test_ten_messages_are_sent_at_once_without_waiting_for_the_end() -> No
     queue = MemoryQueue()
     dispatcher = make(queue)
     for number in range(25):
-        await dispatcher.add(ref(number, LARGE))
+        await add(dispatcher, ref(number, LARGE))
     assert (dispatcher.queued, queue.sends) == (20, 2)
     await dispatcher.close()
     assert (dispatcher.queued, queue.sends) == (25, 3)
@@ -80,7 +85,7 @@ async def test_one_refused_entry_of_ten_is_sent_again_alone() -> None:
     pauses: list[float] = []
     dispatcher = make(queue, pauses)
     for number in range(10):
-        await dispatcher.add(ref(number, LARGE))
+        await add(dispatcher, ref(number, LARGE))
     assert dispatcher.queued == 10
     assert queue.sends == 2
     assert sent_keys(queue) == sorted(f"key-{number}" for number in range(10))
@@ -103,7 +108,7 @@ async def test_entry_refused_for_the_senders_fault_is_not_sent_again() -> None:
     queue = MemoryQueue()
     queue.refusals = [refuse(0, sender=True)]
     dispatcher = make(queue)
-    await dispatcher.add(ref(1, LARGE))
+    await add(dispatcher, ref(1, LARGE))
     with pytest.raises(QueueError, match=r"refused 1 of 1 messages once \(Trouble\)"):
         await dispatcher.close()
     assert (dispatcher.queued, queue.sends) == (0, 1)
@@ -113,12 +118,12 @@ async def test_tasks_that_share_a_dispatcher_send_each_object_once() -> None:
     queue = MemoryQueue()
     dispatcher = make(queue)
 
-    async def add(start: int) -> None:
+    async def add_fifty(start: int) -> None:
         for number in range(start, start + 50):
-            await dispatcher.add(ref(number, LARGE))
+            await add(dispatcher, ref(number, LARGE))
             await asyncio.sleep(0)
 
-    await asyncio.gather(add(0), add(50), add(100))
+    await asyncio.gather(add_fifty(0), add_fifty(50), add_fifty(100))
     await dispatcher.close()
     assert dispatcher.queued == 150
     assert sent_keys(queue) == sorted(f"key-{number}" for number in range(150))

@@ -202,8 +202,7 @@ async def test_batches_keep_within_what_the_queue_takes(sqs: Any, queue: str) ->
 async def test_messages_of_one_bucket_are_one_group_of_which_several_are_in_hand_at_once(sqs: Any, queue: str) -> None:
     async with open_queue(queue) as opened:
         dispatcher = Dispatcher(opened, "run", "bucket", ("sha256",))
-        for number in range(250):
-            await dispatcher.add(ObjectRef(f"key-{number}", "etag", 1, "2026-01-02T03:04:05Z"))
+        dispatcher.add(ObjectRef(f"key-{n}", "etag", 1, "2026-01-02T03:04:05Z") for n in range(250))
         await dispatcher.close()
     answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, AttributeNames=["All"])
     assert [message["Attributes"]["MessageGroupId"] for message in answer["Messages"]] == ["bucket"] * 3
