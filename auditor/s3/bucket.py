@@ -44,6 +44,7 @@ NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
 NO_CONTROL: Final = "S3 Control has no address behind a custom endpoint: set AWS_ENDPOINT_URL_S3_CONTROL"
 NO_POLICY_STATUS: Final = "the server does not say if a policy is public"
 NO_ACCOUNT_ID: Final = "there is no account ID behind this custom endpoint"
+_NO_ANSWER: Final = frozenset({"ConnectionError", "Timeout"})
 _REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 
@@ -161,17 +162,22 @@ class BucketSettingsReader:
         own_id, is_ours = own.result()
         owner = _owner(answers["acl"], own_id, is_ours)
         abac, tags = await self._bucket_tags(answers["policy"], semantics)
+        account_block = await self._account_block(account.result(), owner, own_id)
+        if isinstance(account_block, Unread) and account_block.code in _NO_ANSWER:
+            grants: AccessGrants | Unread | Skipped = account_block  # S3 Control would be waited for in vain again
+        else:
+            grants = await self._access_grants(region, account.result(), owner, own_id)
         return BucketFacts(
             bucket=self._connection.bucket,
             region=region,
             owner=owner,
             own_id=own_id,
             account=account.result(),
-            account_public_access_block=await self._account_block(account.result(), owner, own_id),
+            account_public_access_block=account_block,
             access_points=await self._access_points(answers["policy"], account.result(), owner, own_id),
             abac=abac,
             tags=tags,
-            access_grants=await self._access_grants(region, account.result(), owner, own_id),
+            access_grants=grants,
             semantics=semantics,
             lacking=tuple(sorted(self._lacking)),
             **answers,

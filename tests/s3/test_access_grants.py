@@ -196,6 +196,12 @@ async def test_no_call_is_made_for_a_bucket_whose_region_is_not_known() -> None:
     assert len(answers.accounts) == 1  # the account's public access block
 
 
+@pytest.mark.parametrize("code", ["Timeout", "ConnectionError"])
+async def test_no_call_is_made_where_s3_control_gave_no_answer_before(code: str) -> None:
+    silent = failed("GetPublicAccessBlock", code, 0)
+    assert await grants(Account=silent) == Unread("GetPublicAccessBlock", code)
+
+
 async def test_an_instance_that_has_gone_meanwhile_has_no_grants() -> None:
     gone = failed("ListAccessGrants", "AccessGrantsInstanceNotExistsError", 404)
     assert await grants(ListAccessGrants=gone) == AccessGrants(account=ACCOUNT)
