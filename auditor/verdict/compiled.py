@@ -87,7 +87,7 @@ class CompiledBucket:
         self.document = Document(known, keys, self.names, start=f"{facts.bucket}/", semantics=facts.semantics)
         self.cut = _cut(facts, policy)
         if any("aws:principalaccount" in key.variables for key in self.keys):
-            self.names.add_accounts(trust.accounts)  # a folder of a trusted account is not one of any account
+            self.names.add_trusted(trust.accounts)  # a folder of a trusted account is not one of any account
         points = points_of(facts, self.own_account, keys, self.names)
         key_gates = self._key_policies(keys)
         places = list(places_of(self.names, facts.semantics))

@@ -31,6 +31,8 @@ class Names:
 
     parties: dict[Party, None] = field(default_factory=dict)
     accounts: dict[str, None] = field(default_factory=dict)
+    only_trusted: set[str] = field(default_factory=set)
+    """The accounts that no policy names."""
     organizations: dict[str, None] = field(default_factory=dict)
     sources: dict[str, None] = field(default_factory=dict)
     unique_ids: dict[str, None] = field(default_factory=dict)
@@ -74,8 +76,11 @@ class Names:
         """The named accounts and organizations that the source of a service's request may belong to."""
         return [one for one in self.sources if is_account(one) or (one.startswith("o-") and is_fixed(one))]
 
-    def add_accounts(self, accounts: Iterable[str]) -> None:
+    def add_trusted(self, accounts: Iterable[str]) -> None:
+        """Add accounts that the setting `trusted` names."""
         for account in accounts:
+            if account not in self.accounts:
+                self.only_trusted.add(account)
             self._add_account(account)
 
     def add_principals(self, parties: Iterable[Party]) -> None:

@@ -62,10 +62,12 @@ def grants_instance(frame: Frame, party: Party) -> Domain:
 
 def _not_his(frame: Frame, party: Party) -> list[str]:
     """Return the accounts to which the party does not belong: the bucket owner's account, and the accounts that the
-    policies name. The named accounts are left out for a party that may belong to any of them, such as the users of an
-    identity provider without an account.
+    policies name. The named accounts are left out for a party that may belong to any of them. The users of an identity
+    provider may belong to a trusted account.
     """
-    accounts = [] if party.free or party.provider else [*frame.names.accounts]
+    accounts = [] if party.free else [*frame.names.accounts]
+    if party.provider:
+        accounts = [one for one in accounts if one not in frame.names.only_trusted]
     if frame.own and frame.own not in accounts:
         accounts.append(frame.own)
     return [account for account in accounts if account != home_of(party)]

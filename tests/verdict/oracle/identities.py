@@ -85,7 +85,7 @@ def identities(
     yield from _grantees(names, own_account, anywhere)
     for provider in names.providers:
         home = provider.split(":")[4:5]
-        for account in home if provider not in PUBLIC_PROVIDERS else (*fresh, *accounts):
+        for account in home if provider not in PUBLIC_PROVIDERS else fresh:
             if account != own_account:
                 yield from _federated(names, provider, account, anywhere)
 
