@@ -166,7 +166,11 @@ class ReasonCode(StrEnum):
     OWNER_UNKNOWN = "owner-unknown"
     """The canonical ID or account of the bucket's owner is not known."""
     TOO_COMPLEX = "too-complex"
-    """The conditions have more combinations than the judge tries. Cause: as for policy-allow."""
+    """A number is too large to judge exactly. Cause: NUMBER THINGS, at most NUMBER, such as "1,200,004 steps, at most
+    1,200,000"."""
+    # It is not named.
+    MORE_AUDIENCES = "more-audiences"
+    """More audiences get in than the line names. Cause: how many more."""
 
 
 @record()
@@ -210,6 +214,12 @@ class ObjectAccess:
             found = hash((self.verdict, self.audience, self.reasons))
             object.__setattr__(self, "_hash", found)
         return found
+
+    @property
+    def more(self) -> int:
+        """How many more audiences get in than `audience` names; at least 1 if a reason says that there are more."""
+        causes = [(one.cause or "").replace(",", "") for one in self.reasons if one.code is ReasonCode.MORE_AUDIENCES]
+        return sum(int(cause) if cause.isdecimal() else 1 for cause in causes)
 
     @property
     def strangers(self) -> str:

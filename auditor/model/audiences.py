@@ -12,8 +12,12 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from itertools import combinations, product
 from typing import Final
 
-from auditor.model.access import Audience, AudienceKind
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode
 
+MOST_NAMED: Final = 20
+"""Largest number of audiences in the line of one object."""
+
+_KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
 _SIGNED: Final = frozenset(
     {
         AudienceKind.ACCESS_GRANTS,
@@ -57,6 +61,28 @@ def widest(audiences: Iterable[Audience]) -> tuple[Audience, ...]:
     found = dict.fromkeys(audiences)
     wider = WiderAudiences(found)
     return tuple(one for one in found if not any(other in found for other in wider.of(one)))
+
+
+@lru_cache(4096)
+def listed(access: ObjectAccess) -> ObjectAccess:
+    """Return the access as an object's line has it: with the MOST_NAMED widest audiences, and with a reason that says
+    how many more there are. An access with fewer audiences is returned as it is.
+
+    An audience without a limit comes before one with a limit. Then they come in the order of AudienceKind, wider
+    networks first, and then in the order of their texts.
+    """
+    more = len(access.audience) - MOST_NAMED
+    if more <= 0:
+        return access
+    named = tuple(sorted(access.audience, key=_order)[:MOST_NAMED])
+    reason = Reason(ReasonCode.MORE_AUDIENCES, f"{more:,}")
+    return ObjectAccess(access.verdict, named, (*access.reasons, reason))
+
+
+def _order(audience: Audience) -> tuple[bool, int, int, str]:
+    network = _network(audience.name or "") if audience.kind is AudienceKind.NETWORK else None
+    length = 0 if network is None else network.prefixlen
+    return audience.through is not None, _KINDS[audience.kind], length, audience.text
 
 
 class WiderAudiences:

@@ -18,6 +18,7 @@ _LABEL: Final = 10
 class ReasonGroup(StrEnum):
     """The effect of a reason on the object. The value is the label of the group's lines."""
 
+    MORE = "and"
     OPENS = "opened by"
     MASKS = "masked by"
     CLOSES = "closed by"
@@ -64,8 +65,9 @@ SENTENCES: Final[dict[ReasonCode, tuple[ReasonGroup, str]]] = {
     ReasonCode.OWNER_UNKNOWN: (ReasonGroup.LEAVES_OPEN, "the bucket's owner, or the number of its account"),
     ReasonCode.TOO_COMPLEX: (
         ReasonGroup.LEAVES_OPEN,
-        "the bucket policy, statement {}: its conditions have too many combinations to try",
+        "the policies, which are too large to judge exactly: {}",
     ),
+    ReasonCode.MORE_AUDIENCES: (ReasonGroup.MORE, "{} more, which the lines of a run do not name"),
 }
 """The group and the sentence of each reason. `{}` stands for the reason's cause."""
 

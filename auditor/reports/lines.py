@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.audiences import listed
 from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import first_prefix, has_public_grant, is_public, state_of
 from auditor.model.json_text import plain
@@ -83,6 +84,7 @@ def access_members(access: ObjectAccess | None) -> dict[str, Any]:
     """
     if access is None:
         return {"verdict": None, "audience": [], "reasons": []}
+    access = listed(access)
     return {
         "verdict": access.verdict.value,
         "audience": [audience.text for audience in access.audience],

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, Self
 
 from auditor.model.access import AudienceKind, ObjectAccess, Verdict
+from auditor.model.audiences import listed
 from auditor.model.finding import Finding, Severity
 from auditor.model.json_text import JsonError, items, member
 from auditor.model.object import Outcome
@@ -233,7 +234,7 @@ def finished_rollups(
 @lru_cache(1024)
 def widest_audience(access: ObjectAccess) -> str | None:
     """Return the widest audience in the form of Audience.text, at most LONGEST characters; None if nobody gets in."""
-    audiences = sorted(access.audience, key=lambda one: (one.through is not None, _WIDTH[one.kind]))
+    audiences = sorted(listed(access).audience, key=lambda one: (one.through is not None, _WIDTH[one.kind]))
     return _bounded(audiences[0].text) if audiences else None
 
 

@@ -93,6 +93,8 @@ def covers_finding(entry: ExceptionEntry, finding: Finding | FindingLine, access
     if finding.grantee is not None and not covers_audience(entry, audience_of_grantee(finding.grantee)):
         return False
     audiences = access.audience if access is not None else ()
+    if access is not None and access.more and not covers_everyone(entry):
+        return False
     return bool(audiences or finding.grantee) and all(covers_audience(entry, audience) for audience in audiences)
 
 
@@ -102,6 +104,8 @@ def covers_verdict(entry: ExceptionEntry, key: str, access: ObjectAccess) -> boo
         return False
     if not access.audience:
         return entry.audience is None
+    if access.more and not covers_everyone(entry):
+        return False
     return all(covers_audience(entry, audience) for audience in access.audience)
 
 
@@ -144,6 +148,11 @@ def is_of_verdict(finding: Finding, access: ObjectAccess) -> bool:
         return False
     granted = audience_of_grantee(finding.grantee)
     return any(contains(audience, granted) for audience in access.audience)
+
+
+def covers_everyone(entry: ExceptionEntry) -> bool:
+    """True if the entry covers every audience, also those that a line does not name."""
+    return covers_audience(entry, Audience(AudienceKind.ANYONE))
 
 
 @lru_cache(1024)

@@ -15,6 +15,7 @@ from auditor.model.object import Outcome
 from auditor.rules.exception_matching import (
     CONTRADICTED,
     covers_audience,
+    covers_everyone,
     covers_finding,
     covers_hole,
     covers_key,
@@ -113,6 +114,8 @@ class Exceptions:
         if not access.audience:
             return notes.first([entry for entry in entries if entry.audience is None])
         found = [[entry for entry in entries if covers_audience(entry, audience)] for audience in access.audience]
+        if access.more:
+            found.append([entry for entry in entries if covers_everyone(entry)])
         if not all(any(entry.holds_on(notes.day) for entry in covering) for covering in found):
             if all(found):  # some of these have expired, else the verdict would be covered
                 notes.note_expired({entry.name: entry for covering in found for entry in covering}.values())

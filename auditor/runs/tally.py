@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.audiences import listed
 from auditor.model.dates import iso_date
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
@@ -310,7 +311,8 @@ def _is_within(part: dict[str, int], whole: dict[str, int]) -> bool:
 @lru_cache(1024)
 def _audience_names(access: ObjectAccess) -> tuple[str, ...]:
     """Return the names under which the object is counted, one for each different audience that gets in."""
-    texts = (audience.text for audience in access.audience)
+    access = listed(access)
+    texts = [*(audience.text for audience in access.audience), *([OTHERS] if access.more else [])]
     bounded = (OTHERS if len(text) > LONGEST_AUDIENCE else text for text in texts)
     return tuple(dict.fromkeys(f"{access.verdict.value} {text}" for text in bounded))
 

@@ -10,13 +10,15 @@ from auditor.model import audiences
 from auditor.model.access import Audience, AudienceKind
 from auditor.verdict.places import INTERNET, OWN_VPC, Place, wider_private
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_INSTANCE, Party
+from auditor.verdict.requesters import Crowd, Sender, Site
 from auditor.verdict.sources import wider_services
+from auditor.verdict.steps import Steps
 
-Inside = tuple[Party, Place]
+Inside = tuple[Sender, Site]
 """A requester that can reach the object: the party and the place from which it sends requests."""
 
-MOST_AUDIENCES: Final = 20
-"""Largest number of audiences of one object."""
+STEPS_OF_AUDIENCE: Final = 30
+"""Steps to name the audience of one requester."""
 
 _STRANGERS: Final = (ANONYMOUS, ANY_ACCOUNT)
 
@@ -32,57 +34,83 @@ def audience_of(party: Party, place: Place, header: str | None = None) -> Audien
     return Audience(party.kind, party.name, place.text)
 
 
-def named(inside: Mapping[Inside, str | None]) -> tuple[Audience, ...]:
-    """Return the audiences of the requesters that can reach the object, each audience once. inside: those requesters,
-    with the header that each has to send.
+class Containment:
+    """Tells which requesters of a crowd stand for narrower ones, too. A requester tells more than the name of its
+    audience, such as the organization of an account. parties: those that get in by S3 Access Grants.
     """
-    return audiences.widest(audience_of(*one, inside[one]) for one in inside if not adds_nothing(inside, *one))
 
+    def __init__(self, crowd: Crowd, parties: Iterable[Party], steps: Steps) -> None:
+        self._steps = steps
+        self._by_party = {sender.party: sender for sender in crowd.senders}
+        for party in parties:
+            if party not in self._by_party:
+                self._by_party[party] = Sender(party, None, {}, ())
+        self._by_place = {site.place: site for site in crowd.sites if not site.services}
+        self._senders: dict[Sender, list[Sender]] = {}
+        self._sites: dict[Site, list[Site]] = {}
 
-def bounded_to(audiences: tuple[Audience, ...], most: int) -> tuple[tuple[Audience, ...], bool]:
-    """Return at most `most` of the audiences, and True if some are left out.
+    def sender(self, party: Party) -> Sender:
+        """Return the sender of a party of the crowd, or of one that gets in by S3 Access Grants."""
+        return self._by_party[party]
 
-    If there are more, each audience is named without the place through which it gets in. The first ones in the order of
-    their texts are then returned.
-    """
-    if len(audiences) <= most:
-        return audiences, False
-    parties = tuple(dict.fromkeys(replace(one, through=None) for one in audiences))
-    if len(parties) <= most:
-        return parties, False
-    return tuple(sorted(parties, key=lambda one: one.text)[:most]), True
+    def adds_nothing(self, inside: Mapping[Inside, str | None], sender: Sender, site: Site) -> bool:
+        """True if a wider requester in `inside` stands for this party at this place, too, so that the party adds no
+        audience. inside: the requesters that can reach the object, with the header that each has to send.
+        """
+        header = inside.get((sender, site))
+        sites = self._wider_sites(site)
+        own = () if site.place in (INTERNET, OWN_VPC) else sites
+        stand_ins = [(sender, wide) for wide in own]
+        stand_ins += [(wider, wide) for wider in self._wider_senders(sender) for wide in (site, *sites)]
+        return any(one in inside and _needs_no_more(inside[one], header) for one in stand_ins)
 
+    def is_everywhere(self, inside: Mapping[Inside, str | None], sender: Sender) -> bool:
+        """True if the party, or one that contains it, gets in from the internet without a header, so that no place adds
+        an audience of the party.
+        """
+        internet = self._by_place[INTERNET]
+        around = ((one, internet) for one in (sender, *self._wider_senders(sender)))
+        return any(one in inside and inside[one] is None for one in around)
 
-def adds_nothing(inside: Mapping[Inside, str | None], party: Party, place: Place) -> bool:
-    """True if a wider requester in `inside` stands for this party at this place, too, so that the party adds no
-    audience. A requester tells more than the name of its audience, such as the organization of an account.
-    """
-    header = inside.get((party, place))
-    return any(wider in inside and _needs_no_more(inside[wider], header) for wider in _wider(party, place))
+    def named(self, inside: Mapping[Inside, str | None]) -> tuple[Audience, ...]:
+        """Return the audiences of the requesters that can reach the object, each audience once. inside: as for
+        adds_nothing().
+        """
+        self._steps.spend(STEPS_OF_AUDIENCE * len(inside))
+        return audiences.widest(
+            audience_of(sender.party, site.place, header)
+            for (sender, site), header in inside.items()
+            if not self.adds_nothing(inside, sender, site)
+        )
+
+    def _wider_sites(self, site: Site) -> list[Site]:
+        """Return the places that contain this one. An audience name does not tell the internet from a VPC of the
+        requester's own.
+        """
+        found = self._sites.get(site)
+        if found is None:
+            place = site.place
+            wide = [INTERNET, OWN_VPC]
+            narrow = place.point is not None and place.vpc is not None and place.vpc_endpoint is not None
+            wide += [replace(place, vpc=None)] if narrow else wider_private(place)
+            if place.behind is not None:
+                wide.append(place.behind)
+            sites = (self._by_place.get(one) for one in wide)
+            found = self._sites[site] = [one for one in sites if one is not None and one is not site]
+        return found
+
+    def _wider_senders(self, sender: Sender) -> list[Sender]:
+        found = self._senders.get(sender)
+        if found is None:
+            self._steps.spend(STEPS_OF_AUDIENCE)
+            parties = (self._by_party.get(one) for one in dict.fromkeys(_wider_parties(sender.party)))
+            found = self._senders[sender] = [one for one in parties if one is not None and one is not sender]
+        return found
 
 
 def _needs_no_more(wide: str | None, narrow: str | None) -> bool:
     """True if each header that the wider requester has to send is one that the narrower requester has to send."""
     return wide is None or set(wide.split(" and ")) <= set((narrow or "").split(" and "))
-
-
-def _wider(party: Party, place: Place) -> Iterable[Inside]:
-    """Yield the requesters that contain this one. An audience name does not tell the internet from a VPC of the
-    requester's own.
-    """
-    places = [INTERNET, OWN_VPC]
-    if place not in places:
-        yield from ((party, wide) for wide in places)
-        places.append(place)
-    narrow = place.point is not None and place.vpc is not None and place.vpc_endpoint is not None
-    for wide in (replace(place, vpc=None),) if narrow else wider_private(place):
-        places.append(wide)
-        yield party, wide
-    if place.behind is not None:
-        places.append(place.behind)
-        yield party, place.behind
-    for wide in places:
-        yield from ((one, wide) for one in _wider_parties(party))
 
 
 def _wider_parties(party: Party) -> Iterable[Party]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -11,18 +12,18 @@ from auditor.model.object import Skipped, Unread
 from auditor.model.policy import Policy, parse
 from auditor.verdict.bucket_tags import with_known_tags
 from auditor.verdict.conditions import ConditionTest, compile_test, key_name
-from auditor.verdict.distinguished import places_of, too_many_places
+from auditor.verdict.distinguished import places_of
 from auditor.verdict.documents import Document, Keys
 from auditor.verdict.entry import Door, Gate
 from auditor.verdict.grants import GrantsOfBucket
 from auditor.verdict.identities import CONDITIONAL, Situation
 from auditor.verdict.named import Names
-from auditor.verdict.points import points_of, through_places, too_many_pairs
+from auditor.verdict.points import points_of, through_places
 from auditor.verdict.principals import Party, is_account
 from auditor.verdict.public import is_public
 from auditor.verdict.requesters import Requesters
 from auditor.verdict.resources import KeyClass
-from auditor.verdict.sources import owners_of
+from auditor.verdict.steps import Steps
 from auditor.verdict.trust import Trust
 from auditor.verdict.ways import DECRYPT
 
@@ -43,16 +44,34 @@ class Representatives:
     def __init__(self, keys: Keys, names: Names, own: str | None) -> None:
         self._keys = keys
         self._special = {*names.accounts, *names.organizations, own}
-        self._first: dict[tuple[object, ...], str] = {}
-        self._known: dict[tuple[str, str], str] = {}
+        self._chosen: dict[tuple[object, ...], list[str]] = {}
+        self._known: dict[tuple[str, str], tuple[object, ...]] = {}
 
-    def of(self, key: str, value: str) -> str:
-        """Return the representative of a value. key: the condition key of the policy variable."""
+    def of(self, key: str, groups: Sequence[Sequence[str]]) -> list[set[str]]:
+        """Return the representatives of each group of values. No two groups share one. key: the condition key of the
+        policy variable.
+        """
+        alike: dict[tuple[object, ...], dict[int, None]] = {}
+        own: dict[tuple[object, ...], list[str]] = {}
+        for place, values in enumerate(groups):
+            for value in values:
+                signature = self._remembered(key, value)
+                alike.setdefault(signature, {})[place] = None
+                own.setdefault(signature, []).append(value)
+        found: list[set[str]] = [set() for _ in groups]
+        for signature, places in alike.items():
+            chosen = self._chosen.setdefault(signature, [])
+            chosen += [value for value in own[signature] if value not in chosen][: max(0, len(places) - len(chosen))]
+            for place, text in zip(places, chosen, strict=False):
+                found[place].add(text)
+        return found
+
+    def _remembered(self, key: str, value: str) -> tuple[object, ...]:
         found = self._known.get((key, value))
         if found is None:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            found = self._known[key, value] = self._first.setdefault(self._signature(key, value), value)
+            found = self._known[key, value] = self._signature(key, value)
         return found
 
     def _signature(self, key: str, value: str) -> tuple[object, ...]:
@@ -68,13 +87,13 @@ class CompiledBucket:
 
     document: the bucket policy. keys: the condition keys of all policies, by index. own_id, own_account: canonical ID
     and number of the bucket owner's account; None if not known. unread: True if the bucket policy was not read, or is
-    malformed. cut: the reason if RestrictPublicBuckets acts. points_are_cut: True if there are too many requesters to
-    try each at each access point. places_are_cut: True if the names of VPC endpoints, VPCs and their owners have too
-    many combinations.
+    malformed. cut: the reason if RestrictPublicBuckets acts. steps: the number of steps that this took. Raises
+    OutOfStepsError.
     """
 
     def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None) -> None:
         self.facts = facts
+        steps = Steps()
         policy = _policy(facts.policy)
         self.unread = policy is None
         policy = policy or Policy()
@@ -90,20 +109,16 @@ class CompiledBucket:
             self.names.add_trusted(trust.accounts)  # a folder of a trusted account is not one of any account
         points = points_of(facts, self.own_account, keys, self.names)
         key_gates = self._key_policies(keys)
-        places = list(places_of(self.names, facts.semantics))
-        pairs_are_cut = too_many_pairs(points, places)
-        points += list(through_places(points, places))
+        places = list(places_of(self.names, facts.semantics, steps))
+        points += list(through_places(points, places, steps))
         gates = {one.place: Gate(one.document, cut=one.cut) for one in points if one.document is not None}
         self.gates = [*gates.values(), *key_gates.values()]
         if any(not _OF_ACCOUNTS.isdisjoint(key.depends_on) for key in self.keys):
             self.names.add_principals([Party(AudienceKind.ACCOUNT, one, account=one) for one in self.names.accounts])
-        owners = owners_of(self.names, lambda one: bool(trust.source(one) or trust.organization(one)))
-        situation = Situation.of(facts, self.names, self.own_account, now, owners)
-        self.document.coverage.representative = Representatives(keys, self.names, self.own_account).of
+        situation = Situation.of(facts, self.names, self.own_account, now)
+        self.document.coverage.representatives = Representatives(keys, self.names, self.own_account).of
         self.place_of = keys.place_of
-        self.requesters = Requesters(self.keys, situation, trust, [one.place for one in points])
-        self.places_are_cut = too_many_places(self.names)
-        self.points_are_cut = bool(points) and (pairs_are_cut or self.requesters.are_cut)
+        self.requesters = Requesters(self.keys, situation, trust, [*places, *(one.place for one in points)], steps)
         absent, headers, only_in = self.requesters.absent()
         self.door = Door(
             facts,
@@ -115,6 +130,7 @@ class CompiledBucket:
             only_in=only_in,
             conditional=frozenset(index for index, key in enumerate(self.keys) if key.name in CONDITIONAL),
         )
+        self.steps = steps.spent
 
     def folders(self, covered: KeyClass) -> tuple[dict[int, tuple[int, int]], dict[int, list[ConditionTest]]]:
         """Return the tests that replace patterns of Resource with one policy variable, for one class of object keys.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from math import prod
 from typing import Any, Final
 
 from auditor.model.access import AudienceKind
@@ -15,16 +14,16 @@ from auditor.verdict.named import GRANTS_INSTANCE, SOURCE_KEYS, Names
 from auditor.verdict.places import INTERNET, OWN_VPC, Place, private_place
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_INSTANCE, ANY_SERVICE, Party, is_account, is_fixed
 from auditor.verdict.sources import with_sources
+from auditor.verdict.steps import Steps
 
-MOST_PAIRS: Final = 64
-"""Largest number of combinations of a named VPC endpoint, a named VPC and their named owners that are tried one by
-one."""
 _NO_VPC: Final = (None, None)
+STEPS_OF_PLACE: Final = 5
+"""Steps to make a place with a VPC endpoint, a VPC or an owner of one of these."""
 
 _SERVICE_NAMES: Final = frozenset({"aws:principalisawsservice", "aws:principalservicename"})
 
 
-def places_of(names: Names, semantics: Semantics) -> Iterator[Place]:
+def places_of(names: Names, semantics: Semantics, steps: Steps) -> Iterator[Place]:
     """Yield each place that the policies can distinguish from others."""
     yield INTERNET
     yield from (
@@ -34,20 +33,11 @@ def places_of(names: Names, semantics: Semantics) -> Iterator[Place]:
     if names.keys.isdisjoint(PLACE_KEYS) or semantics is Semantics.CEPH:
         return  # a Ceph gateway has no VPCs: each request has its address
     yield OWN_VPC
-    cut = too_many_places(names)
     for names_of_place in product(*_groups(names)):
-        named = sum(one not in (None, _NO_VPC) for one in names_of_place)
-        if named == 1 or (named and not cut):
-            endpoint, (vpc, arn), account, organization = names_of_place
+        steps.spend(STEPS_OF_PLACE)
+        endpoint, (vpc, arn), account, organization = names_of_place
+        if names_of_place != (None, _NO_VPC, None, None):
             yield private_place(vpc, arn, endpoint, account, organization)
-
-
-def too_many_places(names: Names) -> bool:
-    """True if a VPC endpoint, a VPC and their owners have more combinations than MOST_PAIRS, so that places_of() yields
-    each of these names alone.
-    """
-    sizes = [len(group) - 1 for group in _groups(names)]
-    return prod(1 + size for size in sizes) - 1 - sum(sizes) > MOST_PAIRS
 
 
 def _groups(names: Names) -> tuple[Sequence[Any], ...]:
@@ -78,7 +68,7 @@ def _vpcs(names: Names) -> Iterator[tuple[str | None, str | None]]:
             yield from ((vpc, f"arn:*:ec2:*:{account}:vpc/{vpc}") for account in accounts)
 
 
-def parties_of(names: Names, owners: Sequence[str]) -> Iterator[Party]:
+def parties_of(names: Names, steps: Steps) -> Iterator[Party]:
     """Yield each party that the policies can distinguish from others, the two strangers first."""
     yield ANONYMOUS
     yield ANY_ACCOUNT
@@ -91,4 +81,4 @@ def parties_of(names: Names, owners: Sequence[str]) -> Iterator[Party]:
         yield Party(AudienceKind.ACCESS_GRANTS, text, account=account if is_account(account) else None, grants=text)
     if not names.keys.isdisjoint(_SERVICE_NAMES | SOURCE_KEYS):
         services.append(Party(AudienceKind.SERVICE, ANY_SERVICE, service=ANY_SERVICE))
-    yield from with_sources(services, names, owners)
+    yield from with_sources(services, names, steps)

@@ -5,36 +5,36 @@ A world is one possible completion of the facts that are not known (worlds.py). 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Semantics
 from auditor.model.object import PUBLIC_GROUPS
-from auditor.verdict.audience import MOST_AUDIENCES, Inside, adds_nothing, audience_of, bounded_to, named
+from auditor.verdict.answers import Answers, Kinds
+from auditor.verdict.audience import Containment, Inside, audience_of
 from auditor.verdict.compiled import CompiledBucket
+from auditor.verdict.conditions import ConditionTest
 from auditor.verdict.entry import Case, WayIn
-from auditor.verdict.grants import GrantedParty
-from auditor.verdict.identities import PLACE_KEYS
-from auditor.verdict.named import POINT_KEYS
+from auditor.verdict.grants import Granted, GrantedParty
 from auditor.verdict.object_facts import AclView, EncryptionFacts
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, PUBLIC_PROVIDERS, Party
 from auditor.verdict.reasons import MOST_REASONS, Explainer
-from auditor.verdict.requesters import Requester
+from auditor.verdict.requesters import Requester, Sender, Site
 from auditor.verdict.resources import KeyClass
-from auditor.verdict.search import TooManyStepsError
+from auditor.verdict.steps import Excess, OutOfStepsError, Steps
 from auditor.verdict.trust import Trust
-from auditor.verdict.unknowns import too_complex_of, unknowns_of
+from auditor.verdict.unknowns import unknowns_of
 from auditor.verdict.ways import ALL_WAYS, VERSION_WAYS, WRITE_ACP
 from auditor.verdict.worlds import World
 
 MOST_POTENTIAL: Final = 4
 """Largest number of requesters that Result.potential holds, for the reasons."""
 
-Handed = tuple[Requester, Sequence[GrantedParty]]
-"""The holder of credentials of S3 Access Grants at one place, and the grantees to which they are handed out."""
+STEPS_OF_ENTRY: Final = 5
+"""Steps to record that one requester gets in."""
 
 _KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
 
@@ -55,17 +55,22 @@ class AccessEngine:
     """Finds the access to the objects of one bucket. It compiles the policies once."""
 
     def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None) -> None:
-        self._bucket = CompiledBucket(facts, trust, now)
-        self._door = self._bucket.door
-        self._explainer = Explainer(self._bucket)
         self._enforced = facts.ownership == BUCKET_OWNER_ENFORCED
         self._holders: dict[Party, list[Requester]] = {}
         self._not_public = facts.semantics is Semantics.AWS and facts.policy_is_public is False
+        self._bucket: CompiledBucket | None = None
+        self._excess: Excess | None = None
+        try:
+            self._bucket = CompiledBucket(facts, trust, now)
+        except OutOfStepsError as error:
+            self._excess = error.excess
 
     def class_of(self, key: str) -> KeyClass:
         """Return the class of an object's key: the statements and the S3 Access Grants that cover it. Keys of one class
         have the same access.
         """
+        if self._bucket is None:
+            return KeyClass(0, 0)
         covered = self._bucket.document.class_of(key)
         scopes = self._bucket.grants.scopes_of(key)
         return covered._replace(scopes=scopes) if scopes else covered
@@ -73,142 +78,184 @@ class AccessEngine:
     def access(
         self, covered: KeyClass, acls: Sequence[AclView], key: EncryptionFacts, *, latest: bool, cause: Reason
     ) -> ObjectAccess:
-        """Return the access to the objects whose keys belong to one class. acls: the ACLs that these objects may have.
-        cause: the reason to give if the verdict depends on which of the ACLs it is.
+        """Return the access to the objects whose keys belong to one class, with all audiences. acls: the ACLs that
+        these objects may have. cause: the reason to give if the verdict depends on which of the ACLs it is.
+
+        The access is unknown, and the reason says the number that is too large, if the policies are too large to judge
+        exactly.
         """
+        if self._bucket is None:
+            assert self._excess is not None
+            return ObjectAccess(Verdict.UNKNOWN, (), (self._excess.reason,))
         ways = ALL_WAYS if latest else VERSION_WAYS
         if self._enforced:
             ways &= ~WRITE_ACP  # S3 refuses to write an ACL there
+        steps = Steps(self._bucket.steps)
         needed, tests = self._bucket.folders(covered)
         covering = self._bucket.document.clauses_of(covered, needed)
         clauses = [(clause, needs) for clause, needs in covering if clause.ways & ways]
-        case = Case(clauses, key, ways, not self._enforced)
-        granted = self._bucket.grants.of(covered.scopes)
-        requesters = self._requesters(acls)
-        holders = [one for party in granted for one in self._holders_of(party)]
-        if tests:
-            requesters = [self._bucket.requesters.with_tests(one, tests) for one in requesters]
-            holders = [self._bucket.requesters.with_tests(one, tests) for one in holders]
-        handed = [(one, granted[one.party]) for one in holders]
-        unknowns, names, too_complex = unknowns_of(self._bucket, case, acls, [*requesters, *holders], cause)
-        worlds, bounded = unknowns.worlds(too_complex)
+        case = Case(clauses, key, ways, not self._enforced, steps)
         try:
-            results = [self._result(requesters, handed, world, case) for world in worlds]
-        except TooManyStepsError:
-            return ObjectAccess(Verdict.UNKNOWN, (), (too_complex_of(case),))
+            granted = self._bucket.grants.of(covered.scopes)
+            return _Judging(self._bucket, case, acls, granted, tests, self._not_public).access(cause)
+        except OutOfStepsError as error:
+            return ObjectAccess(Verdict.UNKNOWN, (), (error.excess.reason,))
+
+
+class _Judging:
+    """Judges the objects of one kind. granted: the grantees of S3 Access Grants. tests: the tests that replace patterns
+    of Resource, by the condition key's index. not_public: True if S3 says that the bucket policy is not public. Raises
+    OutOfStepsError.
+    """
+
+    def __init__(
+        self,
+        bucket: CompiledBucket,
+        case: Case,
+        acls: Sequence[AclView],
+        granted: Granted,
+        tests: Mapping[int, Sequence[ConditionTest]],
+        not_public: bool,
+    ) -> None:
+        self._bucket = bucket
+        self._door = bucket.door
+        self._case = case
+        self._acls = acls
+        self._not_public = not_public
+        grantees = dict.fromkeys(source.grantee for view in acls for source in view.sources)
+        others = [one for one in grantees if one not in (bucket.own_id, *PUBLIC_GROUPS)]
+        self._crowd = bucket.requesters.crowd(others, granted, tests, case.steps)
+        self._kinds = Kinds(self._door, case, frozenset(grantees))
+        self._handed = [(holder, granted[holder.party]) for holder in self._crowd.holders]
+        parties = (one.party for some in granted.values() for one in some)
+        self._containment = Containment(self._crowd, parties, case.steps)
+
+    def access(self, cause: Reason) -> ObjectAccess:
+        unknowns, names, too_complex = unknowns_of(
+            self._bucket, self._case, self._acls, self._crowd, self._kinds, cause
+        )
+        worlds, excess = unknowns.worlds(too_complex)
+        results = [self._result(world) for world in worlds]
         verdicts = [result.verdict for result in results]
         verdict = _together(verdicts)
+        limits = dict.fromkeys([*too_complex.values(), *([] if excess is None else [excess.reason])])
+        if verdict is Verdict.SHARED and not _alike(worlds, results):
+            verdict = Verdict.UNKNOWN
         if verdict is Verdict.UNKNOWN:
-            reasons = unknowns.causes(worlds, verdicts, names)
-            if bounded and not reasons:
-                reasons = [names["high"]]
-            audience, _ = bounded_to(_certain(results), MOST_AUDIENCES)
-            return ObjectAccess(verdict, audience, tuple(reasons[:MOST_REASONS]))
-        points_are_cut = self._bucket.points_are_cut and self._asks_for(POINT_KEYS, case)
-        places_are_cut = self._bucket.places_are_cut and self._asks_for(PLACE_KEYS - POINT_KEYS, case)
-        if verdict is not Verdict.EXPOSED and (points_are_cut or places_are_cut):
-            return ObjectAccess(Verdict.UNKNOWN, (), (too_complex_of(case),))
-        reasons = self._explainer.reasons(verdict, results, worlds, case)[:MOST_REASONS]
-        audience, is_cut = bounded_to(_audience(verdict, results), MOST_AUDIENCES)
-        if is_cut:
-            reasons.append(too_complex_of(case))
-        return ObjectAccess(verdict, audience, tuple(reasons))
-
-    def _asks_for(self, names: frozenset[str], case: Case) -> bool:
-        """True if a condition of a statement on the object tests one of the condition keys."""
-        return any(self._bucket.keys[key].name in names for _, needs in case.covered for key, _ in needs)
-
-    def _requesters(self, acls: Sequence[AclView]) -> list[Requester]:
-        """Return the requesters that the policies name, and the owners and grantees of the ACLs."""
-        requesters = self._bucket.requesters
-        known = {self._bucket.own_id, *(one.party.canonical for one in requesters.named), *PUBLIC_GROUPS}
-        grantees = dict.fromkeys(source.grantee for view in acls for source in view.sources)
-        others = [one for grantee in grantees if grantee not in known for one in requesters.of_grantee(grantee)]
-        return [*requesters.named, *others]
-
-    def _holders_of(self, party: Party) -> list[Requester]:
-        """Return the holder of credentials of S3 Access Grants at each place."""
-        if party not in self._holders:
-            self._holders[party] = self._bucket.requesters.of_party(party)
-        return self._holders[party]
+            reasons = list(dict.fromkeys([*unknowns.causes(worlds, verdicts, names), *limits]))
+            return ObjectAccess(verdict, self._containment.named(_certain(results)), tuple(reasons[:MOST_REASONS]))
+        explainer = Explainer(self._bucket)
+        reasons = explainer.reasons(verdict, results, worlds, self._case)[:MOST_REASONS]
+        if verdict is Verdict.EXPOSED:
+            return ObjectAccess(verdict, (_exposing(results),), tuple(reasons))
+        return ObjectAccess(verdict, self._containment.named(_of_any(results)), tuple(reasons))
 
     # ---- one world
 
-    def _result(self, requesters: Sequence[Requester], handed: Sequence[Handed], world: World, case: Case) -> Result:
+    def _result(self, world: World) -> Result:
         found = Result()
-        for one in requesters:
-            if self._is_insider(one, world):
+        answers = Answers(self._door, self._crowd, world, self._case, self._kinds)
+        self._case.steps.spend(len(self._crowd.senders))
+        for sender in self._crowd.senders:
+            if found.verdict is Verdict.EXPOSED and _is_named(sender.party):
                 continue
-            if found.inside and _is_named(one) and adds_nothing(found.inside, one.party, one.place):
-                continue
-            ways_in = self._door.ways_in(one, world, case)
-            if ways_in and one.trusted is not None:
-                found.trusted[one.trusted] = None
-            elif ways_in:
-                self._enter(found, one, world, case, ways_in)
-            elif one.trusted is None and not found.inside and len(found.potential) < MOST_POTENTIAL:
-                hidden = self._door.ways_in(one, world, case, hides=False)
-                if hidden:
-                    found.potential.append((one, hidden))
-        for one, grantees in handed:
-            self._hand_out(found, one, grantees, world, case)
+            if not self._is_insider(sender.party, world):
+                self._try(found, sender, answers)
+        for holder, granted in self._handed:
+            self._hand_out(found, holder, granted, answers)
         if found.verdict is Verdict.PRIVATE and found.potential:
             found.verdict = Verdict.MASKED
         return found
 
-    def _hand_out(
-        self, found: Result, one: Requester, grantees: Sequence[GrantedParty], world: World, case: Case
-    ) -> None:
-        """Record in `found` the grantees that get in, or would get in, by the credentials that `one` holds."""
-        if world.own_account in one.place.accounts:
+    def _hand_out(self, found: Result, holder: Sender, grantees: Sequence[GrantedParty], answers: Answers) -> None:
+        """Record in `found` the grantees that get in, or would get in, by the credentials of one holder."""
+        if found.verdict is Verdict.EXPOSED:
             return
-        gets_in = bool(self._door.ways_in(one, world, case))
-        if found.verdict is Verdict.EXPOSED or not (gets_in or self._door.ways_in(one, world, case, hides=False)):
-            return
-        header = self._header(one, world, case) if gets_in else None
-        for party, reason, trusted in grantees:
-            entry = trusted or one.trusted
-            if gets_in and entry is not None:
-                found.trusted[entry] = None
-            elif gets_in:
-                found.verdict = Verdict.SHARED
-                found.opens[reason] = None
-                if not adds_nothing(found.inside, party, one.place):
-                    found.inside[party, one.place] = header
-            elif entry is None and not found.inside and len(found.potential) < MOST_POTENTIAL:
-                found.potential.append((one, [WayIn(reason)]))
+        opened = answers.sites(holder)
+        for site, _ in opened:
+            self._let_in(found, holder, site, grantees, answers)
+        known = {site for site, _ in opened}
+        for site, _ in answers.sites(holder, hides=False):
+            for _, reason, trusted in () if site in known else grantees:
+                if (
+                    trusted is None
+                    and site.trusted is None
+                    and not found.inside
+                    and len(found.potential) < MOST_POTENTIAL
+                ):
+                    found.potential.append((self._crowd.requester(holder, site), [WayIn(reason)]))
 
-    def _enter(self, found: Result, one: Requester, world: World, case: Case, ways_in: Sequence[WayIn]) -> None:
+    def _let_in(
+        self, found: Result, holder: Sender, site: Site, grantees: Sequence[GrantedParty], answers: Answers
+    ) -> None:
+        """Record in `found` the grantees of a holder that gets in from one place."""
+        header = self._header(holder, site, answers)
+        self._case.steps.spend(STEPS_OF_ENTRY * len(grantees))
+        for party, reason, trusted in grantees:
+            entry = trusted or site.trusted
+            if entry is not None:
+                found.trusted[entry] = None
+                continue
+            found.verdict = Verdict.SHARED
+            found.opens[reason] = None
+            sender = self._containment.sender(party)
+            if not self._containment.adds_nothing(found.inside, sender, site):
+                found.inside[sender, site] = header
+
+    def _try(self, found: Result, sender: Sender, answers: Answers) -> None:
+        """Record in `found` the places from which a party gets in, or would get in if nothing hid the object."""
+        if found.inside and _is_named(sender.party) and self._containment.is_everywhere(found.inside, sender):
+            return
+        opened = answers.sites(sender)
+        for site, ways_in in opened:
+            self._case.steps.spend(STEPS_OF_ENTRY)
+            entry = sender.trusted or site.trusted
+            if entry is not None:
+                found.trusted[entry] = None
+            elif not (found.inside and _is_named(sender.party) and self._adds_nothing(found, sender, site)):
+                self._enter(found, sender, site, answers, ways_in)
+                if _is_named(sender.party) and self._containment.is_everywhere(found.inside, sender):
+                    return
+        if found.inside or sender.trusted is not None or len(found.potential) >= MOST_POTENTIAL:
+            return
+        known = {site for site, _ in opened}
+        for site, ways_in in answers.sites(sender, hides=False):
+            if site not in known and site.trusted is None and len(found.potential) < MOST_POTENTIAL:
+                found.potential.append((self._crowd.requester(sender, site), ways_in))
+
+    def _adds_nothing(self, found: Result, sender: Sender, site: Site) -> bool:
+        return self._containment.adds_nothing(found.inside, sender, self._crowd.recorded(site))
+
+    def _enter(self, found: Result, sender: Sender, site: Site, answers: Answers, ways_in: Sequence[WayIn]) -> None:
         """Record in `found` that a requester gets in."""
+        party, place = sender.party, site.place
         # S3's answer is about the bucket policy; that of an access point may let everyone in all the same.
-        limited = self._not_public and not one.place.own_point and all(way.conditional for way in ways_in)
+        limited = self._not_public and not place.own_point and all(way.conditional for way in ways_in)
         # An identity provider may let everyone sign up.
-        provider = one.party.provider is not None and one.place.is_open
-        exposed = not (limited and one.party.provider in (None, *PUBLIC_PROVIDERS)) and (one.stranger or provider)
+        provider = party.provider is not None and place.is_open
+        stranger = party in (ANONYMOUS, ANY_ACCOUNT) and place.is_open
+        exposed = not (limited and party.provider in (None, *PUBLIC_PROVIDERS)) and (stranger or provider)
         if found.verdict is Verdict.EXPOSED and not exposed:
             return
         if exposed and found.verdict is not Verdict.EXPOSED:
             found.inside.clear()
             found.opens.clear()
         found.verdict = Verdict.EXPOSED if exposed else Verdict.SHARED
-        found.inside[one.party, one.place] = self._header(one, world, case)
+        found.inside[sender, self._crowd.recorded(site)] = self._header(sender, site, answers)
         found.opens.update(dict.fromkeys(way.reason for way in ways_in))
 
-    def _header(self, one: Requester, world: World, case: Case) -> str | None:
+    def _header(self, sender: Sender, site: Site, answers: Answers) -> str | None:
         """Return the header that the requester has to send to get in; None if no header is needed."""
         keys = self._bucket.keys
         headers = sorted(self._door.headers, key=lambda key: keys[key].header or "")
-        if not headers or self._door.ways_in(one, world, case, headers=frozenset()):
+        if not headers or answers.ways_in(sender, site, headers=frozenset()):
             return None
         for key in headers:
-            if self._door.ways_in(one, world, case, headers=frozenset({key})):
+            if answers.ways_in(sender, site, headers=frozenset({key})):
                 return keys[key].header
         return " and ".join(keys[key].header for key in headers)
 
-    def _is_insider(self, one: Requester, world: World) -> bool:
-        party = one.party
-        if world.own_account in one.place.accounts:
-            return True
+    def _is_insider(self, party: Party, world: World) -> bool:
         if party.canonical is not None and party.canonical == world.own_canonical:
             return True
         if party.grants is not None and party.account is not None and party.account == world.own_account:
@@ -220,9 +267,9 @@ class AccessEngine:
         return party.unique_id is not None and not world.unclear
 
 
-def _is_named(one: Requester) -> bool:
-    """True if access for the requester makes an object shared, not exposed."""
-    return one.party not in (ANONYMOUS, ANY_ACCOUNT) and one.party.provider is None
+def _is_named(party: Party) -> bool:
+    """True if access for the party makes an object shared, not exposed."""
+    return party not in (ANONYMOUS, ANY_ACCOUNT) and party.provider is None
 
 
 # ---- all worlds together
@@ -238,28 +285,40 @@ def _together(verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict.MASKED if different == {Verdict.MASKED, Verdict.PRIVATE} else Verdict.UNKNOWN
 
 
-def _audience(verdict: Verdict, results: Sequence[Result]) -> tuple[Audience, ...]:
-    """Return the audiences of an object. An exposed object has one audience: the narrowest world decides, and there the
-    widest audience that gets in.
+def _alike(worlds: Sequence[World], results: Sequence[Result]) -> bool:
+    """True if the same requesters get in whether the conditions that were not tried hold or not."""
+    found: dict[Any, dict[Inside, str | None]] = {}
+    for world, result in zip(worlds, results, strict=True):
+        facts = (*world[: World._fields.index("keys")], tuple(world.keys.items()))
+        if found.setdefault(facts, result.inside) != result.inside:
+            return False
+    return True
+
+
+def _exposing(results: Sequence[Result]) -> Audience:
+    """Return the audience of an exposed object: the narrowest world decides, and there the widest audience that gets
+    in.
     """
-    if verdict is Verdict.EXPOSED:
-        each = [min(_named(result), key=_width) for result in results]
-        return (max(each, key=_width),)
+    return max((min(_named(result), key=_width) for result in results), key=_width)
+
+
+def _of_any(results: Sequence[Result]) -> dict[Inside, str | None]:
+    """Return the requesters that get in in any world, each with its header."""
     headers: dict[Inside, str | None] = {}
     for result in results:
         for one, header in result.inside.items():
             headers[one] = min(headers.get(one, header), header, key=lambda text: (len(text or ""), text or ""))
-    return named(headers)
+    return headers
 
 
-def _certain(results: Sequence[Result]) -> tuple[Audience, ...]:
-    """Return the audiences that get in in every world, so that the unknown facts do not matter."""
+def _certain(results: Sequence[Result]) -> dict[Inside, str | None]:
+    """Return the requesters that get in in every world, so that the unknown facts do not matter."""
     first = results[0].inside
-    return named({one: first[one] for one in first if all(one in result.inside for result in results)})
+    return {one: first[one] for one in first if all(one in result.inside for result in results)}
 
 
 def _named(result: Result) -> Iterator[Audience]:
-    return (audience_of(*one, header) for one, header in result.inside.items())
+    return (audience_of(sender.party, site.place, header) for (sender, site), header in result.inside.items())
 
 
 def _width(audience: Audience) -> tuple[int, int, str]:

@@ -5,7 +5,7 @@ A way is an action that reaches the object (ways.py). A gate is a second policy 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from auditor.model.access import Reason, ReasonCode
@@ -14,10 +14,11 @@ from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS
 from auditor.verdict.documents import Clause, Document
 from auditor.verdict.object_facts import SOMEBODY, EncryptionFacts, Source, is_public_group
 from auditor.verdict.places import Place
-from auditor.verdict.principals import ANY_ACCOUNT, ANY_SERVICE
+from auditor.verdict.principals import ANY_ACCOUNT, ANY_SERVICE, Party, names_of
 from auditor.verdict.requesters import Requester
 from auditor.verdict.resources import KeyClass
 from auditor.verdict.search import Needs, Search
+from auditor.verdict.steps import Steps
 from auditor.verdict.ways import BYTES, WAYS, WRITE_ACP
 from auditor.verdict.worlds import World
 
@@ -50,13 +51,14 @@ class WayIn(NamedTuple):
 
 class Case(NamedTuple):
     """The objects of one kind. covered: the statements that cover them. key: their encryption. ways: the actions that
-    reach them. acls: False if no ACL counts.
+    reach them. acls: False if no ACL counts. steps: counts the work of judging them.
     """
 
     covered: Covered
     key: EncryptionFacts
     ways: int
     acls: bool
+    steps: Steps
 
 
 class Door:
@@ -82,6 +84,9 @@ class Door:
         self._gates = gates
         self.cut_points = frozenset(place for place, gate in gates.items() if gate.cut)
         self._key_gates = key_gates
+        self.clauses_of_gates = [
+            clause for gate in (*gates.values(), *key_gates.values()) for clause in gate.document.clauses
+        ]
         self._absent = absent
         self.headers = headers
         self._only_in = only_in
@@ -89,6 +94,11 @@ class Door:
         self.pays = self._aws and facts.request_payer == "Requester"
 
     # ---- the questions
+
+    def standing(self, party: Party, clauses: Iterable[Clause]) -> tuple[bool | None, ...]:
+        """Return for each of the statements if it is for the party; None if that is not known."""
+        names = names_of(party)
+        return tuple(clause.principals.has(party, allows=clause.allows, names=names) for clause in clauses)
 
     def ways_in(
         self,
@@ -100,7 +110,7 @@ class Door:
         headers: frozenset[int] | None = None,
     ) -> list[WayIn]:
         """Return the grants and statements by which a requester gets in; [] if he does not. headers: the condition keys
-        whose headers he sends; None for all. Raises TooManyStepsError.
+        whose headers he sends; None for all. Raises OutOfStepsError.
         """
         asked = _Asked(requester, world, hides, self.headers if headers is None else headers)
         if any(choice == () for choice in requester.choices) or not _exists(requester, world):
@@ -189,12 +199,12 @@ class Door:
         each = ((key, asked.options(key)) for key in range(len(asked.requester.choices)))
         options = {key: choice for key, choice in each if choice is not None and len(choice) > 1}
         found: list[WayIn] = []
-        if (sources or everything) and Search(options).opens(([()], *gates), closed):
+        if (sources or everything) and Search(options, case.steps).opens(([()], *gates), closed):
             found += [WayIn(_reason(source)) for source in sources]
             found += [WayIn(_unread(self._facts))] if everything else []
         for clause, all_needs in allows:
             needs = self._needs(clause, all_needs, asked, way)
-            if needs is not None and Search(options).opens(([needs], *gates), closed):
+            if needs is not None and Search(options, case.steps).opens(([needs], *gates), closed):
                 found.append(WayIn(_allow(clause), clause.conditional))
         return found
 

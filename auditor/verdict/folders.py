@@ -11,9 +11,6 @@ from typing import Final, NamedTuple, Self
 
 from auditor.verdict.wildcard import Wildcard
 
-MOST_VALUES: Final = 24
-"""Largest number of values of one pattern for one object. If there are more, the variable counts as any text."""
-
 _VARIABLE: Final = re.compile(r"\$\{\s*([^\s,'{}*?$]+)\s*\}")
 
 
@@ -39,15 +36,9 @@ class FolderPattern(NamedTuple):
             return None
         return cls(found[0][1].lower(), start, Wildcard.of(rest))
 
-    def values(self, path: str) -> tuple[str, ...] | None:
-        """Return the values of the variable with which the pattern matches the path; None if there are too many."""
+    def values(self, path: str) -> tuple[str, ...]:
+        """Return the values of the variable with which the pattern matches the path."""
         if not path.startswith(self.start):
             return ()
         text = path[len(self.start) :]
-        found: list[str] = []
-        for end in range(1, len(text) + 1):
-            if self.rest.matches(text[end:]):
-                found.append(text[:end])
-                if len(found) > MOST_VALUES:
-                    return None
-        return tuple(found)
+        return tuple(text[:end] for end in range(1, len(text) + 1) if self.rest.matches(text[end:]))

@@ -8,17 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-MOST_STATES: Final = 20_000
-"""Largest number of states of the combined patterns, after which memberships() raises TooComplexError."""
-MOST_STEPS: Final = 400_000
-"""Largest number of steps (one pattern by one character), after which memberships() raises TooComplexError."""
+from auditor.verdict.steps import KeySteps
 
 DIGITS: Final = "0123456789"
 _SPARE: Final = "xyzwvutsrqponmlkjihgfedcba-_. XYZWVUTSRQPONMLKJIHGFEDCBA/@+=,!~"
-
-
-class TooComplexError(Exception):
-    """The conditions of a policy have more combinations than can be tried."""
 
 
 class Wild(Enum):
@@ -194,14 +187,52 @@ class Sieve(NamedTuple):
         return any(glob.matches(text) for glob in self.only) and not any(glob.matches(text) for glob in self.never)
 
 
-def memberships(sets: Sequence[tuple[Glob, ...]], sieve: Sieve) -> dict[tuple[bool, ...], str]:
+def memberships(
+    sets: Sequence[tuple[Glob, ...]], sieve: Sieve, steps: KeySteps | None = None
+) -> dict[tuple[bool, ...], str]:
     """Find the combinations of sets to which one text can belong, among the texts that pass the sieve.
 
     The result has each possible combination (True or False for each set), with the shortest text that belongs to it. A
-    text belongs to a set if one of the set's patterns matches the text. Raises TooComplexError if the patterns have too
-    many combined states.
+    text belongs to a set if one of the set's patterns matches the text. Raises TooComplexError if that takes too many
+    steps.
     """
-    product = _Product((sieve.only, sieve.never, *sets))
+    steps = steps or KeySteps()
+    literals = {glob.begin: None for globs in (sieve.never, *sets) for glob in globs if _is_literal(glob)}
+    if not literals:
+        return _memberships(sets, sieve, steps)
+    # A text other than the literal ones belongs to no set by them. Each literal text is tried by itself.
+    rest = [tuple(glob for glob in globs if not _is_literal(glob)) for globs in sets]
+    never = {glob.begin for glob in sieve.never if _is_literal(glob)}
+    kept = Sieve(sieve.only, tuple(glob for glob in sieve.never if not _is_literal(glob)))
+    others = _memberships([globs for globs in rest if globs], kept, steps)
+    if any(text in literals for text in others.values()):
+        return _memberships(sets, sieve, steps)
+    found: dict[tuple[bool, ...], str] = {}
+    for inside, text in others.items():
+        left = iter(inside)
+        found[tuple(bool(globs) and next(left) for globs in rest)] = text
+    by_text: dict[str, set[int]] = {}
+    for place, globs in enumerate(sets):
+        for glob in globs:
+            if _is_literal(glob):
+                by_text.setdefault(glob.begin, set()).add(place)
+    for text in literals:
+        steps.spend(4 + len(rest) // 4 + sum(map(len, (*rest, *kept))))
+        if text not in never and kept.keeps(text):
+            own = by_text.get(text, ())
+            inside = tuple(i in own or any(glob.matches(text) for glob in globs) for i, globs in enumerate(rest))
+            found.setdefault(inside, text)
+    return found
+
+
+def _is_literal(glob: Glob) -> bool:
+    """True if the pattern matches one text only, which is not empty and whose case counts."""
+    return bool(glob.begin) and len(glob.begin) == len(glob.tokens) and not glob.loops[-1]
+
+
+def _memberships(sets: Sequence[tuple[Glob, ...]], sieve: Sieve, steps: KeySteps) -> dict[tuple[bool, ...], str]:
+    """Find the combinations of sets, as memberships() does, by walking through the patterns character by character."""
+    product = _Product((sieve.only, sieve.never, *sets), steps)
     found: dict[tuple[bool, ...], str] = {}
     begin = _common_begin([glob.begin for glob in sieve.only])
     first = product.start(begin)
@@ -218,8 +249,7 @@ def memberships(sets: Sequence[tuple[Glob, ...]], sieve: Sieve) -> dict[tuple[bo
             if following is not None and following not in seen:
                 seen.add(following)
                 waiting.append((following, text + char))
-                if len(seen) > MOST_STATES:
-                    raise TooComplexError
+                steps.spend(len(sets) + 4)
     return found
 
 
@@ -235,9 +265,9 @@ class _Product:
     contains every text that goes on from here.
     """
 
-    def __init__(self, sets: Sequence[tuple[Glob, ...]]) -> None:
+    def __init__(self, sets: Sequence[tuple[Glob, ...]], steps: KeySteps) -> None:
         self._sets = sets
-        self._steps = 0
+        self._steps = steps
 
     def start(self, text: str) -> _State:
         """Return the state after `text`, the common beginning of all texts that pass the sieve."""
@@ -256,13 +286,11 @@ class _Product:
         following = []
         for globs, entries in zip(self._sets, state, strict=True):
             if entries:
-                self._steps += len(entries)
+                self._steps.spend(len(entries))
                 entries = self._settle(globs, ((i, globs[i].step(positions, char)) for i, positions in entries))
             following.append(entries)
             if len(following) == 2 and (following[0] == () or following[1] is None):
                 return None
-        if self._steps > MOST_STEPS:
-            raise TooComplexError
         return tuple(following)
 
     def accepted(self, state: _State) -> list[bool]:

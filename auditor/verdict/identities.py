@@ -133,20 +133,15 @@ class Situation:
     semantics: Semantics = Semantics.AWS
     tags: Callable[[str], Domain] = lambda _: UNKNOWN
     """Returns the domain of a condition key on a tag of the bucket."""
-    owners: tuple[str, ...] = ()
-    """The accounts and organizations that are tried as owners of a service's source. Each source with an owner is a
-    party of its own."""
 
     @classmethod
-    def of(
-        cls, facts: BucketFacts, names: Names, own: str | None, now: datetime | None, owners: tuple[str, ...] = ()
-    ) -> Situation:
+    def of(cls, facts: BucketFacts, names: Names, own: str | None, now: datetime | None) -> Situation:
         region = facts.region if isinstance(facts.region, str) and facts.region else None
-        return cls(names, own, region, now, facts.semantics, partial(tag_domain, facts), owners)
+        return cls(names, own, region, now, facts.semantics, partial(tag_domain, facts))
 
     @property
     def frame(self) -> Frame:
-        return Frame(self.names, self.own, self.partition, self.owners)
+        return Frame(self.names, self.own, self.partition)
 
     @property
     def partition(self) -> str:

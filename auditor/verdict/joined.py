@@ -13,6 +13,7 @@ from auditor.verdict.conditions import ConditionTest, key_name
 from auditor.verdict.documents import CONNECTION, PATHS_OF, Key
 from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, Unknown
 from auditor.verdict.identities import CONNECTIONS
+from auditor.verdict.steps import KeySteps
 from auditor.verdict.values import truth_vectors
 
 ACCOUNT_KEYS: Final = frozenset({"aws:principalaccount", "kms:calleraccount", "aws:vpceaccount"})
@@ -28,17 +29,20 @@ def bits(vectors: Iterable[Sequence[bool]]) -> tuple[int, ...]:
     return tuple(sorted({sum(1 << i for i, true in enumerate(vector) if true) for vector in vectors}))
 
 
-def truth_of(key: Key, tests: Sequence[ConditionTest], domain: Domain, paths: Domain) -> tuple[int, ...]:
+def truth_of(
+    key: Key, tests: Sequence[ConditionTest], domain: Domain, paths: Domain, steps: KeySteps
+) -> tuple[int, ...]:
     """Return the sets of a condition key's tests that can be true together, as bits. The tests are bound to one
     requester. domain: the key's values. paths: the values of the key on paths, for a key on an organization's ID.
     Raises TooComplexError.
     """
     if key.name == CONNECTION:
-        return bits(vector for one in CONNECTIONS for vector in _of_situation(tests, one))
+        return bits(vector for one in CONNECTIONS for vector in _of_situation(tests, one, steps))
     of_paths = PATHS_OF.get(key.name)
     if any(key_name(test.key) == of_paths for test in tests):
-        return bits(vector for one in _memberships(key.name, domain, paths) for vector in _of_situation(tests, one))
-    return bits(truth_vectors(tests, domain))
+        both = _memberships(key.name, domain, paths)
+        return bits(vector for one in both for vector in _of_situation(tests, one, steps))
+    return bits(truth_vectors(tests, domain, steps))
 
 
 def _memberships(name: str, organization: Domain, paths: Domain) -> Iterator[Mapping[str, Domain]]:
@@ -55,13 +59,16 @@ def _memberships(name: str, organization: Domain, paths: Domain) -> Iterator[Map
     }
 
 
-def _of_situation(tests: Sequence[ConditionTest], situation: Mapping[str, Domain]) -> Iterator[tuple[bool, ...]]:
+def _of_situation(
+    tests: Sequence[ConditionTest], situation: Mapping[str, Domain], steps: KeySteps
+) -> Iterator[tuple[bool, ...]]:
     """Yield the possible outcomes of tests on several condition keys, whose values do not depend on each other."""
     places: dict[str, list[int]] = {}
     for place, test in enumerate(tests):
         places.setdefault(key_name(test.key), []).append(place)
-    each = [truth_vectors([tests[place] for place in some], situation[name]) for name, some in places.items()]
+    each = [truth_vectors([tests[place] for place in some], situation[name], steps) for name, some in places.items()]
     for vectors in product(*each):
+        steps.spend(1 + len(tests))
         found = {
             place: true
             for some, vector in zip(places.values(), vectors, strict=True)
@@ -82,7 +89,9 @@ def known_for(key: Key, bound: Mapping[str, Domain]) -> Mapping[str, Domain]:
     }
 
 
-def states_of(key: Key, domain: Domain, bound: Mapping[str, Domain]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def states_of(
+    key: Key, domain: Domain, bound: Mapping[str, Domain], steps: KeySteps
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return the sets of a condition key's tests that can be true together: first if an unknown policy variable has no
     text, then if it has one.
 
@@ -93,7 +102,7 @@ def states_of(key: Key, domain: Domain, bound: Mapping[str, Domain]) -> tuple[tu
     if len(unknown) != 1 or not (isinstance(domain, Texts) and domain.only == ("*",)):
         return None
     without, within = (
-        bits(truth_vectors([test.bind({**bound, unknown[0]: one}) for test in key.tests], domain))
+        bits(truth_vectors([test.bind({**bound, unknown[0]: one}) for test in key.tests], domain, steps))
         for one in (ABSENT, _SOME_TEXT)
     )
     return without, within

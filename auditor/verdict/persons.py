@@ -13,13 +13,12 @@ from auditor.verdict.trust import Arn
 
 class Frame(NamedTuple):
     """The facts on which the values of these condition keys depend. own: number of the bucket owner's account; None if
-    it is not known. owners: accounts and organizations that are tried as owners of a service's source.
+    it is not known.
     """
 
     names: Names
     own: str | None
     partition: str
-    owners: tuple[str, ...] = ()
 
 
 def type_of(party: Party) -> Domain:

@@ -71,9 +71,6 @@ class Place:
 
 
 INTERNET: Final = Place()
-ANYWHERE: Final = Place(name="anywhere")
-"""Stands for all places together, if the policies name too many places to try each one."""
-
 OWN_VPC: Final = Place(private=True)
 
 

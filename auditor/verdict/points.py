@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import product
 from typing import Final, NamedTuple
 
 from auditor.model.access import AudienceKind
@@ -20,13 +20,10 @@ from auditor.verdict.named import POINT_KEYS, Names
 from auditor.verdict.places import INTERNET, Doubt, Place
 from auditor.verdict.principals import is_account
 from auditor.verdict.public import is_public
+from auditor.verdict.steps import Steps
 
-MOST_PAIRS: Final = 256
-"""Largest number of pairs of an access point and a named place that are tried one by one. The limit holds for the
-bucket owner's access points, and again for those of other accounts. Beyond it, whatever depends on an access point is
-unknown."""
-
-
+STEPS_OF_PAIR: Final = 5
+"""Steps to make the place of an access point to which requests come from a named place."""
 _FOR_EVERYONE: Final = '{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}}'
 
 
@@ -79,23 +76,15 @@ def _named(names: Names, own: str | None, *, read: bool) -> Iterator[Place]:
     yield Place(point=anywhere, own_point=True, doubt=doubt)
 
 
-def too_many_pairs(points: Sequence[PointOfBucket], places: Sequence[Place]) -> bool:
-    """True if the pairs of access points and places are more than MOST_PAIRS, so that through_places() leaves some
-    out.
-    """
-    own = sum(map(_is_own, points))
-    return max(own, len(points) - own) * (len(places) - 1) > MOST_PAIRS
-
-
-def through_places(points: Sequence[PointOfBucket], places: Sequence[Place]) -> Iterator[PointOfBucket]:
-    """Yield the access points again, for each named place from which requests come to them; at most MOST_PAIRS. places:
-    the named places, a VPC of the requester's own, and the internet.
+def through_places(points: Sequence[PointOfBucket], places: Sequence[Place], steps: Steps) -> Iterator[PointOfBucket]:
+    """Yield the access points again, for each named place from which requests come to them. places: the named places, a
+    VPC of the requester's own, and the internet.
     """
     elsewhere = [there for there in places if there != INTERNET]
     for own in (True, False):
         some = (one for one in points if _is_own(one) == own)
-        pairs = ((one, there) for one in some for there in elsewhere)
-        for one, there in islice(pairs, MOST_PAIRS):
+        for one, there in product(some, elsewhere):
+            steps.spend(STEPS_OF_PAIR)
             point = one.place
             if point.private and (there.network is not None or there.vpc not in (None, point.vpc)):
                 continue  # it takes requests from its VPC only

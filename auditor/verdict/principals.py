@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,7 +57,7 @@ class Party:
     linked: Party | None = None
     """The account or principal that this party is, if a policy names the party by its canonical ID."""
     free: bool = False
-    """True for a party that may be any of the named accounts and organizations, or have any of the named sources."""
+    """True for a party that may belong to any of the named organizations."""
     organization: str | None = None
     grants: str | None = None
     """ARN, or pattern of ARNs, of the S3 Access Grants instance that gave the party its credentials; ANY_INSTANCE for
@@ -175,7 +175,7 @@ class PrincipalSet:
         self.named.append(party)
         if party.arn is None and party.account is not None and party.canonical is None:
             self._accounts.add(party.account)
-        self._names.update(_names(party))
+        self._names.update(names_of(party))
         if party.arn is not None and (role := role_of(party.arn)) is not None:
             self._names.add(("role", role))  # it stands for each session of the role
 
@@ -184,11 +184,15 @@ class PrincipalSet:
         """True if the statement is for all parties without a name in the policies."""
         return self._everyone != self._negated
 
-    def has(self, party: Party, *, allows: bool) -> bool | None:
-        """True if the statement is for the party; None if that is not known. allows: False for a Deny."""
+    def has(self, party: Party, *, allows: bool, names: Sequence[tuple[str, str]] | None = None) -> bool | None:
+        """True if the statement is for the party; None if that is not known. allows: False for a Deny. names: the
+        party's names_of(), if they are at hand.
+        """
         if party.vended:
             return self._has_each_role(party.account)
-        listed = self._lists(party, allows=allows != self._negated)
+        if self._everyone:
+            return not self._negated
+        listed = self._lists(party, names_of(party) if names is None else names, allows=allows != self._negated)
         return None if listed is None else listed != self._negated
 
     def _has_each_role(self, account: str | None) -> bool:
@@ -198,8 +202,8 @@ class PrincipalSet:
         some = any(one.service is None and one.account in (None, account) for one in self.named)
         return not (self._everyone or self._patterns or self._unclear or some)
 
-    def _lists(self, party: Party, *, allows: bool) -> bool | None:
-        if self._everyone or not self._names.isdisjoint(_names(party)):
+    def _lists(self, party: Party, names: Sequence[tuple[str, str]], *, allows: bool) -> bool | None:
+        if not self._names.isdisjoint(names):
             return True
         if party.account is not None and party.account in self._accounts:
             return True
@@ -213,7 +217,7 @@ class PrincipalSet:
         return None if self._unclear and allows and party.arn is None else False
 
 
-def _names(party: Party) -> list[tuple[str, str]]:
+def names_of(party: Party) -> list[tuple[str, str]]:
     """Return the principals, as pairs (kind, value), by which a statement can name the party itself."""
     role = role_of_session(party.arn) if party.arn is not None else None
     names = (

@@ -1,38 +1,32 @@
-"""List the requesters of one bucket: each party at each place from which it can send requests.
+"""List the requesters to try on one bucket, with the tests of condition keys that each can make true.
 
-Two parties are strangers, without a name in the policies: everyone on the internet, unsigned, and any AWS account. The
-other parties are the names in policies and ACLs.
+A requester is a party at a place. Two parties stand for the strangers: anyone on the internet, unsigned, and any AWS
+account. The other parties are the names in policies and ACLs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import Semantics
 from auditor.verdict.conditions import ConditionTest
-from auditor.verdict.distinguished import parties_of, places_of
+from auditor.verdict.distinguished import parties_of
 from auditor.verdict.documents import PATHS_OF, Key
 from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, Unknown
-from auditor.verdict.globs import TooComplexError
 from auditor.verdict.identities import PLACE_KEYS, Situation, ways_with
 from auditor.verdict.joined import OWNER_KEYS, bits, known_for, states_of, truth_of
 from auditor.verdict.named import Names
-from auditor.verdict.places import ANYWHERE, INTERNET, Place
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, Party, is_account, of_canonical
+from auditor.verdict.places import INTERNET, Place
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE, Party, is_account, of_canonical
 from auditor.verdict.search import Needs
+from auditor.verdict.steps import MOST_KEY_STEPS, Excess, KeySteps, Steps, TooComplexError
 from auditor.verdict.trust import Trust
-from auditor.verdict.trusted_party import trusting_entry
+from auditor.verdict.trusted_party import trusted_party, trusted_place
 from auditor.verdict.values import truth_vectors
 from auditor.verdict.wildcard import Wildcard
-
-MOST_REQUESTERS: Final = 6000
-"""Largest number of requesters. If there are more, a named party is not tried at each place on its own."""
-
-MOST_LINKS: Final = 24
-"""Largest number of accounts and principals that are tried, one by one, as the owner of a canonical ID."""
 
 Choice = tuple[int, ...] | None
 """The sets of a condition key's tests that the requester can make true together, as in search.Options; None if the
@@ -41,104 +35,192 @@ States = tuple[tuple[int, ...], tuple[int, ...]]
 """The sets of a key's tests that can be true together: first if an unknown policy variable has no text, then if it has
 one. The world decides which of the two holds."""
 
+STEPS_OF_PARTY: Final = 40
+"""Steps to prepare a party or a place, besides those for each of its condition keys."""
+
 
 class Truth(NamedTuple):
     """The tests of a condition key that can be true together for one requester. options: the possible sets of true
-    tests; None if the conditions are too complex. world: True if the world, not the requester, decides which set it is.
+    tests. world: True if the world, not the requester, decides which set it is.
     """
 
-    options: tuple[int, ...] | None
+    options: tuple[int, ...]
     world: bool = False
     states: States | None = None
+    complex: bool = False
+    """True if the sets are not known, because the tests are too complex. The options are then two of them."""
+    excess: Excess | None = None
+    """The number that is too large, if the tests are too complex; None if no number is."""
+
+    @property
+    def is_open(self) -> bool:
+        """True if the world decides among several sets."""
+        return self.states is not None or (self.world and len(self.options) > 1)
+
+    def narrowed(self, tests: int) -> object:
+        """Return a value that is the same for truths that do not differ in these tests, as bits."""
+        if self.is_open or not self.options:
+            return self
+        return frozenset(option & tests for option in self.options) if tests else None
+
+    @property
+    def possible(self) -> tuple[int, ...]:
+        """The sets among which the world decides; with `states`, the numbers of the two states."""
+        return (0, 1) if self.states is not None else self.options
+
+
+_SOME_SERVICE: Final = Party(AudienceKind.SERVICE, ANY_SERVICE, service=ANY_SERVICE)
+_ANY: Final = Truth((0, 1), world=True)
+"""The truth of a question that nobody can answer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sender:
+    """A party, with the truths of the condition keys that depend on it, by index. trusted: the entry of the setting
+    `trusted` that trusts the party. sort: senders with equal truths have the same sort.
+    """
+
+    party: Party
+    trusted: str | None
+    truths: Mapping[int, Truth]
+    sort: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """A place, with the truths of the condition keys that depend on it, in the form of Sender. services: True for the
+    place of requests that AWS services send.
+    """
+
+    place: Place
+    trusted: str | None
+    truths: Mapping[int, Truth]
+    sort: tuple[int, ...]
+    services: bool = False
+
+    @property
+    def sender(self) -> Party:
+        """A party for which the truths hold: a service, or another one."""
+        return _SOME_SERVICE if self.services else ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requester:
-    """One party at one place. trusted: the entry of the setting `trusted` that makes the party an insider. stranger:
-    True for the two parties without a name, at a place that is open to everyone. A set of a key's tests is an int, as
-    in search.Options; the world decides it if the key's value is not known (worlds.py).
+    """One party at one place. A set of a key's tests is an int, as in search.Options; the world decides it if the key's
+    value is not known (worlds.py).
     """
 
     party: Party
     place: Place
-    trusted: str | None
     choices: tuple[Choice, ...]
     """For each condition key, by index: the sets of its tests that the requester can make true together."""
-    possible: Mapping[int, tuple[int, ...]]
-    """For each condition key that the world decides, by index: the possible sets of true tests."""
-    complex: frozenset[int]
-    """The indices of condition keys whose tests have too many combinations. In `possible`, these keys have all
-    combinations."""
     states: Mapping[int, States]
     """For each condition key that depends on an unknown policy variable, by index: the sets of tests that the requester
     can make true together without and with the variable."""
 
     @property
     def stranger(self) -> bool:
+        """True for the two parties without a name, at a place that is open to everyone."""
         return self.place.is_open and self.party in (ANONYMOUS, ANY_ACCOUNT)
 
 
 class Requesters:
-    """Makes the requesters of one bucket from the names in its policies."""
+    """Makes the requesters of one bucket from the names in its policies. places: the internet comes first. steps:
+    counts the work. Raises OutOfStepsError if that takes too many.
+    """
 
-    def __init__(self, keys: list[Key], situation: Situation, trust: Trust, points: Iterable[Place]) -> None:
+    def __init__(
+        self, keys: Sequence[Key], situation: Situation, trust: Trust, places: Iterable[Place], steps: Steps
+    ) -> None:
         self._keys = keys
         self._situation = situation
         self._trust = trust
-        self._truth: dict[tuple[object, ...], Truth] = {}
         names = situation.names
-        self._places = [*places_of(names, situation.semantics), *points]
-        self._services = [INTERNET]
         linkable = [_in_patterns(one, names) for one in names.parties if one.account and not one.canonical]
         linkable += [Party(AudienceKind.ACCOUNT, one, unique_id=one) for one in names.unique_ids]
-        self._named = linkable
-        self._linkable = linkable[:MOST_LINKS]
-        self._links = situation.semantics is Semantics.AWS
-        self._links_all = self._links and len(linkable) <= MOST_LINKS
-        self._place_domains: dict[tuple[str, Place, bool], Domain] = {}
-        parties = [_in_patterns(one, names) for one in parties_of(names, situation.owners)]
-        self.are_cut = len(parties) * len(self._places) * (1 + len(names.organizations)) > MOST_REQUESTERS
-        """True if there are more than MOST_REQUESTERS. A named party then counts as being at any place that suits
-        it."""
-        self._party_choices: dict[Party, dict[int, Truth]] = {}
-        self.named = [one for party in parties for one in self.of_party(party)]
-        self._canonical: dict[Party, list[Requester]] = {}
+        self._principals = linkable
+        self._linkable = linkable if situation.semantics is Semantics.AWS else []
+        self._truths = truths = _Truths(situation, steps)
+        self._split = _KeysByScope.of(dict(enumerate(keys)), situation)
+        self._fixed = truths.of_keys(self._split.fixed, ANONYMOUS, INTERNET)
+        self._sites = [self._site(place, truths) for place in places]
+        self._sites.append(self._site(INTERNET, truths, services=True))
+        parties = (_in_patterns(party, names) for party in parties_of(names, steps))
+        self._senders = [sender for party in parties for sender in self._senders_of(party, truths)]
+        self._canonical = {one.party.canonical for one in self._senders}
+        self._grantees: dict[str, tuple[list[Sender], int]] = {}
 
-    def of_party(self, party: Party) -> list[Requester]:
-        """Return the party at each place: outside the organizations that the policies name, and once more in each of
-        them.
+    def crowd(
+        self,
+        grantees: Iterable[str],
+        holders: Iterable[Party],
+        tests: Mapping[int, Sequence[ConditionTest]],
+        steps: Steps,
+    ) -> Crowd:
+        """Return the requesters to try on the objects of one kind. grantees: the owners and grantees of their ACLs, by
+        canonical ID or URI. holders: those of credentials of S3 Access Grants. tests: further tests on condition keys,
+        by the key's index. The same arguments take the same steps.
         """
-        if self.are_cut and party.canonical is not None:
-            party = replace(party, free=True)
-        variants = [party]
-        if not party.free and (party.canonical or party.unique_id) and self._links:
-            variants = [party if self._links_all else replace(party, free=True)]
-            variants += [_link(party, one) for one in self._linkable if party.canonical or not one.unique_id]
-        if party.grants is not None and not party.vended:  # with `vended` the party is of any role
-            own = self._situation.own
-            variants += [_vended(party, one) for one in self._named if _is_vendable(party, one, own)]
-        if party.signed and not party.service and not party.organization and not party.free and party != ANY_ACCOUNT:
-            named = self._situation.names.organizations
-            variants += [replace(one, organization=name) for one in variants for name in named]
-        places = self._services if party.service else self._places
-        if self.are_cut and party not in (ANONYMOUS, ANY_ACCOUNT):
-            places = [*(place for place in places if place.kind is None), ANYWHERE]
-        return [
-            self._make(variant, place)
-            for variant in variants
-            for place in places
-            if place.point is None or (variant.signed and not variant.service)
-        ]
+        others = [one for grantee in grantees if grantee not in self._canonical for one in self._of(grantee, steps)]
+        senders, truths = [*self._senders, *others], _Truths(self._situation, steps, self._truths)
+        holding = [self._sender(party, truths) for party in holders]
+        steps.spend(len(senders) + len(self._sites))
+        keys = {index: replace(key, tests=[*key.tests, *tests[index]]) for index, key in self._named(tests)}
+        split = _KeysByScope.of(keys, self._situation)
+        if split.parties:
+            senders = [replace(one, **truths.changed(one, split.parties, one.party, INTERNET)) for one in senders]
+            holding = [replace(one, **truths.changed(one, split.parties, one.party, INTERNET)) for one in holding]
+        sites = self._sites
+        if split.places:
+            sites = [replace(one, **truths.changed(one, split.places, one.sender, one.place)) for one in sites]
+        fixed = {**self._fixed, **truths.of_keys(split.fixed, ANONYMOUS, INTERNET)}
+        return Crowd(len(self._keys), senders, holding, sites, fixed, {**self._split.pairs, **split.pairs}, truths)
 
-    def of_grantee(self, canonical_id: str) -> list[Requester]:
-        """Return the requesters for an owner or grantee of an ACL that no policy names."""
-        party = of_canonical(canonical_id)
-        if "://" in canonical_id:
-            party = replace(party, kind=AudienceKind.GROUP, account=None)
-        found = self._canonical.get(party)
-        if found is None:
-            found = self._canonical[party] = self.of_party(party)
-        return found
+    def _named(self, indices: Iterable[int]) -> Iterator[tuple[int, Key]]:
+        return ((index, self._keys[index]) for index in indices)
+
+    def _senders_of(self, party: Party, truths: _Truths) -> list[Sender]:
+        """Return the party outside the organizations that the policies name, and once more in each of them. A party
+        that is known by its canonical ID, or by its S3 Access Grants instance, is also tried as each account and
+        principal that the policies name.
+        """
+        variants = [party]
+        if party.canonical or party.unique_id:
+            variants += [_link(party, one) for one in self._linkable if party.canonical or not one.unique_id]
+        if party.grants is not None:
+            own = self._situation.own
+            variants += [_vended(party, one) for one in self._principals if _is_vendable(party, one, own)]
+        if party.signed and not party.service and not party.organization and party != ANY_ACCOUNT:
+            named = self._situation.names.organizations
+            truths.steps.spend(len(variants) * len(named))
+            variants += [replace(one, organization=name) for one in variants for name in named]
+        return [self._sender(one, truths) for one in variants]
+
+    def _sender(self, party: Party, truths: _Truths) -> Sender:
+        truths.steps.spend(STEPS_OF_PARTY)
+        found = truths.of_keys(self._split.parties, party, INTERNET)
+        return Sender(party, trusted_party(self._trust, party), found, _sort(found))
+
+    def _site(self, place: Place, truths: _Truths, *, services: bool = False) -> Site:
+        truths.steps.spend(STEPS_OF_PARTY)
+        found = truths.of_keys(self._split.places, _SOME_SERVICE if services else ANONYMOUS, place)
+        return Site(place, trusted_place(self._trust, place), found, _sort(found), services)
+
+    def _of(self, grantee: str, steps: Steps) -> list[Sender]:
+        """Return the senders for an owner or grantee of an ACL that no policy names."""
+        if grantee not in self._grantees:
+            party = of_canonical(grantee)
+            if "://" in grantee:
+                party = replace(party, kind=AudienceKind.GROUP, account=None)
+            before = steps.spent
+            made = self._senders_of(party, _Truths(self._situation, steps, self._truths))
+            self._grantees[grantee] = made, steps.spent - before
+            return made
+        made, spent = self._grantees[grantee]
+        steps.spend(spent)
+        return made
+
+    # ---- what holds for each requester
 
     def absent(self) -> tuple[dict[int, int], frozenset[int], dict[int, int]]:
         """Return three things about condition keys that only some requests have, each by the key's index: the tests
@@ -175,97 +257,186 @@ class Requesters:
 
     def has_ended(self, dated: Needs) -> bool:
         """True if a test on the date is false now. dated: the tests on the date of one statement."""
-        choices = self.named[0].choices
-        return any(all(option & tests != tests for option in choices[key] or (tests,)) for key, tests in dated)
+        known = {**self._senders[0].truths, **self._sites[0].truths, **self._fixed}
+        return any(
+            all(option & tests != tests for option in known[key].options)
+            for key, tests in dated
+            if key in known and not known[key].is_open
+        )
 
-    def with_tests(self, one: Requester, tests: Mapping[int, Sequence[ConditionTest]]) -> Requester:
-        """Return the requester with further tests on some condition keys. tests: by the key's index."""
-        choices = dict(enumerate(one.choices))
-        possible, states = dict(one.possible), dict(one.states)
-        domains = {name: self._domain(name, one.party, one.place) for key in self._keys for name in key.depends_on}
-        for index, more in tests.items():
-            key = replace(self._keys[index], tests=[*self._keys[index].tests, *more])
-            truth = self._choice(-1 - index, key, one.party, one.place, domains, tuple(more))
-            if truth.options is None:
-                truth = Truth(tuple(range(1 << min(len(key.tests), 4))), world=True)
-            _note(index, truth, choices, possible, states)
-        return replace(one, choices=tuple(choices.values()), possible=possible, states=states)
 
-    # ---- one requester
+class Crowd:
+    """The requesters to try on the objects of one kind: each sender at each site.
 
-    def _make(self, party: Party, place: Place) -> Requester:
-        domains = {name: self._domain(name, party, place) for key in self._keys for name in key.depends_on}
-        choices: dict[int, Choice] = {}
-        possible: dict[int, tuple[int, ...]] = {}
-        states: dict[int, States] = {}
-        too_complex: set[int] = set()
-        by_party = self._party_choices.setdefault(party, {})
-        for index, key in enumerate(self._keys):
-            if key.of_place:
-                truth = self._at(index, key, party, place, domains)
-            else:
-                if index not in by_party:
-                    by_party[index] = self._choice(index, key, party, place, domains)
-                truth = by_party[index]
-            if truth.options is None:
-                too_complex.add(index)
-                truth = Truth(tuple(range(min(1 << len(key.tests), 2))), world=True)
-            _note(index, truth, choices, possible, states)
-        trusted = trusting_entry(self._trust, party, place)
-        return Requester(party, place, trusted, tuple(choices.values()), possible, frozenset(too_complex), states)
+    keys: the number of condition keys. holders: those of credentials of S3 Access Grants. fixed: the truths of those
+    keys that are the same for each requester. pairs: the keys whose truth depends on both the party and the place.
+    """
 
-    def _at(self, index: int, key: Key, party: Party, place: Place, domains: Mapping[str, Domain]) -> Truth:
-        """Return the tests that can be true together, for a condition key that depends on the place."""
-        if place != ANYWHERE:
-            return self._choice(index, key, party, place, domains)
-        found: set[int] = set()
-        for one in self._places:
-            if one.point is None:
-                there = {name: self._domain(name, party, one) for name in domains}
-                truth = self._choice(index, key, party, one, there)
-                if truth.options is None or truth.world:
-                    return truth
-                found.update(truth.options)
-        return Truth(tuple(sorted(found)))
-
-    def _domain(self, name: str, party: Party, place: Place) -> Domain:
-        if name in PLACE_KEYS:
-            known = (name, place, party.service is not None)
-            if known not in self._place_domains:
-                self._place_domains[known] = self._situation.of_place(name, place, party)
-            return self._place_domains[known]
-        return self._situation.of_party(name, party)
-
-    def _choice(
+    def __init__(
         self,
-        index: int,
-        key: Key,
-        party: Party,
-        place: Place,
-        domains: Mapping[str, Domain],
-        more: tuple[ConditionTest, ...] = (),
-    ) -> Truth:
-        """Return the tests that can be true together, for any condition key at one place. more: further tests than
-        those of the key.
-        """
-        bound = known_for(key, {name: domains[name] for name in sorted(key.depends_on)})
-        world = any(isinstance(one, Unknown) for one in bound.values())
+        keys: int,
+        senders: Sequence[Sender],
+        holders: Sequence[Sender],
+        sites: Sequence[Site],
+        fixed: Mapping[int, Truth],
+        pairs: Mapping[int, Key],
+        truths: _Truths,
+    ) -> None:
+        self.senders = senders
+        self.holders = holders
+        self.sites = sites
+        self._keys = range(keys)
+        self._fixed = fixed
+        self._pairs = pairs
+        self._truths = truths
+        self._open_to_all = [site for site in sites if site.place.point is None and not site.services]
+        self.divides_by_pairs = bool(pairs)
+        """True if the truth of a condition key depends on both the party and the place."""
+        self._profiles: dict[tuple[object, ...], tuple[tuple[Choice, ...], Mapping[int, States]]] = {}
+
+    @property
+    def places(self) -> list[Place]:
+        """The places from which requests come."""
+        return [site.place for site in self.sites]
+
+    def recorded(self, site: Site) -> Site:
+        """Return the place by which a requester from this place is recorded: services send from the internet."""
+        return self.sites[0] if site.services else site
+
+    def sites_of(self, sender: Sender) -> Sequence[Site]:
+        """Return the places from which a party sends requests."""
+        if sender.party.service is not None:
+            return self.sites[-1:]
+        return self.sites[:-1] if sender.party.signed else self._open_to_all
+
+    def sort(self, sender: Sender, site: Site) -> tuple[object, ...]:
+        """Return a value that is the same for all requesters with the same truths."""
+        if not self._pairs:
+            return sender.sort, site.sort
+        return sender.sort, site.sort, _sort(self.of_pair(sender, site))
+
+    def requester(self, sender: Sender, site: Site) -> Requester:
+        sort = self.sort(sender, site)
+        if sort not in self._profiles:
+            truths = {**self._fixed, **sender.truths, **site.truths, **self.of_pair(sender, site)}
+            choices = tuple(None if truths[index].is_open else truths[index].options for index in self._keys)
+            states = {index: truth.states for index, truth in truths.items() if truth.states is not None}
+            self._profiles[sort] = choices, states
+        return Requester(sender.party, site.place, *self._profiles[sort])
+
+    def truths(self) -> Iterator[tuple[int, Truth]]:
+        """Yield the truths of all requesters, each with the index of its condition key."""
+        yield from self._fixed.items()
+        alike = {one.sort: one.truths for some in (self.senders, self.holders, self.sites) for one in some}
+        for truths in alike.values():
+            yield from truths.items()
+        if self._pairs:
+            found: dict[int, set[Truth]] = {index: set() for index in self._pairs}
+            for sender in (*self.senders, *self.holders):
+                for site in self.sites_of(sender):
+                    for index, truth in self.of_pair(sender, site).items():
+                        found[index].add(truth)
+            yield from ((index, truth) for index, some in found.items() for truth in some)
+
+    def of_pair(self, sender: Sender, site: Site) -> Mapping[int, Truth]:
+        """Return the truths that depend on both the party and the place."""
+        return self._truths.of_keys(self._pairs, sender.party, site.place) if self._pairs else {}
+
+
+class _KeysByScope(NamedTuple):
+    """Condition keys by index, divided: those whose truth is the same for all requesters, for all places of one party,
+    for all parties at one place, or for none of these.
+    """
+
+    fixed: dict[int, Key]
+    parties: dict[int, Key]
+    places: dict[int, Key]
+    pairs: dict[int, Key]
+
+    @classmethod
+    def of(cls, keys: Mapping[int, Key], situation: Situation) -> _KeysByScope:
+        found = cls({}, {}, {}, {})
+        for index, key in keys.items():
+            names = key.depends_on if key.name.startswith("?") else {key.name, *key.depends_on}
+            of_party = {name for name in names if name not in PLACE_KEYS and situation.common(name) is None}
+            if key.of_place:
+                (found.pairs if of_party else found.places)[index] = key
+            else:
+                (found.parties if of_party else found.fixed)[index] = key
+        return found
+
+
+class _Truths:
+    """Finds the truths of condition keys, and remembers them. base: those that were found for the whole bucket."""
+
+    def __init__(self, situation: Situation, steps: Steps, base: _Truths | None = None) -> None:
+        self.steps = steps
+        self._situation = situation
+        self._base = base
+        self._known: dict[tuple[object, ...], Truth] = {}
+        self._same: dict[Truth, Truth] = {}
+        self._domains: dict[tuple[str, Place, bool], Domain] = {}
+
+    def of_keys(self, keys: Mapping[int, Key], party: Party, place: Place) -> dict[int, Truth]:
+        """Return the truth of each of the keys for a party at a place."""
+        self.steps.spend(3 * len(keys))
+        return {index: self._of(index, key, party, place) for index, key in keys.items()}
+
+    def changed(self, one: Sender | Site, keys: Mapping[int, Key], party: Party, place: Place) -> dict[str, Any]:
+        """Return the fields of a sender or site that change with further tests on these keys."""
+        found = {**one.truths, **self.of_keys(keys, party, place)}
+        return {"truths": found, "sort": _sort(found)}
+
+    def _of(self, index: int, key: Key, party: Party, place: Place) -> Truth:
+        domains = {name: self._domain(name, party, place) for name in sorted(key.depends_on)}
+        bound = known_for(key, domains)
         if key.name.startswith("?"):
-            if not key.variables:
-                return Truth((0, 1), world=True)
-            absent = any(isinstance(one, FixedValues) and not one.values for one in bound.values())
-            return Truth((int(key.negated),) if absent else (0, 1), world)
+            return self._interned(_of_question(key, bound))
         domain = self._domain(key.name, party, place)
         paths = self._domain(PATHS_OF[key.name], party, place) if key.name in PATHS_OF else ABSENT
-        memory = (index, more, (domain, paths, *bound.values()))
-        if memory not in self._truth:
-            world = world or isinstance(domain, Unknown)
-            try:
-                truth = truth_of(key, [test.bind(bound) for test in key.tests], domain, paths)
-                self._truth[memory] = Truth(truth, world, states_of(key, domain, bound) if world else None)
-            except TooComplexError:
-                self._truth[memory] = Truth(None, world)
-        return self._truth[memory]
+        memory = (index, len(key.tests), domain, paths, *bound.values())
+        found = self._known.get(memory) or (self._base._known.get(memory) if self._base is not None else None)
+        if found is None:
+            found = self._known[memory] = self._interned(self._new(key, domain, paths, bound))
+        return found
+
+    def _new(self, key: Key, domain: Domain, paths: Domain, bound: Mapping[str, Domain]) -> Truth:
+        world = isinstance(domain, Unknown) or any(isinstance(one, Unknown) for one in bound.values())
+        steps = KeySteps()
+        try:
+            options = truth_of(key, [test.bind(bound) for test in key.tests], domain, paths, steps)
+            return Truth(options, world, states_of(key, domain, bound, steps) if world else None)
+        except TooComplexError as error:
+            options = tuple(range(min(1 << len(key.tests), 2)))
+            return Truth(options, world=True, complex=True, excess=error.excess)
+        finally:
+            self.steps.spend(min(steps.spent, MOST_KEY_STEPS))
+
+    def _interned(self, truth: Truth) -> Truth:
+        found = None if self._base is None else self._base._same.get(truth)
+        return self._same.setdefault(truth, truth) if found is None else found
+
+    def _domain(self, name: str, party: Party, place: Place) -> Domain:
+        if name not in PLACE_KEYS:
+            return self._situation.of_party(name, party)
+        known = (name, place, party.service is not None)
+        if known not in self._domains:
+            self._domains[known] = self._situation.of_place(name, place, party)
+        return self._domains[known]
+
+
+def _sort(truths: Mapping[int, Truth]) -> tuple[int, ...]:
+    """Return a value that is the same for equal truths, which are the same objects."""
+    return tuple(map(id, truths.values()))
+
+
+def _of_question(key: Key, bound: Mapping[str, Domain]) -> Truth:
+    """Return the truth of a Key without tests."""
+    if not key.variables:
+        return _ANY
+    if any(isinstance(one, FixedValues) and not one.values for one in bound.values()):
+        return Truth((int(key.negated),))
+    return Truth((0, 1), any(isinstance(one, Unknown) for one in bound.values()))
 
 
 def _in_patterns(party: Party, names: Names) -> Party:
@@ -303,20 +474,3 @@ def _is_vendable(grantee: Party, principal: Party, own: str | None) -> bool:
 def _vended(grantee: Party, principal: Party) -> Party:
     """Return the grantees of an S3 Access Grants instance with the credentials of a principal."""
     return replace(_link(grantee, principal), account=principal.account or grantee.account)
-
-
-def _note(
-    index: int,
-    truth: Truth,
-    choices: dict[int, Choice],
-    possible: dict[int, tuple[int, ...]],
-    states: dict[int, States],
-) -> None:
-    """Add the truth of one condition key to three dicts, from which a Requester is made. truth: its options must not be
-    None.
-    """
-    choices[index] = truth.options
-    if truth.states is not None:
-        choices[index], possible[index], states[index] = None, (0, 1), truth.states
-    elif truth.world and len(truth.options or ()) > 1:
-        choices[index], possible[index] = None, truth.options or ()

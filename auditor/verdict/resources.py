@@ -4,7 +4,7 @@ every object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -68,18 +68,17 @@ class _KeyedStatement(NamedTuple):
 
     def values(self, path: str) -> FolderValues | None:
         """Return the values of a policy variable with which the statement covers the path. Return None if the
-        statement's patterns have several variables, or if there are too many values.
+        statement's patterns have several variables.
         """
         keys: set[str] = set()
         values: list[str] = []
         for cover, folder in zip(self.covers, self.folders, strict=True):
             if not cover.matches(path):
                 continue
-            found = folder.values(path) if folder is not None else None
-            if folder is None or found is None:
+            if folder is None:
                 return None
             keys.add(folder.key)
-            values += found
+            values += folder.values(path)
         return (
             FolderValues(self.place, keys.pop(), tuple(sorted(set(values))), self.negated) if len(keys) == 1 else None
         )
@@ -111,8 +110,10 @@ class KeyCoverage:
             )
             self._add(_KeyedStatement(tuple(one for one, _ in covers), negated, place, folders))
         self._plain = KeyClass(self._always, 0)
-        self.representative: Callable[[str, str], str] = lambda key, value: value
-        """Takes a condition key and a value, and returns the value's representative (Representatives.of)."""
+        self.representatives: Callable[[str, Sequence[Sequence[str]]], Sequence[Iterable[str]]] = lambda _, groups: (
+            groups
+        )
+        """Takes a condition key and groups of its values; returns the representatives of each (Representatives.of)."""
 
     def class_of(self, key: str) -> KeyClass:
         """Return the statements that cover the key."""
@@ -129,11 +130,23 @@ class KeyCoverage:
                 perhaps |= 1 << keyed.place
                 found = keyed.values(path)
                 if found is not None:
-                    values.append(found._replace(values=self._alike(found)))
-        return KeyClass(surely, perhaps, tuple(values))
+                    values.append(found)
+        return KeyClass(surely, perhaps, self._alike(values))
 
-    def _alike(self, found: FolderValues) -> tuple[str, ...]:
-        return tuple(sorted({self.representative(found.key, value) for value in found.values}))
+    def _alike(self, found: Sequence[FolderValues]) -> tuple[FolderValues, ...]:
+        """Return the values of each statement by their representatives. Values with which different statements cover
+        the object have different representatives.
+        """
+        groups: dict[str, dict[tuple[int, ...], list[str]]] = {}
+        for key, value in dict.fromkeys((one.key, value) for one in found for value in one.values):
+            places = tuple(i for i, one in enumerate(found) if one.key == key and value in one.values)
+            groups.setdefault(key, {}).setdefault(places, []).append(value)
+        chosen: list[set[str]] = [set() for _ in found]
+        for key, shared in groups.items():
+            for places, texts in zip(shared, self.representatives(key, [*shared.values()]), strict=True):
+                for i in places:
+                    chosen[i].update(texts)
+        return tuple(one._replace(values=tuple(sorted(texts))) for one, texts in zip(found, chosen, strict=True))
 
     def _add(self, keyed: _KeyedStatement) -> None:
         surely = any(cover.sure and cover.matches_all_after(self._start) for cover in keyed.covers)

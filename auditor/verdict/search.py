@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Final
+
+from auditor.verdict.steps import Steps
 
 Needs = tuple[tuple[int, int], ...]
 """The tests that a statement needs, as pairs (key, tests): the index of a condition key, and the set of its tests that
@@ -16,32 +17,25 @@ Options = Mapping[int, Sequence[int]]
 """For each condition key, by index: the sets of tests that can be true together, each as bits. A key without a set
 means that no such request exists."""
 
-MOST_STEPS: Final = 4000
-"""Largest number of steps of one search. A usual policy takes fewer than ten."""
-
-
-class TooManyStepsError(Exception):
-    """A search took more than MOST_STEPS steps."""
-
 
 class Search:
     """The question of one search: can the requester choose the values of his condition keys so that the Allows hold,
     and no Deny does?
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, steps: Steps | None = None) -> None:
         self._options = options
-        self._steps = 0
+        self._steps = steps or Steps()
 
     def opens(self, allows: Sequence[Sequence[Needs]], denies: Iterable[Needs]) -> bool:
         """Return True if the requester can do so. allows: for each policy in the way, its Allows, one of which has to
-        hold. denies: the Denies of all policies. Raises TooManyStepsError.
+        hold. denies: the Denies of all policies. Raises OutOfStepsError.
         """
         denies = list(denies)
         return any(self._together(combination, denies) for combination in product(*allows))
 
     def _together(self, allows: Sequence[Needs], denies: Sequence[Needs]) -> bool:
-        self._step()
+        self._steps.spend(2)
         wanted: dict[int, int] = {}
         for needs in allows:
             for key, tests in needs:
@@ -57,7 +51,7 @@ class Search:
         """True if the requester can make every Deny false. chosen: for the condition keys whose choice is already
         limited, the options that are left.
         """
-        self._step()
+        self._steps.spend(2 + 2 * len(denies))
         left: list[tuple[Needs, list[tuple[int, list[int]]]]] = []
         for needs in denies:
             falsified = False
@@ -82,8 +76,3 @@ class Search:
         _, ways = min(left, key=lambda one: len(one[1]))
         rest = [needs for needs, _ in left]
         return any(self._escapes({**chosen, key: false}, rest) for key, false in ways)
-
-    def _step(self) -> None:
-        self._steps += 1
-        if self._steps > MOST_STEPS:
-            raise TooManyStepsError

@@ -4,7 +4,7 @@ combinations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Final
@@ -14,40 +14,40 @@ from auditor.verdict.domains import Domain, FixedValues, Texts
 from auditor.verdict.named import Names
 from auditor.verdict.persons import Frame
 from auditor.verdict.principals import ANY_SERVICE, Party, is_account, is_fixed
+from auditor.verdict.steps import Steps
 from auditor.verdict.wildcard import matches_arn
 
-MOST_SOURCES: Final = 400
-"""Largest number of pairs of a named service and a source that are tried one by one. A tenth of it is the largest
-number of sources."""
+STEPS_OF_SOURCE: Final = 5
+"""Steps to make the party of a source with its owner."""
 
 
-def owners_of(names: Names, is_trusted: Callable[[str], bool]) -> tuple[str, ...]:
-    """Return the named accounts and organizations that are tried as owners of each source. These are all of them, if
-    they are few; else only the trusted ones.
-    """
-    owners = tuple(dict.fromkeys(one.partition("/")[0] for one in names.source_owners))
-    accounts = sum(map(is_account, owners))
-    pairs = (1 + len(names.sources)) * (1 + accounts) * (1 + len(owners) - accounts)
-    if (1 + len(names.services)) * pairs <= MOST_SOURCES:
-        return owners
-    return tuple(one for one in owners if is_trusted(one))
-
-
-def with_sources(services: list[Party], names: Names, owners: Sequence[str]) -> Iterator[Party]:
+def with_sources(services: list[Party], names: Names, steps: Steps) -> Iterator[Party]:
     """Yield each service alone, and each service for each source that the policies name. Sources are also tried as
-    belonging to an owner, or to an owner's account in an organization. owners: from owners_of().
+    belonging to each named account and organization, and to each account in each organization.
     """
     single = [_in_patterns(one, names) for one in dict.fromkeys(map(_source, names.sources))]
-    if len(services) * len(single) > MOST_SOURCES or len(single) > MOST_SOURCES // 10:
-        yield from (replace(party, free=True) for party in services)
-        return
-    accounts = (None, *filter(is_account, owners))
-    organizations = (None, *(one for one in owners if not is_account(one)))
-    whole = (_within(*pair) for pair in product(single, accounts, organizations))
-    found = dict.fromkeys([*single, *(one for one in whole if one is not None)])
+    found = dict.fromkeys(single)
+    for one in single:
+        for owned in _owned(one, names):
+            steps.spend(STEPS_OF_SOURCE)
+            found[owned] = None
     for party in services:
         yield party
         yield from (replace(one, service=party.service) for one in found)
+
+
+def _owned(party: Party, names: Names) -> Iterator[Party]:
+    """Yield the source as one that belongs to named accounts and organizations. A source that names its owner belongs
+    to no other.
+    """
+    owners = dict.fromkeys(one.partition("/")[0] for one in names.source_owners)
+    accounts: list[str | None] = [None]
+    organizations: list[str | None] = [None]
+    if party.source_organization is None:
+        organizations += [one for one in owners if not is_account(one)]
+        accounts += [one for one in owners if is_account(one)] if party.source_account is None else []
+    whole = (_within(party, *pair) for pair in product(accounts, organizations))
+    yield from (one for one in whole if one is not None)
 
 
 def _source(text: str) -> Party:
@@ -107,7 +107,7 @@ def wider_services(party: Party) -> Iterator[Party]:
     if party.source_account is not None and party.source_organization is not None:
         named.append(_named(party.source_account, party.source_account, party.source_organization))
     for service in (party.service, ANY_SERVICE):
-        yield from (found for one in named if (found := replace(one, service=service, free=party.free)) != party)
+        yield from (found for one in named if (found := replace(one, service=service)) != party)
     if party.service != ANY_SERVICE:
         yield replace(party, service=ANY_SERVICE)
 
@@ -122,9 +122,11 @@ def _of_owners(party: Party, text: str) -> tuple[Party, Party]:
 
 def _arn(frame: Frame, party: Party) -> Domain:
     if party.source is not None and party.source.startswith("arn:"):
+        if is_fixed(party.source):
+            return FixedValues((party.source,))
         fixed = (one for one in frame.names.sources if one.startswith("arn:") and is_fixed(one))
         return Texts(only=(party.source,), never=tuple(one for one in fixed if one != party.source))
-    never = () if party.free else tuple(one for one in frame.names.sources if one.startswith("arn:"))
+    never = tuple(one for one in frame.names.sources if one.startswith("arn:"))
     account = party.source_account
     only = ("arn:*",) if account is None else (f"arn:*:*:*:{account}:*", "arn:*:s3:::*")
     return Texts(only=only, never=never, may_be_absent=True)
@@ -133,34 +135,29 @@ def _arn(frame: Frame, party: Party) -> Domain:
 def _account(frame: Frame, party: Party) -> Domain:
     if party.source_account is not None:
         return FixedValues((party.source_account,))
-    never = [one for one in _owners(frame, party) if is_account(one)]
+    never = [*filter(is_account, frame.names.source_owners)]
     if party.source is None and frame.own:
         never.append(frame.own)
     return Texts(only=("############",), never=tuple(never), may_be_absent=True)
 
 
-def _owners(frame: Frame, party: Party) -> Iterable[str]:
-    """Return the owners to which the source does not belong, because the source with such an owner is another party."""
-    if party.free:
-        return ()
-    return frame.names.source_owners if party.source is None else frame.owners
-
-
 def _organization(frame: Frame, party: Party) -> Domain:
     if party.source_organization is not None:
         return FixedValues((party.source_organization,))
-    return Texts(only=("o-*",), never=_organizations(frame, party), may_be_absent=True)
+    return Texts(only=("o-*",), never=_organizations(frame), may_be_absent=True)
 
 
 def _paths(frame: Frame, party: Party) -> Domain:
     if party.source_organization is not None:
         return Texts(only=(f"{party.source_organization}/*",), many=True)
-    never = tuple(f"{one}/*" for one in _organizations(frame, party))
+    never = tuple(f"{one}/*" for one in _organizations(frame))
     return Texts(only=("o-*/*",), never=never, may_be_absent=True, many=True)
 
 
-def _organizations(frame: Frame, party: Party) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.partition("/")[0] for one in _owners(frame, party) if not is_account(one)))
+def _organizations(frame: Frame) -> tuple[str, ...]:
+    """Return the named organizations. A source that belongs to one of them is a party of its own."""
+    owners = frame.names.source_owners
+    return tuple(dict.fromkeys(one.partition("/")[0] for one in owners if not is_account(one)))
 
 
 SOURCES: Final[dict[str, Callable[[Frame, Party], Domain]]] = {

@@ -1,4 +1,4 @@
-"""Find the entry of the setting `trusted` that makes a party at a place an insider."""
+"""Find the entry of the setting `trusted` that makes a party an insider, or everybody at a place."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from auditor.verdict.trust import Trust
 
 def trusting_entry(trust: Trust, party: Party, place: Place) -> str | None:
     """Return the entry that trusts the party, or else the place; None if there is none."""
-    return _of_party(trust, party) or _of_place(trust, place)
+    return trusted_party(trust, party) or trusted_place(trust, place)
 
 
-def _of_party(trust: Trust, party: Party) -> str | None:
+def trusted_party(trust: Trust, party: Party) -> str | None:
+    """Return the entry that trusts the party; None if there is none."""
     if party.vended:
         return None  # its grantees are trusted one by one
     if party.kind in (AudienceKind.DIRECTORY_USER, AudienceKind.DIRECTORY_GROUP) and party.name is not None:
@@ -39,7 +40,8 @@ def _of_party(trust: Trust, party: Party) -> str | None:
     return found
 
 
-def _of_place(trust: Trust, place: Place) -> str | None:
+def trusted_place(trust: Trust, place: Place) -> str | None:
+    """Return the entry that trusts each request from the place; None if there is none."""
     if place.network is not None:
         return trust.network(str(place.network))
     for name in (place.vpc_endpoint, place.vpc):

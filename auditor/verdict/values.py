@@ -15,18 +15,10 @@ from typing import Final
 from auditor.verdict.comparisons import EPOCH, Networks, Ordered, Patterns, Presence
 from auditor.verdict.conditions import ConditionTest
 from auditor.verdict.domains import Addresses, Domain, FixedValues, Numbers, Texts, Unknown
-from auditor.verdict.globs import Glob, TooComplexError, memberships
+from auditor.verdict.globs import Glob, memberships
 from auditor.verdict.networks import Network, address_text, parse_address, parse_network
+from auditor.verdict.steps import KeySteps, TooComplexError
 from auditor.verdict.variables import sieve
-
-MOST_VECTORS: Final = 5_000
-"""Largest number of truth vectors of one condition key, after which truth_vectors() raises TooComplexError. The
-constants below limit it too."""
-MOST_CHOICES: Final = 12
-MOST_MATCHES: Final = 100_000
-MOST_OUTCOMES: Final = 100_000
-MOST_NETWORKS: Final = 5_000
-MOST_SETS: Final = 200_000
 
 Vector = tuple[bool, ...]
 Witnesses = dict[Vector, tuple[str, ...]]
@@ -38,40 +30,39 @@ _OCTETS: Final = re.compile(r"((0|[1-9][0-9]{0,2})\.){1,3}")
 _BEGINS_ADDRESS: Final = re.compile("[0-9a-fA-F:.]*")
 
 
-def truth_vectors(tests: Sequence[ConditionTest], domain: Domain) -> frozenset[Vector]:
+def truth_vectors(tests: Sequence[ConditionTest], domain: Domain, steps: KeySteps | None = None) -> frozenset[Vector]:
     """Return the truth vectors: each has the outcomes of all tests, in order, for one value of the domain. The tests
     are on the condition key with this domain, and bound to one requester. Raises TooComplexError.
     """
-    return frozenset(witnesses(tests, domain))
+    return frozenset(witnesses(tests, domain, steps))
 
 
-def witnesses(tests: Sequence[ConditionTest], domain: Domain) -> Witnesses:
+def witnesses(tests: Sequence[ConditionTest], domain: Domain, steps: KeySteps | None = None) -> Witnesses:
     """Return the truth vectors, as truth_vectors() does, each with an example of the condition key's values."""
-    found: Witnesses = {}
+    found = _Found(tests, steps or KeySteps())
     if isinstance(domain, FixedValues):
-        _add(found, tests, domain.values)
-        return found
+        found.add(domain.values)
+        return found.witnesses
     if isinstance(domain, Unknown):
         domain = Texts(may_be_absent=True, many=any(test.multi for test in tests))
     if domain.may_be_absent:
-        _add(found, tests, ())
-    examples = _examples(tests, domain)
-    _limit(len(examples) * len(tests), MOST_OUTCOMES)
+        found.add(())
+    examples = _examples(tests, domain, found.steps)
     if isinstance(domain, Texts) and domain.many:
-        _add_several(found, tests, [text for text in examples if text])
+        found.add_several([text for text in examples if text])
     else:
         for text in examples:
-            _add(found, tests, (text,))
-    return found
+            found.add((text,))
+    return found.witnesses
 
 
-def _examples(tests: Sequence[ConditionTest], domain: Texts | Addresses | Numbers) -> list[str]:
+def _examples(tests: Sequence[ConditionTest], domain: Texts | Addresses | Numbers, steps: KeySteps) -> list[str]:
     """Return example values of the domain: one of each kind that the tests distinguish."""
     match domain:
         case Texts():
-            return _texts(tests, domain)
+            return _texts(tests, domain, steps)
         case Addresses():
-            return _addresses(tests, domain)
+            return _addresses(tests, domain, steps)
         case Numbers():
             return _numbers(tests, domain)
 
@@ -88,59 +79,58 @@ def next_change(tests: Iterable[ConditionTest], now: datetime) -> datetime | Non
     return None if limit is None else EPOCH + timedelta(seconds=int(limit), microseconds=int(limit % 1 * 1_000_000))
 
 
-def _add(found: Witnesses, tests: Sequence[ConditionTest], values: tuple[str, ...]) -> None:
-    """Add the truth vectors of these values. There are several if the requester decides on an outcome."""
-    for vector in _choices([test.outcome(values) for test in tests]):
-        found.setdefault(vector, values)
-    if len(found) > MOST_VECTORS:
-        raise TooComplexError
+class _Found:
+    """Collects the truth vectors of the tests on one condition key."""
 
+    def __init__(self, tests: Sequence[ConditionTest], steps: KeySteps) -> None:
+        self._tests = tests
+        self.steps = steps
+        self.witnesses: Witnesses = {}
 
-def _choices(outcomes: Sequence[bool | None]) -> Iterator[Vector]:
-    if outcomes.count(None) > MOST_CHOICES:
-        raise TooComplexError
-    return product(*((True, False) if outcome is None else (outcome,) for outcome in outcomes))
+    def add(self, values: tuple[str, ...]) -> None:
+        """Add the truth vectors of these values. There are several if the requester decides on an outcome."""
+        self.steps.spend(1 + len(self._tests))
+        for vector in self._choices([test.outcome(values) for test in self._tests]):
+            self.witnesses.setdefault(vector, values)
 
+    def add_several(self, texts: Sequence[str]) -> None:
+        """Add the truth vectors of each non-empty set of these texts."""
+        self.steps.spend(len(texts) * len(self._tests))
+        single = {vector: text for text in texts for vector in self._choices([t.of_one(text) for t in self._tests])}
+        every = [test.every for test in self._tests]
+        sets: Witnesses = {vector: (text,) for vector, text in single.items()}
+        waiting = list(sets)
+        while waiting:
+            first = waiting.pop()
+            self.steps.spend(len(single) * (1 + len(every) // 8))
+            for second, text in single.items():
+                both = tuple(a and b if all_ else a or b for a, b, all_ in zip(first, second, every, strict=True))
+                if both not in sets:
+                    sets[both] = (*sets[first], text)
+                    waiting.append(both)
+        for vector, values in sets.items():
+            self.witnesses.setdefault(vector, values)
 
-def _add_several(found: Witnesses, tests: Sequence[ConditionTest], texts: Sequence[str]) -> None:
-    """Note the truth vectors of each non-empty set of these texts."""
-    single = {vector: text for text in texts for vector in _choices([test.of_one(text) for test in tests])}
-    every = [test.every for test in tests]
-    sets: Witnesses = {vector: (text,) for vector, text in single.items()}
-    waiting = list(sets)
-    while waiting:
-        first = waiting.pop()
-        for second, text in single.items():
-            both = tuple(a and b if all_ else a or b for a, b, all_ in zip(first, second, every, strict=True))
-            if both not in sets:
-                sets[both] = (*sets[first], text)
-                waiting.append(both)
-        if len(sets) * len(single) > MOST_SETS:
-            raise TooComplexError
-    for vector, values in sets.items():
-        found.setdefault(vector, values)
+    def _choices(self, outcomes: Sequence[bool | None]) -> Iterator[Vector]:
+        self.steps.spend((1 << outcomes.count(None)) - 1)
+        return product(*((True, False) if outcome is None else (outcome,) for outcome in outcomes))
 
 
 # ---- one value of each kind that the tests tell apart
 
 
-def _limit(size: int, most: int) -> None:
-    if size > most:
-        raise TooComplexError
-
-
-def _texts(tests: Sequence[ConditionTest], domain: Texts) -> list[str]:
+def _texts(tests: Sequence[ConditionTest], domain: Texts, steps: KeySteps) -> list[str]:
     patterned = [test for test in tests if isinstance(test.comparison, Patterns)]
     sets = [globs for test in patterned for globs in _sets(test)]
     kept = sieve(domain)
     if domain.many or any(test.multi for test in tests):
         sets.append((Glob.of([]),))  # An empty text is no value.
-    texts = list(memberships(sets, kept).values())
-    _limit(len(texts) * sum(map(len, sets)), MOST_MATCHES)
-    more = _other_kinds(tests)
+    texts = list(memberships(sets, kept, steps).values())
+    steps.spend(len(texts) * sum(map(len, sets)) // 2)
+    more = _other_kinds(tests, steps)
     if not more:
         return texts
-    _limit(len(tests) * sum(len(others) for _, others in more), MOST_OUTCOMES)
+    steps.spend(len(tests) * sum(len(others) for _, others in more))
     # A text can be a number, a date or an address, too. The texts of all kinds together are enough only if they give
     # each combination of what the kinds give alone.
     combinations = len({tuple(test.of_one(text) for test in patterned) for text in texts})
@@ -166,7 +156,7 @@ def _sets(test: ConditionTest) -> Iterator[tuple[Glob, ...]]:
         yield from chosen
 
 
-def _other_kinds(tests: Sequence[ConditionTest]) -> list[tuple[list[ConditionTest], list[str]]]:
+def _other_kinds(tests: Sequence[ConditionTest], steps: KeySteps) -> list[tuple[list[ConditionTest], list[str]]]:
     """Return the tests that do not compare texts, in groups of one kind. Each group has one example text for each of
     the tests' combined outcomes.
     """
@@ -178,7 +168,7 @@ def _other_kinds(tests: Sequence[ConditionTest]) -> list[tuple[list[ConditionTes
             found.append((ordered, ["x", *_between(sorted(limits))]))
     networks = [test for test in tests if isinstance(test.comparison, Networks)]
     if networks:
-        found.append((networks, ["x", *_addresses(networks, Addresses())]))
+        found.append((networks, ["x", *_addresses(networks, Addresses(), steps)]))
     return found
 
 
@@ -202,7 +192,7 @@ def _plain(value: Decimal) -> str:
     return f"{'-' if value < 0 else ''}{whole.zfill(5)}{point}{fraction}"
 
 
-def _addresses(tests: Sequence[ConditionTest], domain: Addresses) -> list[str]:
+def _addresses(tests: Sequence[ConditionTest], domain: Addresses, steps: KeySteps) -> list[str]:
     only, never = Networks.of(domain.only), Networks.of(domain.never)
     told = [never]
     for test in tests:
@@ -216,7 +206,7 @@ def _addresses(tests: Sequence[ConditionTest], domain: Addresses) -> list[str]:
     for version, firsts, lasts in only.ranges:
         for first, last in zip(firsts, lasts, strict=True):
             cuts = sorted({first, *(cut for networks in told for cut in networks.cuts(version, first, last))})
-            _limit(len(cuts), MOST_NETWORKS)
+            steps.spend(2 * len(cuts))
             for begin, following in zip(cuts, [*cuts[1:], last + 1], strict=True):
                 # The first address is often that of the network itself.
                 text = address_text(version, min(begin + 1, following - 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
@@ -10,9 +11,13 @@ from typing import Any, Final, NamedTuple
 from auditor.model.access import Reason, Verdict
 from auditor.verdict.object_facts import AclView
 from auditor.verdict.places import Doubt
+from auditor.verdict.steps import Excess, OutOfStepsError
 
-MOST_WORLDS: Final = 96
+MOST_WORLDS: Final = 512
 """Largest number of worlds that are tried one by one."""
+
+
+_WORLDS: Final = "completions of the facts that are not known"
 
 
 class World(NamedTuple):
@@ -55,36 +60,38 @@ class Unknowns(NamedTuple):
     keys: Mapping[int, Sequence[int]]
     of_owner: Mapping[int, Mapping[str | None, Sequence[int]]] = MappingProxyType({})
 
-    def worlds(self, too_complex: Iterable[int]) -> tuple[list[World], bool]:
-        """Return the worlds, and False. If there are too many worlds, or if a condition key is too complex, condition
-        keys are left out. Then return two extreme worlds for each completion of the other facts, and True: every world
-        lies between two of these. too_complex: the condition keys whose combinations are not all known.
+    def worlds(self, too_complex: Iterable[int]) -> tuple[list[World], Excess | None]:
+        """Return the worlds, and None. If there are too many worlds, condition keys are left out; those that are too
+        complex are left out always. Then there are two extreme worlds for each completion of the other facts: every
+        world lies between two of these. The second value is then the number that is too large, if it is that of the
+        worlds. too_complex: the condition keys whose combinations are not all known. Raises OutOfStepsError if there
+        are too many completions of the other facts.
         """
-        facts = list(
-            product(
-                self.acls,
-                self.allows_all,
-                self.own_accounts,
-                self.own_canonicals,
-                self.points,
-                self.unclear,
-                self.bare_reads,
-            )
+        others = (
+            self.acls,
+            self.allows_all,
+            self.own_accounts,
+            self.own_canonicals,
+            self.points,
+            self.unclear,
+            self.bare_reads,
         )
+        facts = math.prod(map(len, others))
+        if facts > MOST_WORLDS:
+            raise OutOfStepsError(Excess(facts, _WORLDS, MOST_WORLDS))
         keys = {key: options for key, options in self.keys.items() if key not in set(too_complex)}
-        size = len(facts)
-        for options in keys.values():
-            size *= len(options)
+        size = facts * math.prod(map(len, keys.values()))
         if size > MOST_WORLDS:
             keys = {}
         bounds = (True, False) if len(keys) < len(self.keys) else (True,)
         found = [
             World(*fact, dict(zip(keys, truth, strict=True)), high)
-            for fact in facts
+            for fact in product(*others)
             for truth in product(*keys.values())
             for high in bounds
         ]
-        return [world for world in found if self._is_possible(world)], len(bounds) > 1
+        excess = Excess(size, _WORLDS, MOST_WORLDS) if size > MOST_WORLDS else None
+        return [world for world in found if self._is_possible(world)], excess
 
     def _is_possible(self, world: World) -> bool:
         """True if the world's account number of the bucket owner agrees with the tests on this number."""

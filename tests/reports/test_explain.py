@@ -156,6 +156,7 @@ def test_the_document() -> None:
         "verdict": "exposed",
         "audience": ["anyone"],
         "reasons": [f"acl-grant: {ALL_USERS} READ"],
+        "more": [],
         "opens": ["the ACL, which grants READ to everyone (AllUsers)"],
         "masks": [],
         "closes": [],

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.verdict.globs import Glob, Sieve, TooComplexError, Wild, memberships
+from auditor.verdict.globs import Glob, Sieve, Wild, memberships
+from auditor.verdict.steps import TooComplexError
 from auditor.verdict.variables import shape
 
 PARTS = st.lists(st.sampled_from(["a", "b", ":", "1", *Wild]), max_size=5)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.verdict.search import Needs, Search, TooManyStepsError
+from auditor.verdict.search import Needs, Search
+from auditor.verdict.steps import OutOfStepsError
 
 OPTIONS = {0: (0b00, 0b01, 0b10), 1: (0b0, 0b1), 2: (0b1,)}
 ALWAYS: Needs = ()
@@ -42,7 +43,7 @@ def test_too_many_steps_are_no_answer() -> None:
     """Each of eight requests has to fall into one of seven holes, and no two into the same: only trying tells."""
     options = {key: tuple(1 << hole for hole in range(7)) for key in range(8)}
     apart = [((one, 1 << hole), (other, 1 << hole)) for one in range(8) for other in range(one) for hole in range(7)]
-    with pytest.raises(TooManyStepsError):
+    with pytest.raises(OutOfStepsError):
         Search(options).opens([[ALWAYS]], apart)
 
 

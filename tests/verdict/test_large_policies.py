@@ -1,0 +1,233 @@
+"""Large policies: many statements of one form have one right answer, and what is too large says which number is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auditor.model.access import ObjectAccess, ReasonCode, Verdict
+from auditor.model.audiences import MOST_NAMED, listed
+from auditor.model.bucket import BucketFacts, PublicAccessBlock
+from auditor.model.exception import ExceptionEntry
+from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
+from auditor.reports.lines import access_members
+from auditor.rules.exception_matching import covers_verdict
+from auditor.verdict.judge import VerdictJudge, access_of
+
+OWNER, OURS, OTHER = "a" * 64, "111122223333", "b" * 64
+TOO_COMPLEX = re.compile(r"too-complex: [0-9,]+ [a-z ]+, at most [0-9,]+")
+Statement = dict[str, Any]
+
+
+def bucket(*statements: Statement) -> BucketFacts:
+    return BucketFacts(
+        bucket="bucket",
+        region="eu-central-1",
+        owner=OWNER,
+        own_id=OWNER,
+        account=OURS,
+        ownership="ObjectWriter",
+        public_access_block=PublicAccessBlock(),
+        account_public_access_block=PublicAccessBlock(),
+        policy=json.dumps({"Version": "2012-10-17", "Statement": list(statements)}),
+        access_points=(),
+        key_policies={},
+    )
+
+
+def access(
+    *statements: Statement, trusted: tuple[str, ...] = (), key: str = "dir/key", acl: Acl | None = None
+) -> ObjectAccess:
+    head = Head(etag="e", content_length=1, server_side_encryption="AES256")
+    return access_of(bucket(*statements), acl=acl or Acl(OWNER, ()), head=head, key=key, trusted=trusted)
+
+
+def allow(principal: Any = "*", resource: str = "*", **condition: Any) -> Statement:
+    found = {"Effect": "Allow", "Principal": principal, "Action": "s3:GetObject"}
+    return {**found, "Resource": f"arn:aws:s3:::bucket/{resource}", **({"Condition": condition} if condition else {})}
+
+
+def account(number: int) -> str:
+    return f"{444455550000 + number}"
+
+
+def of_a_source(number: int) -> tuple[Statement, str]:
+    source = f"arn:aws:cloudfront::{account(number)}:distribution/E{number}"
+    asked = {"aws:SourceArn": source, "aws:SourceAccount": account(number)}
+    return allow({"Service": "cloudfront.amazonaws.com"}, StringEquals=asked), source
+
+
+def of_a_bucket(number: int) -> tuple[Statement, str]:
+    condition: dict[str, Any] = {
+        "ArnLike": {"aws:SourceArn": f"arn:aws:s3:::source-{number}"},
+        "StringEquals": {"aws:SourceAccount": account(number)},
+    }
+    return allow({"Service": "logging.s3.amazonaws.com"}, **condition), account(number)
+
+
+def of_a_network(number: int) -> tuple[Statement, str]:
+    network = f"203.0.{number}.0/24"
+    asked: dict[str, Any] = {
+        "IpAddress": {"aws:SourceIp": network},
+        "StringEquals": {"aws:PrincipalOrgID": f"o-{number:06d}"},
+    }
+    return allow({"AWS": account(number)}, **asked), network
+
+
+def of_an_endpoint(number: int) -> tuple[Statement, str]:
+    asked = {"aws:SourceVpce": f"vpce-{number}", "aws:PrincipalOrgID": f"o-{number:06d}"}
+    return allow({"AWS": account(number)}, StringEquals=asked), f"vpce-{number}"
+
+
+FORMS = [of_a_source, of_a_bucket, of_a_network, of_an_endpoint]
+
+
+@pytest.mark.parametrize("number", [20, 40])
+@pytest.mark.parametrize("form", FORMS)
+def test_statements_of_one_form_have_one_answer(form: Callable[[int], tuple[Statement, str]], number: int) -> None:
+    """Each statement is for one trusted party. The answer is the same for any number of them."""
+    statements, trusted = zip(*map(form, range(number)), strict=True)
+    assert access(*statements, trusted=trusted).verdict is Verdict.PRIVATE
+    lacking = access(*statements, trusted=trusted[1:])
+    assert lacking.verdict is Verdict.SHARED
+    assert len(lacking.audience) == 1
+
+
+def test_many_accounts_share_an_object_that_a_canonical_id_may_read() -> None:
+    """The ID may be that of any of the accounts, which are trusted, but it need not be."""
+    accounts = tuple(map(account, range(40)))
+    found = access(allow({"AWS": list(accounts)}), trusted=accounts, acl=Acl(OWNER, (Grant(OTHER, "READ"),)))
+    assert (found.verdict, [one.text for one in found.audience]) == (Verdict.SHARED, [f"canonical-id {OTHER}"])
+
+
+def many_ways(number: int) -> list[Statement]:
+    """Each pair of an endpoint and a VPC is a place of its own, and each is for an account of its own."""
+    return [
+        allow(
+            {"AWS": account(i)},
+            StringEquals={
+                "aws:SourceVpce": f"vpce-{i}",
+                "aws:SourceVpc": f"vpc-{i}",
+                "aws:PrincipalOrgID": f"o-{i:06d}",
+            },
+            StringLike={"aws:PrincipalArn": f"arn:aws:iam::{account(i)}:role/*-{i}-*"},
+        )
+        for i in range(number)
+    ]
+
+
+def test_a_policy_that_is_too_large_is_unknown_and_says_the_number() -> None:
+    for found in (access(*many_ways(250)), access(*many_ways(250), acl=Acl(OWNER, (Grant(ALL_USERS, "READ"),)))):
+        assert (found.verdict, found.audience) == (Verdict.UNKNOWN, ())
+        assert [bool(TOO_COMPLEX.fullmatch(one.text)) for one in found.reasons] == [True]
+
+
+def test_a_policy_that_is_too_large_is_unknown_for_each_object_and_in_each_order() -> None:
+    judge = VerdictJudge(bucket(*many_ways(250)), ())
+    acl, head = Acl(OWNER, ()), Head(etag="e", content_length=1)
+    answers = {judge.access(ObjectRef(key, "e", 1, ""), acl, head) for key in ("a", "b/c", "d")}
+    assert len(answers) == 1
+    assert {one.verdict for one in answers} == {Verdict.UNKNOWN}
+
+
+def test_the_steps_for_an_object_do_not_depend_on_the_objects_before() -> None:
+    """Objects of several owners, under one policy: each has the same access whether it is judged first or last."""
+    facts = bucket(*(of_a_network(number)[0] for number in range(30)), allow("*", "home/${aws:username}/*"))
+    objects = [
+        (f"home/{name}/x", Acl(OWNER, (Grant(digit * 64, "READ"),))) for name, digit in zip("abcd", "cdef", strict=True)
+    ]
+    head = Head(etag="e", content_length=1)
+
+    def judged(order: list[tuple[str, Acl]]) -> dict[str, ObjectAccess]:
+        judge = VerdictJudge(facts, ())
+        return {key: judge.access(ObjectRef(key, "e", 1, ""), acl, head) for key, acl in order}
+
+    assert judged(objects) == judged(objects[::-1])
+
+
+def test_a_key_that_is_too_complex_leaves_other_statements_alone() -> None:
+    patterns = [f"*{letter}{'?' * 9}{letter}*" for letter in "abcdefgh"]
+    complex_ = [allow("*", "secret/*", StringLike={"aws:UserAgent": one}) for one in patterns]
+    complex_.append(allow("*", "secret/*", StringNotLike={"aws:UserAgent": patterns}))
+    found = access(*complex_, allow({"AWS": account(1)}, "dir/*"))
+    assert (found.verdict, [one.text for one in found.audience]) == (Verdict.SHARED, [f"account {account(1)}"])
+
+
+def test_each_beginning_of_a_folder_is_a_name_that_somebody_may_have() -> None:
+    """The Deny reaches the user ada only. A user a or ad is let in, because the Allow has no slash."""
+    named = {"Principal": {"AWS": account(1)}, "Action": "s3:*"}
+    deny = {**named, "Effect": "Deny", "Resource": "arn:aws:s3:::bucket/home/${aws:username}/*"}
+    found = access(allow({"AWS": account(1)}, "home/${aws:username}*"), deny, key="home/ada/x")
+    assert found.verdict is Verdict.SHARED
+    closed = access(allow({"AWS": account(1)}, "home/${aws:username}/*"), deny, key="home/ada/x")
+    assert closed.verdict is Verdict.MASKED
+
+
+def test_a_name_in_a_long_key_is_known_by_each_of_its_beginnings() -> None:
+    """The only name that reaches the object is one that the second statement denies."""
+    name = "ab" * 20
+    deny = {**allow(), "Effect": "Deny", "Condition": {"StringLike": {"aws:username": f"{name[:2]}*"}}}
+    found = access(
+        allow({"AWS": account(1)}, "home/${aws:username}*", StringLike={"aws:username": "a?*"}),
+        deny,
+        key=f"home/{name}",
+    )
+    assert found.verdict is Verdict.MASKED
+
+
+# ---- the names in a line
+
+
+def shared(number: int) -> ObjectAccess:
+    return access(
+        *(allow({"AWS": account(i)}) for i in range(number)), allow(StringEquals={"aws:PrincipalOrgID": "o-1"})
+    )
+
+
+def test_a_line_names_the_widest_audiences_and_says_how_many_more() -> None:
+    found = shared(30)
+    assert (found.verdict, len(found.audience)) == (Verdict.SHARED, 31)
+    line = access_members(found)
+    assert line["audience"] == [f"account {account(i)}" for i in range(MOST_NAMED)]
+    assert line["reasons"][-1] == "more-audiences: 11"
+    assert not any(reason.startswith("too-complex") for reason in line["reasons"])
+    assert listed(listed(found)) == listed(found)
+
+
+def test_twenty_audiences_are_all_of_them() -> None:
+    found = shared(19)
+    assert len(found.audience) == MOST_NAMED
+    assert listed(found) is found
+    assert not found.more
+
+
+def test_networks_are_listed_the_widest_first_and_limited_audiences_last() -> None:
+    networks = [f"203.0.113.{8 * i}/29" for i in range(20)]
+    ip = {"aws:SourceIp": [*networks, "198.51.100.0/24", "2001:db8::/32"]}
+    found = access(allow(IpAddress=ip), allow({"AWS": account(1)}, StringEquals={"aws:SourceVpc": "vpc-1"}))
+    names = [one.text for one in listed(found).audience]
+    assert names[:2] == ["network 198.51.100.0/24", "network 203.0.113.0/29"]
+    assert listed(found).more == 3
+    assert found.audience[-1].text == f"account {account(1)} through vpc vpc-1"
+
+
+@pytest.mark.parametrize(("audience", "covered"), [(None, True), ("anyone", True), ("any-account", False)])
+def test_an_exception_covers_audiences_without_a_name_only_if_it_covers_all(
+    audience: str | None, covered: bool
+) -> None:
+    entry = ExceptionEntry(reason="r", owner="o", until="2026-12-31", verdict=Verdict.SHARED, audience=audience)
+    found = shared(30)
+    assert covers_verdict(entry, "dir/key", found), "the judge knows all of them, and each is an account"
+    assert covers_verdict(entry, "dir/key", listed(found)) is covered
+    assert not covers_verdict(replace(entry, audience=f"account {account(1)}"), "dir/key", found)
+
+
+def test_a_reason_for_more_audiences_always_counts_some() -> None:
+    reasons = tuple(reason for reason in listed(shared(30)).reasons if reason.code is ReasonCode.MORE_AUDIENCES)
+    assert ObjectAccess(Verdict.SHARED, (), reasons).more == 11
+    assert ObjectAccess(Verdict.SHARED, (), (replace(reasons[0], cause=None),)).more == 1
