@@ -49,8 +49,8 @@ test-slow: install ## the tests of the same kind that take longest
 test-real: install ## the tests against Ceph RGW, DynamoDB Local and ElasticMQ (each skipped, with a word, where it is missing)
 	@$(BIN)/python -m pytest -q tests/system/real $(ARGS)
 
-oracle: install ## compare the verdict with its oracle on 110,000 random cases, in two processes; [FIRST=1000000] [LAST=1100000]
-	@$(BIN)/python -m tests.verdict.oracle.compare --processes 2 $(or $(FIRST),1000000) $(or $(LAST),1100000)
+oracle: install ## compare the verdict with its oracle on 110,000 random cases, in two processes; [FIRST=1000000] [LAST=1100000] [CASES=usual|large|laws]
+	@$(BIN)/python -m tests.verdict.oracle.compare --processes 2 --cases $(or $(CASES),usual) $(or $(FIRST),1000000) $(or $(LAST),1100000)
 	@$(if $(FIRST),,$(BIN)/python -m tests.verdict.oracle.compare --processes 2 2000000 2010000)
 
 soak: install ## minutes of kill -9, a campaign against twenty hashing workers, objects of gigabytes; SOAK_SEED=7 for others

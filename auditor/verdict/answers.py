@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from auditor.verdict.entry import Case, Covered, Door, WayIn
+from auditor.verdict.places import private_place
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE
 from auditor.verdict.requesters import Crowd, Sender, Site, Truth
 from auditor.verdict.worlds import World
@@ -29,11 +30,17 @@ class PartyKind:
 class Kinds:
     """Divides the parties of one case into kinds. grantees: the owners and grantees of the ACLs."""
 
-    def __init__(self, door: Door, case: Case, grantees: frozenset[str]) -> None:
+    def __init__(self, door: Door, crowd: Crowd, case: Case, grantees: frozenset[str]) -> None:
         self._door = door
         self._case = case
         self._grantees = grantees
         self._clauses = [*case.covered, *((clause, clause.needs) for clause in door.clauses_of_gates)]
+        self._crowd = crowd
+        self._in_vpc: dict[Site, bool] = {}
+        self._tests: dict[int, int] = {}
+        for _, needs in self._clauses:
+            for key, tests in needs:
+                self._tests[key] = self._tests.get(key, 0) | tests
         self._kinds: dict[tuple[object, ...], PartyKind] = {}
         self._known: dict[Sender, PartyKind] = {}
         self._standing: dict[Sender, tuple[bool | None, ...]] = {}
@@ -67,6 +74,19 @@ class Kinds:
             found = self._known[sender] = self._kinds.setdefault(key, PartyKind(covered, relevant))
             self._case.steps.spend(6)
         return found
+
+    def is_in_vpc(self, site: Site) -> bool:
+        """True for a place with a VPC endpoint that no statement tells from the other endpoints of its VPC."""
+        place = site.place
+        if place.vpc_endpoint is None or place.point is not None or not (place.vpc or place.vpc_arn):
+            return False
+        if site not in self._in_vpc:
+            owner = (place.endpoint_account, place.endpoint_organization)
+            whole = self._crowd.site_at(private_place(place.vpc, place.vpc_arn, None, *owner))
+            self._in_vpc[site] = whole is not None and (
+                narrowed(site.truths, self._tests) == narrowed(whole.truths, self._tests)
+            )
+        return self._in_vpc[site]
 
     def _standing_of(self, sender: Sender) -> tuple[bool | None, ...]:
         """Return for each statement if it is for the party; None if that is not known."""
@@ -136,7 +156,7 @@ class Answers:
         sites = self._crowd.sites_of(sender)
         self._case.steps.spend(3 * len(sites))
         for site in sites:
-            if self._world.own_account in site.place.accounts:
+            if self._world.own_account in site.place.accounts or self._kinds.is_in_vpc(site):
                 continue
             if ways_in := self.ways_in(sender, site, hides=hides):
                 yield site, ways_in

@@ -45,7 +45,7 @@ class Containment:
         for party in parties:
             if party not in self._by_party:
                 self._by_party[party] = Sender(party, None, {}, ())
-        self._by_place = {site.place: site for site in crowd.sites if not site.services}
+        self._crowd = crowd
         self._senders: dict[Sender, list[Sender]] = {}
         self._sites: dict[Site, list[Site]] = {}
 
@@ -68,7 +68,7 @@ class Containment:
         """True if the party, or one that contains it, gets in from the internet without a header, so that no place adds
         an audience of the party.
         """
-        internet = self._by_place[INTERNET]
+        internet = self._crowd.sites[0]
         around = ((one, internet) for one in (sender, *self._wider_senders(sender)))
         return any(one in inside and inside[one] is None for one in around)
 
@@ -95,7 +95,7 @@ class Containment:
             wide += [replace(place, vpc=None)] if narrow else wider_private(place)
             if place.behind is not None:
                 wide.append(place.behind)
-            sites = (self._by_place.get(one) for one in wide)
+            sites = map(self._crowd.site_at, wide)
             found = self._sites[site] = [one for one in sites if one is not None and one is not site]
         return found
 

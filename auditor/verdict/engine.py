@@ -125,7 +125,7 @@ class _Judging:
         grantees = dict.fromkeys(source.grantee for view in acls for source in view.sources)
         others = [one for one in grantees if one not in (bucket.own_id, *PUBLIC_GROUPS)]
         self._crowd = bucket.requesters.crowd(others, granted, tests, case.steps)
-        self._kinds = Kinds(self._door, case, frozenset(grantees))
+        self._kinds = Kinds(self._door, self._crowd, case, frozenset(grantees))
         self._handed = [(holder, granted[holder.party]) for holder in self._crowd.holders]
         parties = (one.party for some in granted.values() for one in some)
         self._containment = Containment(self._crowd, parties, case.steps)

@@ -289,6 +289,7 @@ class Crowd:
         self._fixed = fixed
         self._pairs = pairs
         self._truths = truths
+        self._by_place = {site.place: site for site in sites if not site.services}
         self._open_to_all = [site for site in sites if site.place.point is None and not site.services]
         self.divides_by_pairs = bool(pairs)
         """True if the truth of a condition key depends on both the party and the place."""
@@ -298,6 +299,10 @@ class Crowd:
     def places(self) -> list[Place]:
         """The places from which requests come."""
         return [site.place for site in self.sites]
+
+    def site_at(self, place: Place) -> Site | None:
+        """Return the site of a place that the policies distinguish; None for another place."""
+        return self._by_place.get(place)
 
     def recorded(self, site: Site) -> Site:
         """Return the place by which a requester from this place is recorded: services send from the internet."""

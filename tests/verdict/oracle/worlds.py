@@ -260,6 +260,9 @@ def _with_keys(world: World, grantees: list[str], facts: BucketFacts) -> Iterato
     """Return the world once for each way in which unknown keys and operators may come out."""
     every = (*world.rules, *(rule for point in world.points for rule in point.rules), *(world.key_rules or ()))
     names = named([rule for rule in every if _matters(rule)], grantees)
+    if _ENDPOINT in names.tests:
+        here = [test for rule in every if not _is_elsewhere(rule, world) for test in rule.tests]
+        names.tests[_ENDPOINT] = [test for test in names.tests[_ENDPOINT] if test in here]
     tests = [test for rule in every for test in rule.tests]
     asked = dict.fromkeys(key for test in tests for key in test.keys)
     unknown = [key for key in asked if not (key in OF_REQUESTERS or key.startswith(("aws:principaltag/", "kms:")))]
@@ -302,6 +305,15 @@ def _matters(rule: Rule) -> bool:
     """True if a statement covers an action that may reach an object: else it names nobody of interest."""
     kms = any(action.lower().startswith("kms:") for action in rule.actions)
     return kms or any(rule.covers_action(action) for action in (*BY_KEY, *BY_VERSION))
+
+
+_ENDPOINT: Final = "aws:sourcevpce"
+"""The key whose names are places only if a statement on the object asks for them: an endpoint is a part of its VPC."""
+
+
+def _is_elsewhere(rule: Rule, world: World) -> bool:
+    """True if a statement of the bucket policy does not cover the object, whoever asks."""
+    return rule in world.rules and "$" not in "".join(rule.resources) and not rule.covers(world.resource, {})
 
 
 def _values(key: str, tests: list[Test], names: Named) -> list[Values]:
