@@ -27,13 +27,13 @@ class RunExceptions:
         """Count the exceptions that cover an object. The tally must have counted the object. Return its record with the
         names of the exceptions.
 
-        failure: the code if the run could not hash the object, which is counted here. An entry that accepts that the
-        object is undecided accepts this, too.
+        failure: the code if the run could not hash the object, which is counted here. That is accepted apart from the
+        object's other holes.
         """
         excepted = self._exceptions.of_object(recorded.judgement)
         if failure:
             accepting = self._exceptions.of_failure(recorded.judgement.evidence.ref.key, failure)
-            self._tally.fail(failure, accepted=(accepting.hole or excepted.hole) is not None)
+            self._tally.fail(failure, accepted=accepting.hole is not None)
             self._tally.except_findings(accepting, ())
         if excepted is NOTHING:
             return recorded

@@ -128,7 +128,8 @@ class Acl:
 
 
 HELD: Final = "ON"
-"""Value of the event hold of an object that is held now (HeadObject, S3 API reference)."""
+RELEASED: Final = "OFF"
+"""Values of the event hold of an object that is held now, and of one that was (HeadObject, S3 API reference)."""
 
 
 @record()

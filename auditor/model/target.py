@@ -38,7 +38,8 @@ class Target:
 
     def lists_nothing(self, entries: int) -> bool:
         """True if the target names a prefix, and nothing is listed under it: the prefix may have a mistake. A whole
-        bucket and a range of keys may be empty. entries: number of listed object versions and delete markers.
+        bucket may be empty, and a range that begins after a key. entries: number of listed object versions and delete
+        markers.
         """
         return bool(self.prefix) and not self.start_after and not entries
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from auditor.errors import CallFailed
@@ -76,16 +77,16 @@ class AccessGrantsReader:
 
     async def _grants(self) -> tuple[AccessGrant, ...]:
         action = "ListAccessGrants"
-        found: dict[str, AccessGrant] = {}
+        found: dict[AccessGrant, None] = {}
         listed = 0
         async for entry in self._listed(action, "AccessGrantsList"):
             listed += 1
             grant = _grant(action, entry)
             if grant.is_on(self._bucket) and not self._is_own(grant):
-                found[grant.id] = grant
+                found[grant] = None
             if listed > MOST_LISTED or len(found) > MOST:
                 raise CallFailed(action, TOO_MANY, 200, "the instance has too many grants")
-        return tuple(found[one] for one in sorted(found))
+        return tuple(sorted(found, key=attrgetter("id")))
 
     async def _policy(self) -> str | Unread:
         action = "GetAccessGrantsInstanceResourcePolicy"

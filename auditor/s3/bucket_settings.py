@@ -58,6 +58,8 @@ def _encryption(reply: Reply) -> Encryption:
     action = "GetBucketEncryption"
     rules = replies.required(action, replies.required(action, reply, "ServerSideEncryptionConfiguration"), "Rules")
     blocked = [kind for rule in rules for kind in (rule.get("BlockedEncryptionTypes") or {}).get("EncryptionType", ())]
+    if "" in blocked:
+        raise CallFailed(action, "Malformed", 200, "a blocked encryption type has no name")
     for rule in rules:
         default = rule.get("ApplyServerSideEncryptionByDefault")
         if default:

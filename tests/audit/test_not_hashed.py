@@ -169,6 +169,24 @@ async def test_bytes_that_contradict_the_ledger_are_never_accepted(
     assert (found.summary["hashing"]["failed"], found.code) == ({"DigestConflict": 1}, 4)
 
 
+@pytest.mark.parametrize(("denied", "failure"), [({"acl"}, "DigestConflict"), ({"acl", "get"}, "AccessDenied")])
+async def test_accepted_unread_acl_accepts_no_failure_of_the_read(
+    stub: StubServer, tmp_path: Path, ledger: Ledger, denied: set[str], failure: str
+) -> None:
+    mend(stub)
+    item = stub.put(BUCKET, "e/sound", b"data")
+    item.deny = denied
+    digests, at = {"sha1": "0" * 40}, "2026-01-02T03:04:05Z"
+    entry = Entry(bucket=BUCKET, key="e/sound", version_id=None, etag=item.etag, size=4, digests=digests, hashed_at=at)
+    await ledger.record(entry)
+    known = (ExceptionEntry("the ACL", action="GetObjectAcl", hole=True),)
+    algorithms = ("sha256", "sha1")
+    found = await audit(stub, tmp_path, ledger=ledger, algorithms=algorithms, accept_undecided=known, **EXPOSURE)
+    assert found.summary["hashing"]["failed"] == {failure: 1}
+    accepted = found.summary["accepted"]
+    assert (accepted["undecided"], accepted["hashing"], found.code) == (1, {}, 4)
+
+
 async def test_object_that_was_deleted_before_its_read_is_no_failure(
     stub: StubServer, tmp_path: Path, ledger: Ledger
 ) -> None:

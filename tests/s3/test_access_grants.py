@@ -121,6 +121,14 @@ async def test_the_grants_on_the_bucket_are_read(stub: StubServer, bucket: StubB
     assert not any(words.startswith("S3 Access Grants") for words in not_looked_at(facts, Target(BUCKET)))
 
 
+async def test_two_grants_of_one_id_both_count(stub: StubServer, bucket: StubBucket, control: None) -> None:
+    grants = grant("a", scope=f"s3://{BUCKET}/p*"), grant("a", scope=f"s3://{BUCKET}/one")
+    stub.world.grants = instance(*grants, grants[0], page=1)
+    found = (await read_from(stub)).access_grants
+    assert isinstance(found, AccessGrants)
+    assert found.grants == grants
+
+
 async def test_an_account_without_an_instance_has_no_grants(
     stub: StubServer, bucket: StubBucket, control: None
 ) -> None:

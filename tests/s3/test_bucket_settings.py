@@ -73,6 +73,11 @@ def test_reply_says_the_value(fact: str, reply: dict[str, Any], value: object) -
         ("versioning", {"ResponseMetadata": {"HTTPHeaders": {"content-length": "0"}}}, "no document"),
         ("encryption", {}, "ServerSideEncryptionConfiguration is missing"),
         ("encryption", {"ServerSideEncryptionConfiguration": {}}, "Rules is missing"),
+        (
+            "encryption",
+            encryption(KMS | {"BlockedEncryptionTypes": {"EncryptionType": [""]}}),
+            "a blocked encryption type has no name",
+        ),
         ("encryption", encryption(), "no rule"),
         ("encryption", encryption(NO_DEFAULT), "no rule"),
         ("encryption", encryption({"ApplyServerSideEncryptionByDefault": {"x": 1}}), "SSEAlgorithm is missing"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from auditor.model.finding import Severity
-from auditor.model.object import HELD, Unread
+from auditor.model.object import HELD, RELEASED, Unread
 from auditor.rules.base import Hit, rule
 
 MODES: Final = ("GOVERNANCE", "COMPLIANCE")
@@ -37,7 +37,8 @@ def check(
     Not flagged: a lock that is as strong as mode, or stronger; its date (L02); an event hold, where mode is GOVERNANCE.
     Blind to: a legal hold; the bucket's default retention and default event hold, which count for new objects only. S3
         leaves lock and event hold out of its answer for a caller without s3:GetObjectRetention: unless
-        retention_readable says that the auditor has this permission, the rule is undecided where S3 shows neither.
+        retention_readable says that the auditor has this permission, the rule is undecided where S3 shows neither. An
+        event hold with a value other than ON and OFF leaves it undecided, too.
     Fix: set the retention with PutObjectRetention, and a default retention for the bucket.
     """
     held = head_object_lock_event_hold == HELD
@@ -45,6 +46,8 @@ def check(
         return
     if held:
         yield Hit("it is held until an event, but its mode is not COMPLIANCE", severity=Severity.MEDIUM)
+    elif head_object_lock_event_hold not in (None, RELEASED):
+        yield Unread("HeadObject", "Unknown")
     elif head_object_lock_mode is not None:
         yield Hit("its Object Lock can be bypassed: the mode is not COMPLIANCE")
     elif retention_readable or head_object_lock_event_hold is not None:

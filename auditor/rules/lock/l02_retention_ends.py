@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from auditor.model.dates import any_date
 from auditor.model.finding import Severity
-from auditor.model.object import HELD, Head, Unread
+from auditor.model.object import HELD, RELEASED, Head, Unread
 from auditor.rules.base import Hit, rule
 
 MOST_DAYS: Final = 36_500
@@ -36,10 +36,13 @@ def check(head: Head, now: datetime, days: int, retention_readable: bool) -> Ite
         a date, and after the release for the hold's duration.
     Blind to: a legal hold, which goes on. S3 leaves date and event hold out of its answer for a caller without
         s3:GetObjectRetention: unless retention_readable says that the auditor has this permission, the rule is
-        undecided where S3 shows neither. A date that cannot be read leaves it undecided, too.
+        undecided where S3 shows neither. A date or an event hold that cannot be read leaves it undecided, too.
     Fix: extend the retention with PutObjectRetention, or let the object go on purpose.
     """
     if head.object_lock_event_hold == HELD:
+        return
+    if head.object_lock_event_hold not in (None, RELEASED):
+        yield Unread("HeadObject", "Unknown")
         return
     text = head.object_lock_retain_until_date
     if text is None:
