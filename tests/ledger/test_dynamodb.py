@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -156,14 +157,13 @@ async def test_failure_is_one_sentence_that_names_the_table(code: str, sentence:
 async def test_unprocessed_reads_are_sent_again_after_growing_pauses() -> None:
     left = {"digests": {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}
     client = Answers(
-        {"Responses": {}},
         {"Responses": {}, "UnprocessedKeys": left},
         {"Responses": {}, "UnprocessedKeys": left},
         {"Responses": {"digests": [item("null#e")]}, "UnprocessedKeys": {}},
     )
     pauses: list[float] = []
     assert await ledger_of(client, pauses).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
-    assert client.asked[3].RequestItems["digests"]["Keys"] == left["digests"]["Keys"]
+    assert client.asked[2].RequestItems["digests"]["Keys"] == left["digests"]["Keys"]
     assert len(pauses) == 2
     assert 0 < pauses[0] <= 0.1
     assert 0 < pauses[1] <= 0.2
@@ -191,8 +191,8 @@ async def test_versioned_ref_needs_no_query() -> None:
     client = Answers({"Responses": {}}, {"Responses": {"digests": []}})
     versioned = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z", version_id="v1")
     assert await ledger_of(client).known("b", [versioned], ["sha256"]) == [{}]
-    asked = [key["sk"]["S"] for key in client.asked[1].RequestItems["digests"]["Keys"]]
-    assert asked == ["v1#e", "null#e"]
+    asked = [[key["sk"]["S"] for key in one.RequestItems["digests"]["Keys"]] for one in client.asked]
+    assert asked == [["v1#e"], [" etag#e", "null#e"]]
 
 
 async def test_item_deleted_between_the_refusal_and_the_read_is_written() -> None:
@@ -219,9 +219,7 @@ async def test_table_that_is_named_by_its_arn(moto_url: str) -> None:
 @pytest.mark.parametrize("called", ["digests", "arn:aws:dynamodb:eu-north-1:123456789012:table/digests"])
 async def test_the_table_may_answer_under_either_of_its_names(called: str) -> None:
     left = {"UnprocessedKeys": {called: {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}, "Responses": {}}
-    client = Answers(
-        left, {"Responses": {called: [item(" etag#e") | {"etag": {"S": "e"}, "version_id": {"S": "null"}}]}}
-    )
+    client = Answers(left, {"Responses": {called: [item("null#e")]}})
     assert await ledger_of(client, []).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
     assert [one.operation for one in client.asked] == ["BatchGetItem", "BatchGetItem"]
 
@@ -270,19 +268,34 @@ async def test_line_of_the_history_is_written_so_that_nothing_replaces_it() -> N
     assert asked.UpdateExpression.count("if_not_exists") == asked.UpdateExpression.count(" = ") == 6
 
 
-async def test_known_objects_under_version_ids_are_one_request_in_a_hundred() -> None:
-    refs = [replace(REF, key=f"k{number}") for number in range(250)]
-    line = item(" etag#e") | {"etag": {"S": "e"}, "version_id": {"S": "v7"}}
-    lines = [line | {"pk": {"S": f"b/{ref.key}"}} for ref in refs]
-    client = Answers(*({"Responses": {"digests": lines[start : start + 100]}} for start in (0, 100, 200)))
+def batches(sk: str, refs: Sequence[ObjectRef], **more: str) -> list[dict[str, Any]]:
+    """Answers to BatchGetItem: of each object the item with this sk."""
+    items = [
+        item(sk) | {"pk": {"S": f"b/{ref.key}"}} | {name: {"S": one} for name, one in more.items()} for ref in refs
+    ]
+    return [{"Responses": {"digests": items[start : start + 100]}} for start in range(0, len(items), 100)]
+
+
+@pytest.mark.parametrize("version", [None, "v7"])
+async def test_known_objects_are_one_request_in_a_hundred(version: str | None) -> None:
+    refs = [replace(REF, key=f"k{number}", version_id=version) for number in range(250)]
+    client = Answers(*batches(f"{version or 'null'}#e", refs))
     assert await ledger_of(client).known("b", refs, ["sha256"]) == [{"sha256": "00"}] * 250
     assert [one.operation for one in client.asked] == ["BatchGetItem"] * 3
+
+
+async def test_known_objects_under_version_ids_that_the_listing_lacks_are_three_requests_in_a_hundred() -> None:
+    refs = [replace(REF, key=f"k{number}") for number in range(250)]
+    lines = batches(" etag#e", refs, etag="e", version_id="v7")
+    client = Answers(*[{"Responses": {}}] * 3, *lines, *batches("v7#e", refs))
+    assert await ledger_of(client).known("b", refs, ["sha256"]) == [{"sha256": "00"}] * 250
+    assert [one.operation for one in client.asked] == ["BatchGetItem"] * 9
 
 
 async def test_first_line_that_a_later_one_contradicts_is_not_taken() -> None:
     line = item(" etag#e") | {"etag": {"S": "e"}, "version_id": {"S": "v7"}, "mixed": {"BOOL": True}}
     rows = [item("v7#e"), item("v8#e", "11")]
-    client = Answers({"Responses": {"digests": [line]}}, {"Responses": {}}, {"Items": rows})
+    client = Answers({"Responses": {}}, {"Responses": {"digests": [line]}}, {"Items": rows})
     assert await ledger_of(client).known("b", [REF], ["sha256"]) == [{}]
 
 

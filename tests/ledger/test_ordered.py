@@ -19,6 +19,7 @@ from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, LedgerError
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Ledger, Notice
+from auditor.ledger.dynamodb import digests
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.ordered import FIRST, ShardReader
 from auditor.ledger.dynamodb.shards import SHARDS
@@ -172,8 +173,7 @@ def generated_reader(table: GeneratedTable, *, first: int = FIRST) -> ShardReade
 
     opened = Table("digests", cast(ThreadedClient, table), sleep)
     opened.layout.sharded = True
-    ledger = DynamoLedger("digests", cast(ThreadedClient, table), sleep=sleep)
-    return ShardReader(opened, "bucket", partial(ledger.known, "bucket"), first=first)
+    return ShardReader(opened, "bucket", partial(digests.known, opened, "bucket"), first=first)
 
 
 async def check(reader: ShardReader, keys: Sequence[str], known: Sequence[str] | None = None) -> None:

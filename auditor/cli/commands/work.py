@@ -21,7 +21,7 @@ from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.progress import Snapshot
-from auditor.text import counted
+from auditor.text import counted, healed_rows
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
             f" {counts.known:,} known before, {counts.superseded:,} superseded, {counts.unhashable:,} cannot be hashed,"
             f" {counts.failed:,} failed ({counts.dead_lettered:,} on the dead-letter queue),"
             f" {counts.resent:,} sent again, {counts.continued:,} left to the next worker,"
-            f" {counts.left_for_cost:,} left for their cost\n"
+            f" {', '.join([f'{counts.left_for_cost:,} left for their cost', *healed_rows(counts.healed)])}\n"
         )
     return 4 if counts.failed or stopped else 0
 

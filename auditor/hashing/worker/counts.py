@@ -9,7 +9,10 @@ from auditor.errors import AuditorError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The counts of a worker. `messages` is a number of queue messages; every other count is a number of objects."""
+    """The counts of a worker.
+
+    `messages` is a number of queue messages, `healed` a number of rows, and every other count a number of objects.
+    """
 
     messages: int = 0
     hashed: int = 0
@@ -33,6 +36,8 @@ class Counts:
     """Objects that another worker is hashing; their message comes again later."""
     left_for_cost: int = 0
     """New objects that were not read, because their storage class charges for reading."""
+    healed: int = 0
+    """Damaged rows of the ledger that were written anew, because the keys' histories had them."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(**{name: getattr(self, name) + getattr(other, name) for name in Counts.__slots__})

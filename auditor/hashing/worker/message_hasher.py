@@ -124,7 +124,7 @@ class MessageHasher:
         known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)
         tasks: list[HashTask] = []
         if any(isinstance(row, HealableDigests) for row in known):
-            await self._ledger.heal(message.bucket, healable_keys(message.tasks, known))
+            result.counts += Counts(healed=await self._ledger.heal(message.bucket, healable_keys(message.tasks, known)))
         for task, digests in zip(message.tasks, known, strict=True):
             if all(algorithm in digests for algorithm in message.algorithms):
                 result.counts += Counts(known=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -41,48 +41,62 @@ _TRIES: Final = 10
 async def known(
     table: Table, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
 ) -> list[Mapping[str, str]]:
-    """Look up the digests of object versions, as DigestStore.known() describes, in up to three steps.
+    """Look up the digests of object versions, as DigestStore.known() describes, in up to four steps.
 
-    1. Read the first "recorded" history line of each ETag. The line's name has no version ID, so it is found for any
-    version, and it has most digests. 2. For object versions with a digest still missing, read the items of their own
-    digests. 3. For such versions without a version ID, read all items of the key, because early releases wrote no
-    history lines.
+    1. Read the row of each object version. 2. For versions with a digest still missing, read the row for an unknown
+    version ID, and the first "recorded" history line of the ETag: the line's name has no version ID, so it is found for
+    any version. 3. Read the row of the version that the line names, which may be damaged. 4. For versions without a
+    version ID, read all items of the key, because early releases wrote no history lines.
     """
-    names = [(partition(bucket, ref.key), by_etag(ref.etag)) for ref in refs]
-    items = await table.get_many(names)
-    found: list[Mapping[str, str]] = [
-        match(_first_line(bucket, ref, items.get(name)), ref, algorithms) for ref, name in zip(refs, names, strict=True)
-    ]
     wanted = len(set(algorithms))
-    missing = [index for index, ref in enumerate(refs) if len(found[index]) < wanted]
-    items = await table.get_many(name for index in missing for name in _names(bucket, refs[index]))
-    for index in missing:
+    found: list[Mapping[str, str]] = [{}] * len(refs)
+    items: dict[Name, Item] = {}
+
+    async def answer(index: int, versions: Iterable[str | None], line: list[LedgerRow]) -> None:
         ref = refs[index]
-        own = [items[name] for name in _names(bucket, ref) if name in items]
-        rows = await _rows(table, bucket, ref.key, own)
-        found[index] = match(rows, ref, algorithms)
+        names = dict.fromkeys(_row_name(bucket, ref, one) for one in versions)
+        rows = await _rows(table, bucket, ref.key, [items[name] for name in names if name in items])
+        found[index] = match([*rows, *line], ref, algorithms)
+
+    items |= await table.get_many(_row_name(bucket, ref, ref.version_id) for ref in refs)
+    for index, ref in enumerate(refs):
+        await answer(index, [ref.version_id], [])
+    missing = [index for index, digests in enumerate(found) if len(digests) < wanted]
+    lines = await _first_lines(table, bucket, [refs[index] for index in missing], items)
+    for index, line in zip(missing, lines, strict=True):
+        await answer(index, [refs[index].version_id, NULL, *(one.version_id for one in line)], line)
     missing = [index for index in missing if refs[index].version_id in (None, NULL) and len(found[index]) < wanted]
     answers = await in_order(missing, lambda index: index, lambda index: _under_key(table, bucket, refs[index]))
-    for index, answer in zip(missing, answers, strict=True):
-        found[index] = match(answer, refs[index], algorithms)
+    for index, rows in zip(missing, answers, strict=True):
+        found[index] = match(rows, refs[index], algorithms)
     return found
 
 
-def _first_line(bucket: str, ref: AnyVersion, item: Item | None) -> list[LedgerRow]:
-    """Return the digests in the first "recorded" history line of an ETag.
+def _row_name(bucket: str, ref: AnyVersion, version_id: str | None) -> Name:
+    """Return the name of the row of an object version: of this version ID, with the key and the ETag of `ref`."""
+    return partition(bucket, ref.key), identity(version_id, ref.etag)
 
-    item: the line; None if there is none. Return [] without a line, or if a version with the same ETag has other
-    digests.
+
+async def _first_lines(
+    table: Table, bucket: str, refs: Sequence[AnyVersion], items: dict[Name, Item]
+) -> list[list[LedgerRow]]:
+    """Return the digests in the first "recorded" history line of each ETag, in order.
+
+    An answer is [] without a line, or if a version with the same ETag has other digests. items: the rows that have been
+    read; the rows for unknown version IDs, and those of the versions that the lines name, are added.
     """
-    return [] if item is None or "mixed" in item else [sound_row(bucket, ref.key, item)]
 
+    async def read(names: Iterable[Name]) -> None:
+        items.update(await table.get_many(dict.fromkeys(name for name in names if name not in items)))
 
-def _names(bucket: str, ref: AnyVersion) -> list[Name]:
-    """Return the names (pk, sk) of the items that may have digests of an object version: the item with the version's
-    ID, and the item for an unknown version ID (NULL).
-    """
-    versions = dict.fromkeys((ref.version_id or NULL, NULL))
-    return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]
+    names = [(partition(bucket, ref.key), by_etag(ref.etag)) for ref in refs]
+    await read([*names, *(_row_name(bucket, ref, NULL) for ref in refs if ref.version_id not in (None, NULL))])
+    lines = [
+        [sound_row(bucket, ref.key, items[name])] if name in items and "mixed" not in items[name] else []
+        for ref, name in zip(refs, names, strict=True)
+    ]
+    await read(_row_name(bucket, ref, one.version_id) for ref, line in zip(refs, lines, strict=True) for one in line)
+    return lines
 
 
 async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerRow]:

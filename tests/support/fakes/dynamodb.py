@@ -45,6 +45,7 @@ class GeneratedTable:
         for key in sorted(self._keys):
             pk, sk = stored_name((f"{bucket}/{key}", f"null#{ETAG}"))
             self._shards.setdefault(pk, []).append(sk)
+        self._rows = {(pk, sk) for pk, names in self._shards.items() for sk in names}
 
     async def call(self, operation: str, **asked: Any) -> dict[str, Any]:
         self.asked[operation] += 1
@@ -56,15 +57,18 @@ class GeneratedTable:
             case "BatchGetItem":
                 ((name, wanted),) = asked["RequestItems"].items()
                 self.units += 0.5 * len(wanted["Keys"])
-                return {"Responses": {name: list(self._lines(wanted["Keys"]))}}
+                return {"Responses": {name: list(self._named(wanted["Keys"]))}}
             case _:
                 return self._query(asked)
 
-    def _lines(self, names: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    def _named(self, names: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        """Yield the rows and the history lines with these names."""
         for name in names:
             pk, sk = name["pk"]["S"], name["sk"]["S"]
             key = pk.partition("/")[2]
-            if key in self._keys and sk == by_etag(ETAG):
+            if (pk, sk) in self._rows:
+                yield self._row(pk, sk)
+            elif key in self._keys and sk == by_etag(ETAG):
                 yield _item(pk, sk, key) | {"version_id": {"S": "null"}, "etag": {"S": ETAG}}
 
     def _query(self, asked: Any) -> dict[str, Any]:
