@@ -26,6 +26,7 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.reports.highlights import Highlights
 from auditor.reports.open_kinds import JudgedFor
+from auditor.rules.judge import Judge
 from auditor.runs.folder import RunFolder
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
@@ -78,12 +79,18 @@ class Gathering:
         self.unsent: str | None = None
         """A sentence on the objects that the queue did not take before the end; None if it took all."""
         self._judged_at = iso_date(run.now)
+        self._judge: Judge | None = None
         self._rollups = begun_rollups(run.before.state)
         if self._rollups is not None:
             trusted, versions = run.settings.trusted, run.target.versions
             self._rollups.count_kinds(JudgedFor(run.facts, trusted, versions, self._judged_at))
         self._folder = self._new_folder(part_lines)
         self._first_saved = self._folder.saved_key
+
+    @property
+    def judges_large_policy(self) -> bool:
+        """True if the bucket's policies are so large that judging them takes a while."""
+        return self._judge is not None and self._judge.is_large
 
     @property
     def progressed(self) -> bool:
@@ -128,6 +135,7 @@ class Gathering:
             stack.push_async_callback(run.thread.close, self._folder)
             engine = await self._open_engine(stack)
             judge = judge_of(run.settings, run.plan, run.facts, versions=run.target.versions, now=self._judged_at)
+            self._judge = judge
             reader = ObjectReader(
                 engine, run.caller, run.plan.ask, run.settings.algorithms, stand_in(run.facts), run.keys
             )

@@ -171,12 +171,13 @@ class Audit:
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""
         counts = self.counts
+        large = self._gathering is not None and self._gathering.judges_large_policy
         return Snapshot(
             what=visible(self._target.uri),
             objects=counts.listed,
             seconds=time.monotonic() - self._started,
             detail=f"{counted(counts.findings, 'finding')}, {counts.undecided:,} undecided,"
-            f" {counts.throttled:,} throttled",
+            f" {counts.throttled:,} throttled{', judging a large policy' if large else ''}",
             expected=self._gathering.expected if self._gathering else None,
         )
 

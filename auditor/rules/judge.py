@@ -78,6 +78,11 @@ class Judge:
         """The entries of `trusted`, with a note of each that trusted something so far."""
         return self._verdicts.trust
 
+    @property
+    def is_large(self) -> bool:
+        """True if the policies are so large that a person may notice the time that an object takes."""
+        return self._verdicts.is_large
+
     def bucket(self) -> list[Finding]:
         """Return the findings on the bucket itself; their key is None."""
         return self._findings([answer for one in self._of_bucket if (answer := one.ask({}))], None, None)

@@ -78,6 +78,8 @@ class Kinds:
     def is_in_vpc(self, site: Site) -> bool:
         """True for a place with a VPC endpoint that no statement tells from the other endpoints of its VPC."""
         place = site.place
+        if place.behind is not None and (behind := self._crowd.site_at(place.behind)) is not None:
+            return self.is_in_vpc(behind)
         if place.vpc_endpoint is None or place.point is not None or not (place.vpc or place.vpc_arn):
             return False
         if site not in self._in_vpc:

@@ -8,7 +8,7 @@ from typing import Final
 
 from auditor.model import audiences
 from auditor.model.access import Audience, AudienceKind
-from auditor.verdict.places import INTERNET, OWN_VPC, Place, wider_private
+from auditor.verdict.places import INTERNET, OWN_VPC, Place, private_place, wider_private
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_INSTANCE, Party
 from auditor.verdict.requesters import Crowd, Sender, Site
 from auditor.verdict.sources import wider_services
@@ -95,6 +95,8 @@ class Containment:
             wide += [replace(place, vpc=None)] if narrow else wider_private(place)
             if place.behind is not None:
                 wide.append(place.behind)
+            if place.point is not None and place.vpc is not None:  # its access point takes requests from that VPC
+                wide.append(private_place(place.vpc, place.vpc_arn, None, None, None))
             sites = map(self._crowd.site_at, wide)
             found = self._sites[site] = [one for one in sites if one is not None and one is not site]
         return found

@@ -32,6 +32,7 @@ from auditor.verdict.grants import grantee_of
 from auditor.verdict.object_facts import EncryptionFacts, views
 from auditor.verdict.places import INTERNET
 from auditor.verdict.resources import cover_of
+from auditor.verdict.steps import Steps
 from auditor.verdict.trust import Trust
 from auditor.verdict.trusted_party import trusting_entry
 from auditor.verdict.ways import ways_of
@@ -79,13 +80,15 @@ def control_of(facts: BucketFacts, trust: Trust, now: datetime | None) -> Contro
     if not isinstance(policy, Policy):
         return policy
     known: dict[tuple[int, ...], ObjectAccess] = {}
+    steps = Steps()
     found: dict[str, ObjectAccess] = {}
     if isinstance(facts.access_grants, AccessGrants):
         facts = replace(facts, access_grants=replace(facts.access_grants, grants=()))
     for action in sorted(OF_BUCKET | OF_OBJECTS):
         covering = _covering(policy, action, facts.bucket)
         if covering not in known:
-            known[covering] = _access(facts, policy, [policy.statements[place] for place in covering], trust, now)
+            statements = [policy.statements[place] for place in covering]
+            known[covering] = _access(facts, policy, statements, trust, now, steps=steps)
         found[action] = known[covering]
     return found
 
@@ -169,10 +172,14 @@ def _access(
     now: datetime | None,
     *,
     action: str = "s3:GetObject",
+    steps: Steps | None = None,
 ) -> ObjectAccess:
     """Return the access to an object of the bucket's owner under a policy of these statements. The statements are taken
-    as statements on reading by the action.
+    as statements on reading by the action. steps: those of all actions so far; unknown once they are all spent.
     """
+    steps = steps or Steps()
+    if steps.excess is not None:
+        return ObjectAccess(Verdict.UNKNOWN, (), (steps.excess.reason,))
     document = {
         "Version": "2012-10-17" if policy.variables else "2008-10-17",
         "Statement": [_on_reading(statement, action) for statement in statements],
@@ -180,7 +187,9 @@ def _access(
     judged = replace(facts, policy=json.dumps(document), ownership=BUCKET_OWNER_ENFORCED)
     engine = AccessEngine(judged, trust, now)
     acls, cause = views(_NO_ACL, None, judged)
-    return engine.access(engine.class_of(""), acls, EncryptionFacts(), latest=True, cause=cause)
+    found = engine.access(engine.class_of(""), acls, EncryptionFacts(), latest=True, cause=cause)
+    steps.spent += engine.spent
+    return found
 
 
 def _on_reading(statement: Statement, action: str) -> dict[str, Any]:

@@ -60,10 +60,13 @@ class AccessEngine:
         self._not_public = facts.semantics is Semantics.AWS and facts.policy_is_public is False
         self._bucket: CompiledBucket | None = None
         self._excess: Excess | None = None
+        self.spent = 0
+        """The largest number of steps that the objects of one kind took so far."""
         try:
             self._bucket = CompiledBucket(facts, trust, now)
+            self.spent = self._bucket.steps
         except OutOfStepsError as error:
-            self._excess = error.excess
+            self._excess, self.spent = error.excess, error.excess.number
 
     def class_of(self, key: str) -> KeyClass:
         """Return the class of an object's key: the statements and the S3 Access Grants that cover it. Keys of one class
@@ -100,6 +103,8 @@ class AccessEngine:
             return _Judging(self._bucket, case, acls, granted, tests, self._not_public).access(cause)
         except OutOfStepsError as error:
             return ObjectAccess(Verdict.UNKNOWN, (), (error.excess.reason,))
+        finally:
+            self.spent = max(self.spent, steps.spent)
 
 
 class _Judging:

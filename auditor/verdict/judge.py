@@ -18,6 +18,7 @@ from auditor.verdict.dormant import with_dormant
 from auditor.verdict.engine import AccessEngine
 from auditor.verdict.object_facts import EncryptionFacts, views
 from auditor.verdict.resources import KeyClass
+from auditor.verdict.steps import LARGE
 from auditor.verdict.trust import Trust
 
 MOST_KINDS: Final = 4096
@@ -81,6 +82,11 @@ class VerdictJudge:
                 self._dormant.clear()
             found = self._dormant[today, stored] = with_dormant(today, stored, owner, self.trust)
         return found
+
+    @property
+    def is_large(self) -> bool:
+        """True if judging one kind of object took so many steps that a person may notice the time."""
+        return any(engine.spent >= LARGE for engine in (self._engine, *self._engines.values()))
 
     def kind(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> Kind:
         """Return the kind of one object: the facts that decide its access."""

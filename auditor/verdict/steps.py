@@ -13,6 +13,8 @@ from auditor.model.access import Reason, ReasonCode
 MOST_STEPS: Final = 1_200_000
 """Largest number of steps for one kind of object: the steps that compile the policies, and those that judge the kind.
 This work then takes less than 2 s of CPU. `make oracle` measures it."""
+LARGE: Final = MOST_STEPS // 10
+"""Number of steps from which a policy counts as large, because a person may notice the time."""
 MOST_KEY_STEPS: Final = 600_000
 """Largest number of steps that find the combined outcomes of the tests on one condition key, for one requester."""
 
@@ -60,8 +62,13 @@ class Steps:
     def spend(self, number: int = 1) -> None:
         """Count further steps. Raises OutOfStepsError beyond MOST_STEPS."""
         self.spent += number
-        if self.spent > MOST_STEPS:
-            raise OutOfStepsError(Excess(self.spent, "steps", MOST_STEPS))
+        if (excess := self.excess) is not None:
+            raise OutOfStepsError(excess)
+
+    @property
+    def excess(self) -> Excess | None:
+        """The number of steps, if it is too large."""
+        return Excess(self.spent, "steps", MOST_STEPS) if self.spent > MOST_STEPS else None
 
 
 class KeySteps:
