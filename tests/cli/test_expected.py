@@ -54,7 +54,7 @@ def test_a_star_in_a_prefix_is_explained_where_nothing_is_listed_and_quiet_leave
 ) -> None:
     stub.put("audited", "photos/a", b"x")
     given = ["--endpoint-url", stub.url, "--ignore", "B01,B02", "--out", str(tmp_path)]
-    assert main(["audit", "s3://audited/photos/*", *given, "-q"]) == 0
+    assert main(["audit", "s3://audited/photos/*", *given, "-q"]) == 4
     (line,) = capfd.readouterr().err.splitlines()
     assert line.endswith("write all that the keys begin with, s3://audited/photos/")
 
