@@ -193,14 +193,14 @@ class Gathering:
         )
 
     async def _record(self, engine: Engine, objects: RunObjects, recorder: Recorder) -> bool:
-        """Gather and record the objects. Return True if the listing reached its end. Before an error is raised, the
-        objects gathered so far are saved.
+        """Gather and record the objects, and send those to hash. Return True if the listing reached its end, and all
+        are sent. Before an error is raised, the objects gathered so far are saved.
         """
         run, folder = self._run, self._folder
         try:
             async with run.outer_stop.flight() as limit:
                 ended = await self._gather(objects, recorder)
-            await self._send_rest(recorder)
+            sent = await self._send_rest(recorder)
             # If S3 throttled this run, the next run begins with fewer connections.
             engine.keep_idle(run.caller.permits.statistics().limit)
             if limit.expired():
@@ -213,7 +213,7 @@ class Gathering:
             async with run.outer_stop.saving():
                 await run.thread.run(lambda: folder.save(whole_key=False))
             raise
-        return ended
+        return ended and sent
 
     async def _gather(self, objects: RunObjects, recorder: Recorder) -> bool:
         run = self._run
@@ -241,13 +241,15 @@ class Gathering:
             self._folder.check_due()
             await self._run.thread.run(self._folder.flush)
 
-    async def _send_rest(self, recorder: Recorder) -> None:
+    async def _send_rest(self, recorder: Recorder) -> bool:
+        """Send the last objects to the queue. Return False if it did not answer in time after a stop."""
         async with self._run.outer_stop.sending() as limit:
             await recorder.send_rest()
         if limit.expired():
             left = counted(self._tally.hashing["pending"], "object")
-            self.unsent = f"the queue did not answer: the next audit sends {left} without a digest"
+            self.unsent = f"the queue did not answer: the run sends {left} without a digest when it is resumed"
             log.warning("%s", self.unsent)
+        return not limit.expired()
 
     async def _end(self, recorder: Recorder, ended: bool) -> Summary:
         run, kind = self._run, self._kind

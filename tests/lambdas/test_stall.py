@@ -15,6 +15,8 @@ from uuid import uuid4
 import pytest
 
 from auditor.errors import RunError, RunStopped
+from auditor.hashing.limits import LARGE
+from auditor.hashing.queue.message import decode
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.event import read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop
@@ -282,3 +284,67 @@ async def test_event_of_a_run_whose_time_is_over_before_its_turn_keeps_the_run()
     assert await Turns(work, invocation, None, stop, account.around(), {}).all() == {"runs": []}
     (following,) = account.events
     assert (following["run"], following["hop"]) == (event["run"], 4)
+
+
+@asynccontextmanager
+async def queued(account: Account, moto_url: str) -> AsyncIterator[tuple[Silencing, str, Callable[[], list[str]]]]:
+    """Yield the server of a queue that never answers, the queue's URL, and a function that receives all sent keys."""
+    with Silencing(moto_url) as server, closing(client("sqs", moto_url)) as sqs:
+
+        def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
+            account.deadline.come()
+            return True
+
+        def received() -> list[str]:
+            keys: list[str] = []
+            while messages := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+                keys += (task.key for message in messages for task in decode(message["Body"]).tasks)
+            return sorted(keys)
+
+        server.silent, url = silent, sqs.create_queue(QueueName=uuid4().hex)["QueueUrl"]
+        yield server, f"{server.url}/{url.split('/', 3)[3]}", received
+
+
+@pytest.mark.parametrize("large", [0, 20])
+async def test_next_invocation_sends_what_a_silent_queue_did_not_take(
+    stub: StubServer, moto_url: str, tmp_path: Path, large: int
+) -> None:
+    """Objects go out after the listing, and large ones before its end, each in its own message."""
+    fill(stub, "audited")
+    for number in range(large):
+        stub.put("audited", f"{number:03}", None, size=LARGE)
+    account = near()
+    async with queued(account, moto_url) as (server, url, received):
+        service = function(stub, tmp_path, AUDITOR_QUEUE=url, AUDITOR_LEDGER=f"sqlite:{tmp_path}/digests.db")
+        (first,) = (await service.handle({}, account.around()))["runs"]
+        assert (first["complete"], first["hashing"]["queued"]) == (False, 0)
+        assert (first["hashing"]["pending"], len(account.events)) == (first["coverage"]["listed"], 1)
+        assert (account.metric("RunsHandedOn"), account.metric("RunsComplete")) == (1, 0)
+        server.silent = lambda method, target, headers: False
+        last = await ended(account, service)
+        keys = received()
+    assert (last["run"], last["complete"], last["coverage"]["listed"]) == (first["run"], True, OBJECTS)
+    assert (last["hashing"]["pending"], last["hashing"]["queued"]) == (0, OBJECTS)
+    assert keys == audited(tmp_path, last["run"]) == [f"{number:03}" for number in range(OBJECTS)]
+    assert account.messages == []
+
+
+async def test_run_that_a_silent_queue_ends_is_not_complete_and_the_next_start_sends_the_rest(
+    stub: StubServer, moto_url: str, tmp_path: Path
+) -> None:
+    """Nothing goes on with the run."""
+    fill(stub, "audited")
+    account, later = near(), Account(900.0)
+    async with queued(account, moto_url) as (server, url, received):
+        service = function(stub, tmp_path, AUDITOR_QUEUE=url, AUDITOR_LEDGER=f"sqlite:{tmp_path}/digests.db")
+        (first,) = (await service.handle({}, account.around(hands_on=False)))["runs"]
+        assert (first["complete"], first["coverage"]["listed"]) == (False, OBJECTS)
+        ((_, told),) = account.finished
+        assert told["exit_code"] == 4
+        (message,) = account.messages
+        assert f"the queue did not answer: the run sends {OBJECTS} objects without a digest" in message
+        server.silent = lambda method, target, headers: False
+        (last,) = (await service.handle({}, later.around()))["runs"]
+        keys = received()
+    assert (last["run"], last["complete"], last["hashing"]["queued"]) == (first["run"], True, OBJECTS)
+    assert keys == [f"{number:03}" for number in range(OBJECTS)]
