@@ -22,6 +22,7 @@ AuditorError              base of all; its text is one sentence for the user
 |   +-- ManifestError     a manifest has a malformed line, or two lines that contradict each other
 |   +-- LedgerError       the ledger cannot be used
 |       +-- LedgerReadOnlyError  the ledger can be read, but not written
+|       +-- LedgerGoneError      the file of the ledger was deleted while it was open
 |       +-- DigestConflict       the ledger has another digest of the same object version
 |       +-- LeaseLostError       another worker took over the lease
 +-- CheckpointError       an object checkpoint is damaged or does not fit: the object is hashed from its start
@@ -128,6 +129,10 @@ class LedgerError(RunError):
 
 class LedgerReadOnlyError(LedgerError):
     """The ledger can be read, but not written."""
+
+
+class LedgerGoneError(LedgerError):
+    """The file of the ledger was deleted or replaced while it was open: no waiting brings it back."""
 
 
 class DigestConflict(LedgerError):  # noqa: N818 - "conflict" is the word of the field

@@ -23,6 +23,7 @@ from auditor.reports.what_if import AccessChange, WhatIfCounts, change_of, chang
 from auditor.reports.what_if_text import render
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
+from auditor.runs.stores.local import private
 from auditor.text import counted, visible
 from auditor.verdict.change import OF_ACLS, OF_POLICIES, BucketChange, ChangedObjects
 from auditor.verdict.judge import VerdictJudge
@@ -271,7 +272,7 @@ def lines_to(path: str | None) -> Iterator[Sink]:
         yield ignored_line
         return
     try:
-        with open(path, "wb") as file:
+        with open(path, "wb", opener=private) as file:
             yield file.write
     except OSError as error:
         raise OutputError(

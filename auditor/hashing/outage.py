@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from auditor.aio.backoff import backoff
 from auditor.aio.stop import Stop
 from auditor.aws.failures import is_transient
-from auditor.errors import CallFailed, DigestConflict, LeaseLostError, LedgerError
+from auditor.errors import CallFailed, DigestConflict, LeaseLostError, LedgerError, LedgerGoneError
 from auditor.hashing.digest.result import Failed, Hashed, Result
 from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Ledger
@@ -61,7 +61,7 @@ class LedgerPatience:
         while True:
             try:
                 result = await work()
-            except (DigestConflict, LeaseLostError):  # the ledger answered, it did not refuse
+            except (DigestConflict, LeaseLostError, LedgerGoneError):  # no refusal that passes
                 raise
             except LedgerError as error:
                 if stop or waited >= LONGEST or kind not in self._succeeded:

@@ -73,7 +73,8 @@ class PartFile:
         self._first = self._last = b""
         self._deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, 31)  # 31: with gzip's header; its time field is zero
         with output_errors(path):
-            self._file = open(path, "wb", opener=private)  # noqa: SIM115 - close() closes it
+            path.unlink(missing_ok=True)
+            self._file = open(path, "xb", opener=private)  # noqa: SIM115 - close() closes it
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Write lines of JSON, each with its newline."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from auditor.audit.estate.page import entries_beside
 from auditor.audit.index import entries_in, index_text, write_index
@@ -15,6 +14,7 @@ from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
 from auditor.runs.folder_place import is_run_folder, open_run
 from auditor.runs.stores import open_store
+from auditor.runs.stores.local import private
 from auditor.text import visible
 
 
@@ -52,7 +52,8 @@ def _written(page: str, file: str) -> int:
         sys.stdout.write(page)
         return 0
     try:
-        Path(file).write_text(page, encoding="utf-8")
+        with open(file, "w", encoding="utf-8", opener=private) as written:
+            written.write(page)
     except (OSError, ValueError) as error:
         raise OutputError(f"{file!r} cannot be written ({error}): give another --out") from error
     sys.stdout.write(f"{visible(file)}\n")

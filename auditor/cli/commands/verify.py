@@ -21,6 +21,7 @@ from auditor.config.settings import Settings
 from auditor.config.values import algorithms
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
+from auditor.runs.stores.local import private
 from auditor.verify.alert import verify_alert, verify_event
 from auditor.verify.run import Verification
 from auditor.verify.summary import WorstObjects, exit_code, printed
@@ -68,7 +69,8 @@ class _Lines(TextIOWrapper):
     def __init__(self, place: str) -> None:
         self._place = place
         with self._errors():
-            super().__init__(open(place, "wb"), encoding="utf-8", newline="\n")  # noqa: SIM115 - closed with this one
+            file = open(place, "wb", opener=private)  # noqa: SIM115 - closed with this one
+            super().__init__(file, encoding="utf-8", newline="\n")
 
     def write(self, text: str, /) -> int:
         with self._errors():

@@ -13,7 +13,7 @@ from typing import Final
 from auditor.hashing.batch.job import MOST_ROWS, Manifest, create_job, row
 from auditor.model.object import ObjectVersion
 from auditor.runs.stores.base import Store
-from auditor.runs.stores.local import output_errors
+from auditor.runs.stores.local import output_errors, private
 
 FOLDER: Final = "batch"
 
@@ -104,7 +104,9 @@ def _put_manifest(
     piece.
     """
     digest = hashlib.md5(usedforsecurity=False)
-    with output_errors(local), local.open("wb") as file:
+    with output_errors(local):
+        local.unlink(missing_ok=True)
+    with output_errors(local), open(local, "xb", opener=private) as file:
         for item in objects:
             line = row(bucket, item.key, (item.version_id or "null") if versions else None).encode()
             digest.update(line)

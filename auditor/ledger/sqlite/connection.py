@@ -6,11 +6,11 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from auditor.errors import LedgerError, LedgerReadOnlyError, UsageError
+from auditor.errors import LedgerError, LedgerGoneError, LedgerReadOnlyError, UsageError
 from auditor.ledger.sqlite.schema import set_up
 
 BUSY_SECONDS: Final = 30.0
@@ -49,12 +49,28 @@ def connect(path: str) -> sqlite3.Connection:
     parent = Path(path).parent
     if path != MEMORY and not parent.is_dir():
         raise LedgerError(f"the directory of --ledger sqlite:{path} does not exist: make {str(parent)!r} first")
+    if path != MEMORY:
+        _create(path)
     try:
-        return _opened(path, sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None), _use_wal)
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, factory=FileConnection)
+        if path != MEMORY:
+            connection.watch(Path(path))
+        return _opened(path, connection, _use_wal)
     except sqlite3.OperationalError as error:
         if _code(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) or not _is_sealed_off(Path(path)):
             raise
     return _connect_unlocked(path)
+
+
+def _create(path: str) -> None:
+    """Create the file, for its owner alone (mode 600), if it is missing. SQLite gives its -wal and -shm the same mode.
+
+    Raises LedgerError for a symbolic link that leads to no file: SQLite would create one there.
+    """
+    if os.path.islink(path) and not os.path.exists(path):
+        raise LedgerError(f"the ledger sqlite:{path} is a symbolic link to no file: name the file itself")
+    with suppress(OSError):  # it exists; or SQLite says why it cannot be created
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _opened(
@@ -74,6 +90,24 @@ def _is_sealed_off(file: Path) -> bool:
     """True if the file exists, and SQLite cannot create its -wal and -shm files in the file's directory."""
     effective = os.access in os.supports_effective_ids
     return file.is_file() and not os.access(file.resolve().parent, os.W_OK, effective_ids=effective)
+
+
+class FileConnection(sqlite3.Connection):
+    """A connection to a file that other programs may delete: SQLite goes on writing into the deleted file."""
+
+    file: Path | None = None
+
+    def watch(self, file: Path) -> None:
+        """Remember the inode of the file, for check()."""
+        self.file, self.seen = file, _state(file)[:1]
+
+    def check(self) -> None:
+        """Raise LedgerGoneError if the path has no file any more, or another one than at watch()."""
+        if self.file is not None and _state(self.file)[:1] != self.seen:
+            raise LedgerGoneError(
+                f"the ledger sqlite:{self.file} was deleted or replaced while it was open, and what was recorded since"
+                " is lost: put it back from a copy, or begin a new one, and run again"
+            )
 
 
 class UnlockedConnection(sqlite3.Connection):
@@ -120,12 +154,12 @@ def _has_bytes(path: str) -> bool:
 
 def unchanged(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
     """Call `work` and return its result. Raises LedgerError if the file is read without locks and was written
-    meanwhile.
+    meanwhile, or if it was deleted.
     """
     try:
         return work()
     finally:
-        if isinstance(connection, UnlockedConnection):
+        if isinstance(connection, UnlockedConnection | FileConnection):
             connection.check()
 
 

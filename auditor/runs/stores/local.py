@@ -7,13 +7,14 @@ import fcntl
 import json
 import os
 import secrets
+import stat
 from builtins import list as List  # noqa: N812 - the store has a method of that name
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
-from auditor.errors import OutputError, RunTaken
+from auditor.errors import OutputError, RunTaken, UsageError
 from auditor.runs.stores.base import PIECE, Change, checked, parsed
 
 _NO_SPACE: Final = "is out of space: free some, or choose another place with --out"
@@ -28,12 +29,18 @@ _SENTENCES: Final = {
     errno.EROFS: "lies on a read-only file system: choose another place with --out",
     errno.ENOTDIR: _NOT_A_DIRECTORY,
     errno.EEXIST: _NOT_A_DIRECTORY,
+    errno.ELOOP: "is a symbolic link, through which the auditor writes nothing: remove it, or choose another --out",
 }
+_OWN_LINKS: Final = ("/dev/", "/proc/")
+"""Where the system's own links are, such as /dev/stdout."""
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file for open(): a new file can be read and written by its owner only (mode 600)."""
-    return os.open(path, flags, 0o600)
+    """Open a file for open(): a new file can be read and written by its owner only (mode 600). A symbolic link is
+    refused, unless it is one of the system's own, such as /dev/stdout.
+    """
+    follow = 0 if path.startswith(_OWN_LINKS) else os.O_NOFOLLOW
+    return os.open(path, flags | follow, 0o600)
 
 
 @contextmanager
@@ -51,6 +58,7 @@ class LocalStore:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._made: set[Path] = set()
 
     @property
     def bucket(self) -> str | None:
@@ -65,10 +73,11 @@ class LocalStore:
 
     def check_writable(self) -> None:
         with output_errors(self._root):
-            self._root.mkdir(parents=True, exist_ok=True)
+            self._make(self._root)
             probe = _hidden(self._root / "probe")
             try:
-                probe.write_bytes(b"\n")
+                with open(probe, "xb", opener=private) as file:
+                    file.write(b"\n")
             finally:
                 with suppress(OSError):
                     probe.unlink(missing_ok=True)
@@ -81,10 +90,7 @@ class LocalStore:
     def get(self, path: str) -> bytes | None:
         target = self._root / checked(path)
         with output_errors(target):
-            try:
-                return target.read_bytes()
-            except FileNotFoundError:
-                return None
+            return _bytes_of(target)
 
     def stream(self, path: str) -> Iterator[bytes] | None:
         target = self._root / checked(path)
@@ -114,7 +120,7 @@ class LocalStore:
     def hold(self, folder: str, name: str) -> Callable[[], object]:
         place = self.spool_dir(folder)
         with output_errors(place), ExitStack() as stack:
-            lock = stack.enter_context((place / f".{name}.lock").open("wb"))
+            lock = stack.enter_context(_lock_file(place / f".{name}.lock"))
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -124,7 +130,7 @@ class LocalStore:
     def spool_dir(self, folder: str) -> Path:
         place = self._root / checked(folder)
         with output_errors(place):
-            place.mkdir(parents=True, exist_ok=True)
+            self._make(place)
         return place
 
     def replace_file(self, path: str, local: Path) -> None:
@@ -145,8 +151,27 @@ class LocalStore:
         """Return the file's path, and create its directory."""
         target = self._root / checked(path)
         with output_errors(target.parent):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make(target.parent)
         return target
+
+    def _make(self, place: Path) -> None:
+        """Create a directory at or below the root. Raises UsageError if every user may exchange the files in it: they
+        could plant links, or lines of their own.
+        """
+        if place in self._made:
+            return
+        if place != self._root:
+            self._make(place.parent)
+            if place.is_symlink():
+                raise OSError(errno.ELOOP, "a symbolic link")
+        place.mkdir(0o775, parents=True, exist_ok=True)
+        mode = place.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise UsageError(
+                f"--out {place} may be written by every user of this machine: take that right away by chmod o-w, or"
+                " choose a directory below it"
+            )
+        self._made.add(place)
 
 
 def _complain(error: OSError) -> None:
@@ -197,20 +222,36 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def _lock_file(path: Path) -> BinaryIO:
+    """Open a lock file, and leave the bytes of a file that is there as they are."""
+    return open(path, "ab", opener=private)
+
+
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
     """Lock the file `target` during the `with` block, by a lock file beside it.
 
     The lock file is never deleted: a process that waits for it, and one that makes a new one, would both get a lock.
     """
-    with target.with_name(f".{target.name}.lock").open("wb") as lock:
+    with _lock_file(target.with_name(f".{target.name}.lock")) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _read_json(target: Path) -> dict[str, Any] | None:
+def _bytes_of(target: Path) -> bytes | None:
+    """Return the bytes of a regular file; None if it does not exist. A pipe or a device, which may have no end, is
+    refused by an OutputError, and no process waits for its other side.
+    """
     try:
-        data = target.read_bytes()
+        file = open(target, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # noqa: SIM115
     except FileNotFoundError:
         return None
-    return parsed(data, str(target))
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OutputError(f"{target} is damaged (it is no regular file): move it away")
+        return file.read()
+
+
+def _read_json(target: Path) -> dict[str, Any] | None:
+    data = _bytes_of(target)
+    return None if data is None else parsed(data, str(target))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from auditor.errors import UsageError
-from auditor.runs.stores.local import output_errors
+from auditor.runs.stores.local import output_errors, private
 
 
 class OutFile:
@@ -24,7 +24,7 @@ class OutFile:
             raise UsageError(f"--out {place} is no file: give a path, or leave it out and redirect the output")
         self._growing = self._place.with_name(f".{secrets.token_hex(8)}.tmp")
         with output_errors(self._place):
-            self._file = self._growing.open("xb")
+            self._file = open(self._growing, "xb", opener=private)  # noqa: SIM115 - __exit__() closes it
 
     def write(self, data: bytes) -> None:
         with output_errors(self._place):
