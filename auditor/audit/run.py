@@ -34,7 +34,7 @@ from auditor.progress import Snapshot
 from auditor.reports.highlights import Highlights
 from auditor.rules.plan import carried_on, make_plan
 from auditor.runs.folder import PART_LINES
-from auditor.runs.paths import began_at, new_run_id
+from auditor.runs.paths import began_at, later_run_id, new_run_id
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
 from auditor.s3.engines.pool import EnginePool
@@ -89,6 +89,7 @@ class Audit:
         self._began = began
         self._hop = hop
         self._resumed = resume and run_id is not None
+        self._named = run_id is not None
         self.run_id = run_id or new_run_id(datetime.fromtimestamp(clock(), UTC), secrets.token_bytes(3))
         self._target = target
         self._ceiling, permits = permits_of(settings)
@@ -194,6 +195,9 @@ class Audit:
             asked_place = store.uri() if loading.cancelled() else f"s3://{self._target.bucket}"
             raise silent(asked_place, self._outer_stop)
         before: RunSoFar = loading.result()
+        now = began_at(self.run_id)
+        if not self._named and before.latest is not None:  # the clock may have been set back since
+            self.run_id = later_run_id(self.run_id, before.latest.run_id)
         self._target = before.target
         self._connection, asked = asking.result()
         facts, state = self._kind.facts(asked, before), before.state
@@ -205,7 +209,7 @@ class Audit:
             places=self._places,
             resumed=self._resumed,
             hop=self._hop,
-            now=self._kind.now or began_at(self.run_id),
+            now=self._kind.now or now,
             stop=self._stop,
             outer_stop=self._outer_stop,
             thread=self._thread,

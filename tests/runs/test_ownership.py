@@ -23,6 +23,7 @@ from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
+from tests.support.failing_stores import MemoryObjects
 from tests.support.killed_run import judgements, put, put_all
 from tests.support.log_lines import logged
 from tests.support.samples.reports import RUN, sample_summary, target
@@ -377,3 +378,24 @@ def test_runs_lie_where_they_did(start: Start, tmp_path: Path) -> None:
 def test_a_store_that_neither_locks_nor_writes_on_conditions_is_no_place_for_a_run() -> None:
     with pytest.raises(TypeError, match="neither locks nor writes on conditions"):
         writer_of(cast(Store, object()), "audited", RUN, "00000")
+
+
+@pytest.mark.parametrize("conflicts", [1, 4, 5, 6])
+def test_a_checkpoint_is_tried_five_times_while_another_write_is_under_way(conflicts: int) -> None:
+    """S3 refuses a conditional write with 409 during another write of the object, although the condition holds."""
+    left = [conflicts]
+
+    def refuses(number: int, key: str) -> bool:
+        left[0] -= 1
+        return left[0] >= 0
+
+    objects = MemoryObjects(refuses, "ConditionalRequestConflict", 409)
+    process = Process(S3Store(objects, "results", "runs"))
+    if conflicts < 5:
+        process.folder.prepare()
+        assert load_checkpoint(process.store, "audited", RUN) is not None
+        assert len(objects.written) == conflicts + 1
+    else:
+        with pytest.raises(RunTaken):
+            process.folder.prepare()
+        assert len(objects.written) == 5

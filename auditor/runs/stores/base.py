@@ -126,8 +126,8 @@ class ConditionalStore(Store, Protocol):
 
 PIECE: Final = 1024 * 1024
 """Bytes of one piece of a streamed file."""
-ATTEMPTS: Final = 5
-"""Attempts of each call, with the first."""
+ATTEMPTS: Final = 8
+"""Attempts of each call, with the first. Of a bucket that refuses 30 of 100 calls, one call in 15,000 fails."""
 
 
 class BucketObjects(Protocol):
