@@ -129,10 +129,9 @@ class JudgeAgain:
             self._judge_parts(folder, parts, read, plans)
             summary = self._summary(folder, plans[-1])
             rollups = finished_rollups(self._rollups, summary, nights_of(self._run) if self._same else ())
-            folder.finish(
+            return folder.finish(
                 summary, page_of(summary, self.shown, file, rollups), None if rollups is None else rollups.to_json()
             )
-        return summary
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""

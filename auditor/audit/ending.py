@@ -96,7 +96,7 @@ class RunEnding:
         return result
 
     async def finish(self) -> Summary:
-        """Write the reports of the run, its summary and its seal, and return the summary."""
+        """Write the reports of the run, its seal and its summary, and return the summary."""
         run, folder, save = self._run, self._folder, self._thread.save
         result = self._summary(await save(folder, partial(run.recorder.standings.changes, run.complete)))
         if run.recorder.tally.routed["objects"] and run.places.ledger is not None:
@@ -107,8 +107,7 @@ class RunEnding:
             self.shown = await save(folder, lambda: self._read_highlights(groups is not None))
         page = await save(folder, lambda: page_of(result, self.shown, folder.described, groups))
         counts = None if groups is None else groups.to_json()
-        await save(folder, lambda: folder.finish(result, page, counts, update_latest=run.is_latest))
-        return result
+        return await save(folder, lambda: folder.finish(result, page, counts, update_latest=run.is_latest))
 
     def _summary(self, changes: Changes) -> Summary:
         run, tally = self._run, self._run.recorder.tally

@@ -13,6 +13,7 @@ from auditor.model.target import Target
 from auditor.reports.rollup import RollUpBuilder
 from auditor.rules.base import Rule
 from auditor.runs.checkpoint import Checkpoint, damaged
+from auditor.runs.latest import name_latest
 from auditor.runs.paths import UNDIVIDED, checkpoint_name
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
@@ -48,6 +49,7 @@ def checkpoint(
             " wrote anything: check --out, or start anew without --resume"
         )
     if run.complete:
+        name_latest(run)
         raise RunComplete(f"run {run_id} is complete: there is nothing to resume")
     state = run.checkpoint
     if state is None:

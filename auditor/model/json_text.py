@@ -17,6 +17,8 @@ Reader = Callable[[Any], T]
 LONGEST: Final = 1024
 """Largest number of bytes of a text: S3's limit for object keys. The other texts in messages are shorter."""
 
+_LARGEST: Final = 2**63
+"""No number of a run, a size or a count, is larger."""
 _WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -215,6 +217,8 @@ def _reader(kind: Any) -> Reader[Any]:
 def _scalar(kind: Any, value: Any) -> Any:
     if type(value) is not kind and not (kind is float and type(value) is int):
         raise JsonError(f"is not {_WORDS[kind]}")
+    if type(value) is int and abs(value) > _LARGEST:
+        raise JsonError("is too large")
     return value
 
 

@@ -5,25 +5,28 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from auditor.errors import OutputError
-from auditor.model.json_text import JsonError
-from auditor.runs.checkpoint import load_checkpoint
+from auditor.model.json_text import JsonError, parse_object
+from auditor.model.summary import Summary
+from auditor.runs.checkpoint import Checkpoint, load_checkpoint
+from auditor.runs.line_counts import LineCounts
 from auditor.runs.ownership import EMPTY_PART
-from auditor.runs.parts import KINDS, Part, found_parts
-from auditor.runs.reading import RunReader
-from auditor.runs.seal import FILES, OF_RANGES, Seal, SealedPart, first_key_of, sha256_of
+from auditor.runs.parts import Part, found_parts
+from auditor.runs.paths import UNDIVIDED, checkpoint_name
+from auditor.runs.reading import RunReader, parse_seal
+from auditor.runs.seal import FILES, OF_RANGES, Seal, SealedPart, sha256_of
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal_chain import SealChain
 from auditor.text import counted, visible
 
-_FINAL: Final = frozenset({"bucket.json", "plan.json", "report.html", "rollups.json", "summary.json"})
-"""The files that a run which goes on after its seal does not change, until it ends again."""
+T = TypeVar("T")
+_SUMMARY: Final = "summary.json"
+_GO_ON: Final = "the run has not ended: go on with it by --resume"
 Order = tuple[bool, bytes]
 """The place of a line among those of a run: lines on the bucket come first, then keys in the order of their bytes."""
 
@@ -40,10 +43,10 @@ class RunCheck:
     parts: int
     lines: int
     sha256: str | None
-    """SHA-256 of parts.json, which a keeper of evidence notes elsewhere; None if the run has no seal."""
+    """SHA-256 of summary.json, which a keeper of evidence notes elsewhere; None if the run has no summary."""
     chain: tuple[str, ...] = ()
-    """IDs of the earlier runs whose seals were found and match, the latest first. Each seal has the digest of the one
-    before it."""
+    """IDs of the earlier runs whose summaries were found and match, the latest first. Each run's seal has the digest of
+    the summary before it, and each summary that of its seal."""
 
     @property
     def exit_code(self) -> int:
@@ -63,44 +66,69 @@ class RunChecker:
         self._passed = passed
         self._faults: list[str] = []
         self._lacks: list[str] = []
-        self._lines: Counter[str] = Counter()
+        self._counts = LineCounts()
         self._ends: dict[str, Order] = {}
         """By kind: the last key that was read."""
 
     def run(self) -> RunCheck:
         """Check the run. Raises OutputError if the store cannot be read."""
-        data = self._store.get(f"{self._run.path}/{SEAL}")
-        seal = self._sealed(data)
-        chain: list[str] = []
+        data = self._store.get(f"{self._run.path}/{_SUMMARY}")
+        summary, chain = None if data is None else self._parsed(_SUMMARY, lambda: self._run.summary), list[str]()
         parts: tuple[SealedPart, ...] = ()
-        if seal is not None and data is not None:
+        links = SealChain(self._run)
+        if data is None:
+            self._not_ended(links)
+        elif summary is not None and (seal := self._sealed(summary)) is not None:
             parts = seal.parts
-            going_on = self._files(seal)
-            self._parts(seal, going_on)
-            self._counts(going_on)
-            links = SealChain(self._run)
+            if summary.complete:
+                self._files(seal, summary)
+            self._parts(seal, summary.complete)
+            if summary.complete and not self._faults:
+                self._faults += self._counts.differences(summary)
             chain = links.earlier(seal)
+        if data is not None:
             links.later(sha256_of(data))
-            self._faults += links.faults
+        self._faults += links.faults
         return RunCheck(
             run=self._run.run_id,
             faults=tuple(self._faults),
             lacks=tuple(self._lacks),
             parts=len(parts),
-            lines=sum(self._lines.values()),
+            lines=self._counts.lines.total(),
             sha256=None if data is None else sha256_of(data),
             chain=tuple(chain),
         )
 
-    def _sealed(self, data: bytes | None) -> Seal | None:
+    def _not_ended(self, links: SealChain) -> None:
+        """Note that the run has no summary. It has not ended, unless another file says that it has."""
+        if (names := links.named_by()) is not None:
+            self._faults.append(f"{_SUMMARY} is gone: {names} names the run as a complete one")
+        else:
+            self._lacks.append(_GO_ON)
+
+    def _parsed(self, name: str, read: Callable[[], T]) -> T | None:
+        """Read a file of the run. A file that is damaged is a fault."""
+        try:
+            return read()
+        except (OutputError, JsonError) as error:
+            reason = error.__cause__ if isinstance(error, OutputError) else error
+            self._faults.append(f"{name} is damaged ({reason})")
+            return None
+
+    def _sealed(self, summary: Summary) -> Seal | None:
+        """Return the run's seal; None if the run has none that can be used. The seal of a run that was stopped is
+        replaced when the run ends.
+        """
+        data = self._store.get(f"{self._run.path}/{SEAL}")
+        if not summary.complete:
+            self._lacks.append(_GO_ON)
+            return parse_seal(data)
         if data is None:
             if self._run.bucket_data is None:
                 why = "an earlier version of the auditor wrote the run, or both were removed"
                 self._lacks.append(f"{SEAL} and bucket.json are not there: {why}, so that nothing can be proved")
-            elif self._run.complete:
-                self._faults.append(f"{SEAL} is gone: a complete run has one")
             else:
-                self._lacks.append(f"{SEAL} is not there: the run has not ended, go on with it")
+                self._faults.append(f"{SEAL} is gone: a complete run has one")
             return None
         try:
             seal = Seal.from_json(data)
@@ -111,27 +139,28 @@ class RunChecker:
             self._faults.append(f"{SEAL} is that of another run, {visible(seal.run)}")
         return seal
 
-    def _files(self, seal: Seal) -> bool:
-        """Check the files besides the parts. Return True if the run went on after the seal was written."""
-        going_on = False
-        if "summary.json" not in seal.files:
-            self._lacks.append("the run was handed on and has not ended: its seal has the parts so far")
-            going_on = True
+    def _files(self, seal: Seal, summary: Summary) -> None:
+        """Check the files besides the parts."""
+        for name, digest in {SEAL: None, checkpoint_name(UNDIVIDED): None, **summary.sealed}.items():
+            self._file(name, digest, _SUMMARY)
         for name in self._names(seal):
-            data = self._store.get(f"{self._run.path}/{name}")
-            sealed = seal.files.get(name)
-            if sealed is None:
-                if data is not None and not going_on:
-                    self._faults.append(f"{name} is not named in {SEAL}: it was added")
-            elif data is None:
-                self._faults.append(f"{name} is gone")
-            elif sha256_of(data) != sealed:
-                if name not in _FINAL and not self._complete():
-                    self._lacks.append("the run went on after its seal was written, and has not ended since")
-                    going_on = True
-                else:
-                    self._faults.append(f"{name} was altered: its SHA-256 is not the one in {SEAL}")
-        return going_on
+            self._file(name, seal.files.get(name), SEAL)
+
+    def _file(self, name: str, digest: str | None, source: str) -> None:
+        """Compare a file with its digest in the file `source`, which has none of a file that the run did not write."""
+        if name not in (SEAL, checkpoint_name(UNDIVIDED), *FILES) and not OF_RANGES.fullmatch(name):
+            self._faults.append(f"{source} names a file that no run has")
+            return
+        data = self._store.get(f"{self._run.path}/{name}")
+        if digest is None:
+            if data is not None:
+                self._faults.append(f"{name} is not named in {source}: it was added")
+        elif data is None:
+            self._faults.append(f"{name} is gone")
+        elif sha256_of(data) != digest:
+            self._faults.append(f"{name} was altered: its SHA-256 is not the one in {source}")
+        elif name.endswith(".json"):
+            self._parsed(name, lambda: parse_object(data))
 
     def _names(self, seal: Seal) -> list[str]:
         """Return the names of the files besides the parts that the run may have, those of its ranges included."""
@@ -139,41 +168,43 @@ class RunChecker:
         there = (path[start:] for path in self._store.list(f"{self._run.path}/"))
         return list(dict.fromkeys([*FILES, *seal.files, *filter(OF_RANGES.fullmatch, there)]))
 
-    def _complete(self) -> bool:
-        try:
-            return self._run.complete
-        except OutputError:
-            return True
-
-    def _parts(self, seal: Seal, going_on: bool) -> None:
+    def _parts(self, seal: Seal, complete: bool) -> None:
+        """Check the parts. complete: False for a run that may have gone on since the seal was written."""
         digests = {part.sha256: part.path for part in seal.parts}
         there = {part.path: part for part in found_parts(self._store, self._run.path)}
-        voids = self._voids({part.range_id for part in there.values()})
+        states = self._checkpoints({part.range_id for part in there.values()})
+        voids = {(one, number) for one, state in states.items() for number in state.skipped_parts}
         for sealed in seal.parts:
+            named = Part.parse(sealed.path)
+            if named is None:
+                self._faults.append(f"{SEAL} names no part's file")
+                continue
             part = there.pop(sealed.path, None)
+            if not complete and (named.range_id not in states or named.number >= states[named.range_id].next_part):
+                continue  # the process that goes on replaces it
             if part is None:
-                known = Part.parse(sealed.path) is not None
-                self._faults.append(f"{visible(sealed.path)} is gone" if known else f"{SEAL} names no part's file")
+                self._faults.append(f"{sealed.path} is gone")
                 continue
             if (part.range_id, part.number) in voids:
                 self._faults.append(f"{part.path} is left out by state.json, although it is sealed")
             self._part(part, sealed, digests)
-            self._passed(self._lines["objects"])
+            self._passed(self._counts.lines["objects"])
         for path, part in there.items():
             if (part.range_id, part.number) in voids:
                 if self._store.get(f"{self._run.path}/{path}") != EMPTY_PART:
                     self._faults.append(f"{path} has lines, although the run left the part empty")
-            elif not going_on:
+            elif complete:
                 self._faults.append(f"{path} is not named in {SEAL}: it was added")
 
-    def _voids(self, ranges: Iterable[str]) -> frozenset[tuple[str, int]]:
-        """Return the parts that the run left empty, each by its range and number."""
-        found: set[tuple[str, int]] = set()
+    def _checkpoints(self, ranges: Iterable[str]) -> dict[str, Checkpoint]:
+        """Return the checkpoints of these ranges that can be read: the digest of another differs, which is told."""
+        found: dict[str, Checkpoint] = {}
         for one in ranges:
-            with suppress(OutputError):  # its digest differs, which is told already
+            with suppress(OutputError):
                 state = load_checkpoint(self._store, self._run.bucket_name, self._run.run_id, one)
-                found |= {(one, number) for number in (state.skipped_parts if state else ())}
-        return frozenset(found)
+                if state is not None:
+                    found[one] = state
+        return found
 
     def _part(self, part: Part, sealed: SealedPart, digests: dict[str, str]) -> None:
         data = self._store.get(f"{self._run.path}/{part.path}")
@@ -199,7 +230,8 @@ class RunChecker:
         before = self._ends.get(part.kind)
         sorted_so_far = True
         try:
-            for key in _keys(data):
+            for line in _lines(data):
+                key = self._counts.add(part.kind, line)
                 order = (key is not None, (key or "").encode(errors="surrogatepass"))
                 if before is not None and order < before:
                     sorted_so_far = False
@@ -207,11 +239,10 @@ class RunChecker:
                 first = key if number == 0 else first
                 number += 1
         except (OSError, EOFError, zlib.error, JsonError) as error:
-            self._faults.append(f"{part.path} cannot be read ({error})")
+            self._faults.append(f"{part.path} is damaged ({error})")
             return
         if before is not None:
             self._ends[part.kind] = before
-        self._lines[part.kind] += number
         if not sorted_so_far:
             self._faults.append(f"{part.path} has keys out of order")
         if number != sealed.lines:
@@ -219,28 +250,8 @@ class RunChecker:
         if (first, last) != (sealed.first, sealed.last):
             self._faults.append(f"{part.path} has another first or last key than {SEAL} says")
 
-    def _counts(self, going_on: bool) -> None:
-        """Compare the numbers of lines with those of the summary."""
-        try:
-            summary = self._run.summary
-        except OutputError:  # its digest differs, which is told already
-            return
-        if summary is None or going_on or self._faults:
-            return
-        hashing = summary.hashing
-        expected = {
-            "objects": summary.coverage.listed,
-            "undecided": summary.coverage.undecided,
-            "findings": sum(summary.findings.values()),
-            "routed": hashing.routed.objects if hashing else 0,
-        }
-        for kind in KINDS:
-            if (found := self._lines[kind]) != expected[kind]:
-                self._faults.append(f"{kind}/ has {counted(found, 'line')}, and the summary counts {expected[kind]:,}")
 
-
-def _keys(data: bytes) -> Iterator[str | None]:
-    """Yield the key of each line of a part's file. Raises JsonError, OSError, EOFError or zlib.error for damage."""
+def _lines(data: bytes) -> Iterator[bytes]:
+    """Yield the lines of a part's file. Raises OSError, EOFError or zlib.error for damage."""
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
-        for line in lines:
-            yield first_key_of(line)
+        yield from lines

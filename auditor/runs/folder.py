@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, Self
 
 from auditor.errors import OutputError
@@ -24,7 +23,7 @@ from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, delete_spools, tidy
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, seal_name
 from auditor.runs.pending import KeyedCounts, LineBatch, PendingLines, RunPosition
-from auditor.runs.seal import SealedPart
+from auditor.runs.seal import SealedPart, sha256_of
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 
@@ -102,6 +101,7 @@ class RunFolder:
         )
         self.saved_key = mark.key
         """The last key of the checkpoint that is in place."""
+        self._saved: str | None = None  # digest of the last checkpoint of this process
         self._loaded = state
         self._fresh = fresh
         self._skipped_parts = state.skipped_parts if state else ()
@@ -243,14 +243,19 @@ class RunFolder:
         *,
         update_latest: bool = False,
         whole_key: bool = True,
-    ) -> None:
-        """Save a checkpoint, then write the reports: the page `html`, the bytes of rollups.json, and the summary.
+    ) -> Summary:
+        """Save a checkpoint, write the page `html`, the bytes of rollups.json, the seal and the summary, and return the
+        summary with the digests that it is written with.
 
         update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
         whole_key: False if the last key may have more versions, which save() then handles.
         """
-        save = partial(self.save, whole_key)
-        self._end.write(summary, html, rollups, save, update_latest=update_latest)
+
+        def save() -> str | None:
+            self.save(whole_key)
+            return self._saved
+
+        return self._end.write(summary, html, rollups, save, update_latest=update_latest)
 
     def close(self) -> None:
         """Drop the lines that are not saved, and let other processes claim the run."""
@@ -285,7 +290,7 @@ class RunFolder:
             self._save(self._checkpoint(batch.number + 1, batch.checkpoint))
 
     def _save(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
-        self._seal.note("state.json", self._writer.put_checkpoint(checkpoint, last=last))
+        self._saved = sha256_of(self._writer.put_checkpoint(checkpoint, last=last))
         self.saved_key = checkpoint.start_after
 
     def _checkpoint(self, next_part: int, mark: RunPosition) -> Checkpoint:

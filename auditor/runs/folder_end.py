@@ -1,9 +1,10 @@
-"""Write the files at the end of a run: its reports, its summary, its seal, and latest.json."""
+"""Write the files at the end of a run: its reports, its seal, its summary, and latest.json."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from auditor.aio.threads import side_by_side
@@ -13,8 +14,9 @@ from auditor.model.target import Target
 from auditor.runs.folder_seal import FolderSeal
 from auditor.runs.latest import update_latest_json
 from auditor.runs.ownership import RunWriter
-from auditor.runs.paths import run_path, target_name
+from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, target_name
 from auditor.runs.reading import link_to
+from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link
 from auditor.runs.stores.base import Store
 
@@ -36,16 +38,21 @@ class FolderEnd:
         self._previous = previous
 
     def write(
-        self, summary: Summary, html: str, rollups: bytes | None, save: Callable[[], None], *, update_latest: bool
-    ) -> None:
-        """Call save(), which saves the last checkpoint, and write the files. Blocks. The parameters are those of
-        RunFolder.finish().
+        self, summary: Summary, html: str, rollups: bytes | None, save: Callable[[], str | None], *, update_latest: bool
+    ) -> Summary:
+        """Write the files, and return the summary as it is written. Blocks. The seal follows when all that it names is
+        in place, then the summary, which says that the run has ended. A process that dies before leaves a run that
+        another one goes on with.
+
+        save: saves the last checkpoint, and returns its SHA-256; None if the one before stays. The other parameters are
+        those of RunFolder.finish().
         """
         reports = {"report.html": html.encode()} | ({} if rollups is None else {ROLLUPS: rollups})
         early: list[str] = []
         links: list[Link] = []
+        saved: list[str | None] = []
         ending: list[Callable[[], object]] = [
-            save,
+            lambda: saved.append(save()),
             *(partial(self._put_early, name, data, early) for name, data in reports.items()),
         ]
         if self._previous is not None:
@@ -56,14 +63,14 @@ class FolderEnd:
             if name not in early:
                 self._store.put(f"{self._path}/{name}", report)
             self._seal.note(name, report)
-        data = json.dumps(summary.to_dict(), indent=1).encode() + b"\n"
-        self._store.put(f"{self._path}/summary.json", data)
-        self._seal.note("summary.json", data)
-        seal = self._seal.finished(links[0] if links else None)
-        latest = update_latest and summary.complete and self._target.whole
-        name = target_name(self._target)
-        update = partial(update_latest_json, self._store, self._target.bucket, name, self._run_id)
-        side_by_side([partial(self._seal.finish, seal), *([update] if latest else [])])
+        sealed = {SEAL: self._seal.finish(links[0] if links else None)}
+        if saved[0] is not None:
+            sealed[checkpoint_name(UNDIVIDED)] = saved[0]
+        summary = replace(summary, sealed=sealed)
+        self._store.put(f"{self._path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
+        if update_latest and summary.complete and self._target.whole:
+            update_latest_json(self._store, self._target.bucket, target_name(self._target), self._run_id)
+        return summary
 
     def _put_early(self, name: str, data: bytes, done: list[str]) -> None:
         if self._writer.put_early(name, data):

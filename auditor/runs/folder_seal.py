@@ -58,14 +58,12 @@ class FolderSeal:
         seal = Seal(run=self._run_id, files=self._files, parts=sorted_parts(parts))
         self._store.put(f"{self._path}/{seal_name(self._range_id)}", seal.to_json())
 
-    def finished(self, previous: Link | None) -> bytes:
-        """Return the bytes of the seal of a run that ends. previous: the run before it. Blocks."""
+    def finish(self, previous: Link | None) -> str:
+        """Write the seal of a run that ends, and return its SHA-256. previous: the run before it."""
         parts = sorted_parts([*self._earlier, *self._unsealed(), *self._own])
-        return Seal(run=self._run_id, previous=previous, files=self._files, parts=parts).to_json()
-
-    def finish(self, seal: bytes) -> None:
-        """Write the bytes of the seal of a run that ends."""
+        seal = Seal(run=self._run_id, previous=previous, files=self._files, parts=parts).to_json()
         self._store.put(f"{self._path}/{SEAL}", seal)
+        return sha256_of(seal)
 
     def _unsealed(self) -> list[SealedPart]:
         """Read the parts that earlier processes wrote and did not seal before they were killed. Return their

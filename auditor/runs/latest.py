@@ -6,7 +6,7 @@ from typing import Any
 
 from auditor.errors import OutputError, UsageError
 from auditor.model.json_text import JsonError, as_object, parse_object
-from auditor.runs.paths import RUN_ID, began_later, bucket_path
+from auditor.runs.paths import RUN_ID, began_later, bucket_path, target_name
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 
@@ -41,6 +41,19 @@ def latest_runs(store: Store, bucket: str) -> list[RunReader]:
         ]
     except (JsonError, KeyError, UsageError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error
+
+
+def name_latest(run: RunReader) -> None:
+    """Write a complete run into latest.json, for a process that died before it did so. A run that was judged again is
+    left out, and so is one that fills a run which is not the latest one, as at the end of a run.
+    """
+    summary, file = run.summary, run.bucket
+    if summary is None or not summary.target.whole or file is None or file.judged_from is not None:
+        return
+    name = target_name(summary.target)
+    latest = last_run(run.store, run.bucket_name, name)
+    if file.filled is None or latest is None or latest.run_id <= file.filled.run:
+        update_latest_json(run.store, run.bucket_name, name, run.run_id)
 
 
 def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:

@@ -22,7 +22,6 @@ from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_lines
 from auditor.runs.paths import UNDIVIDED, run_path, seal_name
-from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
 from auditor.runs.stores.base import Store
 
@@ -293,6 +292,6 @@ def parse_seal(data: bytes | None) -> Seal | None:
 
 
 def link_to(store: Store, bucket: str, run_id: str) -> Link:
-    """Return the link to another run of the bucket, with the digest of its seal as the store has it."""
-    data = store.get(f"{run_path(bucket, run_id)}/{SEAL}")
+    """Return the link to another run of the bucket, with the digest of its summary as the store has it."""
+    data = store.get(f"{run_path(bucket, run_id)}/summary.json")
     return Link(run_id, None if data is None else sha256_of(data))

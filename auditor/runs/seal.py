@@ -1,4 +1,4 @@
-"""The file parts.json of a run folder, its seal: the digest of each part and file, and of the previous run's seal."""
+"""The file parts.json of a run folder, its seal: the digests of its parts and files, and of the previous run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any, Final, Self
 from auditor.model.json_text import JsonError, Size, member_names, parse_form, parse_object, plain, typed
 
 NAME: Final = "parts.json"
-FILES: Final = ("bucket.json", "state.json", "report.html", "rollups.json", "summary.json")
-"""The files of a run folder, besides the parts, whose digests the seal has."""
+FILES: Final = ("bucket.json", "report.html", "rollups.json")
+"""The files of a run folder, besides the parts, whose digests the seal has. The seal is written before summary.json,
+which has the seal's digest."""
 OF_RANGES: Final = re.compile(r"plan\.json|(state|parts|keys)-[0-9]{5,}\.json")
 """The names of further such files, of a run that is divided into ranges of keys."""
 _DECODER: Final = json.JSONDecoder()
@@ -39,7 +40,7 @@ class SealedPart:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Another run, and the SHA-256 of its parts.json. sha256: None if that run has none."""
+    """Another run, and the SHA-256 of its summary.json. sha256: None if that run has none."""
 
     run: str
     sha256: str | None
@@ -53,7 +54,7 @@ class Seal:
     previous: Link | None = None
     """The latest complete run of the same target when this run began."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of each of FILES that the run wrote. summary.json is missing while the run has not ended."""
+    """SHA-256 of each of FILES that the run wrote, and of the files of its ranges."""
     parts: tuple[SealedPart, ...] = ()
 
     def to_json(self) -> bytes:
@@ -68,7 +69,10 @@ class Seal:
         value = parse_form(data, FORM)
         if value.keys() != member_names(cls):
             raise JsonError("has other members")
-        return typed(cls, value)
+        seal = typed(cls, value)
+        if not all(name in FILES or OF_RANGES.fullmatch(name) for name in seal.files):
+            raise JsonError("names a file that no run has", "files")
+        return seal
 
 
 def sha256_of(data: bytes) -> str:

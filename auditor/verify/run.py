@@ -323,9 +323,9 @@ class Verification:
         self._folder.end_part()
         if self._hop is not None and not summary.complete:
             self._folder.put_checkpoint(self._at)
-        self._folder.put_summary(summary)
         if self._hop is None or summary.complete:
             self._folder.put_page(verify_page(summary, self._examples, part=bool(self._hop and self._hop.number)))
+        self._folder.put_summary(summary)  # last: it says that the verification has ended
 
     async def _heal(self, key: str) -> None:
         """Write the damaged rows of a key anew that its history stands for, unless the ledger is read-only."""

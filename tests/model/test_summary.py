@@ -52,7 +52,7 @@ def test_the_document_is_that_of_the_contract_to_the_letter() -> None:
         ' "throttled": 0}, "kept": {"acl": {"run": 0, "inventory": 0, "oldest": null},'
         ' "head": {"run": 0, "inventory": 0, "oldest": null}},'
         f' "not_looked_at": {json.dumps(list(full().not_looked_at))}, "seconds": 12.3, "resume":'
-        f' {{"run": "{RUN}", "start_after": "p/c", "reason": "the deadline is near"}}}}'
+        f' {{"run": "{RUN}", "start_after": "p/c", "reason": "the deadline is near"}}, "sealed": {{}}}}'
     )
 
 

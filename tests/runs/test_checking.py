@@ -16,7 +16,6 @@ from auditor.audit.offline import check_run
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.paths import run_path
-from auditor.runs.seal import Seal
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
@@ -69,7 +68,7 @@ def test_a_whole_run(run: Path) -> None:
     objects, parts = len(judgements()), list(run.glob("*/part-*"))
     assert found.parts == len(parts)
     assert found.lines == sum(len(lines_of(part)) for part in parts) > objects
-    assert found.sha256 == hashlib.sha256((run / "parts.json").read_bytes()).hexdigest()
+    assert found.sha256 == hashlib.sha256((run / "summary.json").read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("at", [0, 10, -9, -1])
@@ -111,25 +110,37 @@ def test_a_part_that_is_added(run: Path) -> None:
     assert faults(run) == [f"{OBJECTS.format(9)} is not named in parts.json: it was added"]
 
 
-@pytest.mark.parametrize("name", ["summary.json", "bucket.json", "report.html", "state.json"])
+@pytest.mark.parametrize("name", ["parts.json", "bucket.json", "report.html", "state.json"])
 def test_another_file_that_is_edited_or_removed(run: Path, name: str) -> None:
     file = run / name
-    file.write_bytes(file.read_bytes().replace(b"1", b"2") + b" ")
-    assert f"{name} was altered: its SHA-256 is not the one in parts.json" in faults(run)
+    file.write_bytes(file.read_bytes() + b" ")
+    source = "summary.json" if name in ("state.json", "parts.json") else "parts.json"
+    assert f"{name} was altered: its SHA-256 is not the one in {source}" in faults(run)
     file.unlink()
-    assert f"{name} is gone" in faults(run)
+    assert any(found.startswith(f"{name} is gone") for found in faults(run))
 
 
 def edit_seal(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change parts.json, and keep it a seal."""
+    """Change parts.json, and its digest in summary.json."""
     value = json.loads((run / "parts.json").read_text())
     change(value)
-    (run / "parts.json").write_bytes(Seal.from_json(json.dumps(value).encode()).to_json())
+    (run / "parts.json").write_text(json.dumps(value))
+    seal_anew(run, "parts.json")
+
+
+def seal_anew(run: Path, name: str) -> None:
+    """Replace the digest of a file in summary.json."""
+    summary = json.loads((run / "summary.json").read_text())
+    summary["sealed"][name] = hashlib.sha256((run / name).read_bytes()).hexdigest()
+    (run / "summary.json").write_text(json.dumps(summary))
 
 
 def reseal(run: Path, name: str, data: bytes) -> None:
-    """Replace a file of the run, and its entry in parts.json, as a forger would."""
+    """Replace a file of the run, and its digest, as a forger would."""
     (run / name).write_bytes(data)
+    if name == "state.json":
+        seal_anew(run, name)
+        return
     digest = hashlib.sha256(data).hexdigest()
 
     def change(value: dict[str, Any]) -> None:
@@ -163,7 +174,7 @@ def test_a_whole_part_that_is_left_out_and_sealed_anew(run: Path) -> None:
     name = OBJECTS.format(2)
     (run / name).unlink()
     edit_seal(run, lambda value: value["parts"].remove(next(one for one in value["parts"] if one["path"] == name)))
-    assert faults(run) == ["objects/ has 18 lines, and the summary counts 23"]
+    assert faults(run)[0] == "objects/ has 18 lines, and the summary counts 23"
 
 
 def test_a_part_that_the_checkpoint_leaves_out(run: Path) -> None:
@@ -175,7 +186,7 @@ def test_a_part_that_the_checkpoint_leaves_out(run: Path) -> None:
 def test_a_damaged_part_that_is_sealed_anew(run: Path) -> None:
     name = OBJECTS.format(1)
     reseal(run, name, gzip.compress(b"no line\n"))
-    assert any(f"{name} cannot be read" in fault for fault in faults(run))
+    assert any(f"{name} is damaged" in fault for fault in faults(run))
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"v": 1}'])
@@ -192,6 +203,7 @@ def test_a_seal_that_is_gone(run: Path) -> None:
 def test_the_seal_of_another_run(tmp_path: Path) -> None:
     one, two = (write_run(tmp_path / str(number), run_id) for number, run_id in enumerate(NIGHTS[:2]))
     (two / "parts.json").write_bytes((one / "parts.json").read_bytes())
+    seal_anew(two, "parts.json")
     assert f"parts.json is that of another run, {NIGHTS[0]}" in faults(two)
 
 
@@ -206,7 +218,7 @@ def test_a_run_of_an_earlier_release_is_not_proved(run: Path) -> None:
 def test_a_run_that_has_not_ended(tmp_path: Path) -> None:
     run = write_run(tmp_path, until=13)
     assert faults(run) == []
-    assert check_run(run).exit_code == 0  # nothing changed since
+    assert check_run(run).exit_code == 4
     store = LocalStore(tmp_path)
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
@@ -218,7 +230,7 @@ def test_a_run_that_has_not_ended(tmp_path: Path) -> None:
         folder.save()
     found = check_run(run)
     assert (found.faults, found.exit_code) == ((), 4)
-    assert "the run went on after its seal was written" in found.lacks[0]
+    assert "the run has not ended" in found.lacks[0]
     (run / "parts.json").unlink()
     assert "the run has not ended" in check_run(run).lacks[0]
 
@@ -234,7 +246,7 @@ def test_a_run_that_was_handed_on(tmp_path: Path) -> None:
         folder.hand_on()
     found = check_run(tmp_path / run_path("audited", RUN))
     assert (found.faults, found.exit_code) == ((), 4)
-    assert "was handed on" in found.lacks[0]
+    assert "the run has not ended" in found.lacks[0]
 
 
 @pytest.fixture
@@ -260,14 +272,18 @@ def test_the_chain_of_two_runs_of_one_second(tmp_path: Path, before: str) -> Non
 
 def test_a_run_of_the_chain_that_is_sealed_anew(nights: list[Path]) -> None:
     reseal(nights[1], "bucket.json", b"{}")
-    assert faults(nights[2]) == [f"the seal of the earlier run {NIGHTS[1]} was altered after run {NIGHTS[2]} named it"]
-    assert faults(nights[1]) == [f"parts.json was altered: the later run {NIGHTS[2]} names another SHA-256 of it"]
+    assert faults(nights[2]) == [
+        f"the summary of the earlier run {NIGHTS[1]} was altered after run {NIGHTS[2]} named it"
+    ]
+    assert faults(nights[1]) == [f"summary.json was altered: the later run {NIGHTS[2]} names another SHA-256 of it"]
 
 
 def test_the_first_run_of_the_chain_that_is_sealed_anew(nights: list[Path]) -> None:
     reseal(nights[0], "bucket.json", b"{}")
-    assert faults(nights[0]) == [f"parts.json was altered: the later run {NIGHTS[1]} names another SHA-256 of it"]
-    assert faults(nights[2]) == [f"the seal of the earlier run {NIGHTS[0]} was altered after run {NIGHTS[1]} named it"]
+    assert faults(nights[0]) == [f"summary.json was altered: the later run {NIGHTS[1]} names another SHA-256 of it"]
+    assert faults(nights[2]) == [
+        f"the summary of the earlier run {NIGHTS[0]} was altered after run {NIGHTS[1]} named it"
+    ]
 
 
 def test_old_runs_of_the_chain_may_be_deleted(nights: list[Path]) -> None:
@@ -275,8 +291,14 @@ def test_old_runs_of_the_chain_may_be_deleted(nights: list[Path]) -> None:
         file.rmdir() if file.is_dir() else file.unlink()
     assert faults(nights[2]) == []
     assert check_run(nights[2]).chain == (NIGHTS[1],)
-    (nights[1] / "parts.json").unlink()
-    assert faults(nights[2]) == [f"the earlier run {NIGHTS[1]} has lost its parts.json"]
+    (nights[1] / "summary.json").unlink()
+    assert faults(nights[2]) == [f"the earlier run {NIGHTS[1]} has lost its summary.json"]
+    assert faults(nights[1]) == [f"summary.json is gone: the later run {NIGHTS[2]} names the run as a complete one"]
+
+
+def test_a_run_of_the_chain_whose_seal_is_replaced(nights: list[Path]) -> None:
+    (nights[1] / "parts.json").write_bytes(b"{}")
+    assert faults(nights[2]) == [f"the seal of the earlier run {NIGHTS[1]} is not the one that its summary names"]
 
 
 def link_to(run_id: str, value: dict[str, Any]) -> None:
@@ -289,3 +311,68 @@ def test_hostile_names_in_the_seal_are_no_paths(run: Path) -> None:
     for name in ("../../x", "20260230T030405Z-0a1b2c", RUN, "20270102T030405Z-0a1b2c"):
         edit_seal(run, partial(link_to, name))
         assert "parts.json names a previous run that is no earlier run" in faults(run)
+
+
+@pytest.mark.parametrize("damage", [b'{"key":"k005", no JSON}', b'{"key":"k005"}', b'{"key":"k005","outcome":"good"}'])
+def test_a_damaged_line_that_begins_with_its_key_and_is_sealed_anew(run: Path, damage: bytes) -> None:
+    name = OBJECTS.format(1)
+    _, *rest = lines_of(run / name)
+    reseal(run, name, gzip.compress(b"".join([damage, b"\n", *rest])))
+    assert any(fault.startswith(f"{name} is damaged (") for fault in faults(run))
+
+
+@pytest.mark.parametrize("name", ["bucket.json", "state.json"])
+def test_a_file_that_is_no_json_and_is_sealed_anew(run: Path, name: str) -> None:
+    reseal(run, name, b"no JSON")
+    assert f"{name} is damaged (it is not JSON)" in faults(run)
+
+
+@pytest.mark.parametrize("name", ["../../../secret", "/etc/passwd", "objects/../../x", "latest.json", "", "a\0b"])
+def test_a_name_in_the_seal_that_leads_elsewhere_is_damage(run: Path, name: str) -> None:
+    edit_seal(run, lambda value: value["files"].update({name: "0" * 64}))
+    assert faults(run) == ["parts.json is damaged (files names a file that no run has)"]
+
+
+@pytest.mark.parametrize("name", ["../../../secret", "/etc/passwd", "a\0b"])
+def test_a_name_in_the_summary_that_leads_elsewhere_is_damage(run: Path, name: str) -> None:
+    summary = json.loads((run / "summary.json").read_text())
+    summary["sealed"][name] = "0" * 64
+    (run / "summary.json").write_text(json.dumps(summary))
+    assert faults(run) == ["summary.json names a file that no run has"]
+
+
+HUGE: Final = 10**4000
+
+
+@pytest.mark.parametrize("number", [HUGE, -HUGE, 2**64])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("summary.json", "coverage", "listed"),
+        ("summary.json", "verdicts", "exposed"),
+        ("summary.json", "seconds"),
+        ("parts.json", "parts", 0, "lines"),
+        ("parts.json", "parts", 0, "bytes"),
+    ],
+    ids=lambda path: "-".join(map(str, path)) if isinstance(path, tuple) else None,
+)
+def test_a_number_of_thousands_of_digits_is_damage(run: Path, path: tuple[Any, ...], number: int) -> None:
+    name, *members, last = path
+    value = holder = json.loads((run / name).read_text())
+    for member in members:
+        holder = holder[member]
+    holder[last] = number
+    (run / name).write_text(json.dumps(value))
+    if name == "parts.json":
+        seal_anew(run, name)
+    assert any(fault.startswith(f"{name} is damaged (") for fault in faults(run))
+
+
+def test_a_number_of_thousands_of_digits_in_a_line_or_a_checkpoint_is_damage(run: Path) -> None:
+    state = json.loads((run / "state.json").read_text())
+    reseal(run, "state.json", json.dumps({**state, "next_part": HUGE}).encode())
+    name = OBJECTS.format(1)
+    first, *rest = lines_of(run / name)
+    line = json.dumps({**json.loads(first), "size": HUGE}).encode() + b"\n"
+    reseal(run, name, gzip.compress(b"".join([line, *rest])))
+    assert faults(run) == [f"{name} is damaged (size is too large)"]

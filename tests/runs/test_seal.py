@@ -75,6 +75,10 @@ def check_seal(root: Path) -> None:
     assert list(seal.parts) == actual(root)
     assert seal.run == RUN
     folder = root / FOLDER
+    sealed = json.loads((folder / "summary.json").read_text())["sealed"]
+    assert sealed == {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("parts.json", "state.json")
+    }
     assert seal.files == {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES if name != ROLLUPS
     }
@@ -95,7 +99,7 @@ def test_a_run_that_is_handed_on_reads_no_part_again(tmp_path: Path) -> None:
         with opened(store) as folder:
             write(folder, until)
             folder.hand_on()
-    assert "summary.json" not in seal_of(tmp_path).files
+    assert not (tmp_path / FOLDER / "summary.json").exists()
     with opened(store) as folder:
         write(folder)
         gone = tmp_path / FOLDER / "objects" / "part-00000-00000.jsonl.gz"
@@ -147,11 +151,11 @@ def test_bucket_json_is_written_when_it_changes_and_kept_else(tmp_path: Path) ->
     assert asked == sorted(set(asked))
 
 
-def test_the_chain_names_the_previous_run_and_its_seal(tmp_path: Path) -> None:
+def test_the_chain_names_the_previous_run_and_its_summary(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    store.put(f"bucket=audited/run={EARLIER}/parts.json", b"the earlier seal")
+    store.put(f"bucket=audited/run={EARLIER}/summary.json", b"the earlier summary")
     for previous, digest in (
-        (EARLIER, hashlib.sha256(b"the earlier seal").hexdigest()),
+        (EARLIER, hashlib.sha256(b"the earlier summary").hexdigest()),
         ("20251231T030405Z-0a1b2c", None),
     ):
         with opened(store, previous=previous, fresh=True, state=None) as folder:
@@ -176,7 +180,10 @@ def test_a_line_without_a_key(line: bytes) -> None:
 
 def test_there_and_back() -> None:
     part = SealedPart(path="objects/part-00000-00000.jsonl.gz", first="a\ud800", last="é", lines=2, bytes=3, sha256="f")
-    for seal in (Seal(run=RUN), Seal(run=RUN, parts=(part, part), files={"a": "b"}, previous=Link(EARLIER, None))):
+    for seal in (
+        Seal(run=RUN),
+        Seal(run=RUN, parts=(part, part), files={"bucket.json": "b"}, previous=Link(EARLIER, None)),
+    ):
         assert Seal.from_json(seal.to_json()) == seal
 
 

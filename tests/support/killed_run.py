@@ -13,6 +13,7 @@ from auditor.model.json_text import plain
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.lines import encode_line, undecided_line
 from auditor.runs.folder import RunFolder
+from auditor.runs.stores.base import Change
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.samples.reports import RUN, denied, finding, gone, judged, sample_summary, target
@@ -64,6 +65,10 @@ class DyingStore(LocalStore):
     def replace_file(self, path: str, local: Path) -> None:
         self._step()
         super().replace_file(path, local)
+
+    def update_json(self, path: str, change: Change) -> None:
+        self._step()
+        super().update_json(path, change)
 
     def _step(self) -> None:
         self._steps -= 1

@@ -41,6 +41,7 @@ from auditor.rules.selection import select
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import damaged
 from auditor.runs.folder import RunFolder
+from auditor.runs.latest import name_latest
 from auditor.runs.paths import began_at, checkpoint_name
 from auditor.runs.plan_file import NAME as PLAN_FILE
 from auditor.runs.reading import RunReader
@@ -141,6 +142,7 @@ class _Combining:
         report = RunReport(self._store, begun.path, self._run.run_id)
         if self._run.complete:
             report.forget()  # a process was killed between the end of the run and the deletion
+            name_latest(self._run)
             raise RunComplete(f"run {self._run.run_id} is complete: there is nothing to sum up")
         before, (begun, keys) = begun, with_all_policies(self._store, begun)
         sums = self._added(begun)
@@ -161,7 +163,7 @@ class _Combining:
             rollups = finished_rollups(sums.rollups, summary, trend(summary, self._earlier(begun)))
             shown = self._highlights(sums.tally, rollups)
             page = page_of(summary, shown, begun.data, rollups)
-            folder.finish(summary, page, None if rollups is None else rollups.to_json(), update_latest=True)
+            summary = folder.finish(summary, page, None if rollups is None else rollups.to_json(), update_latest=True)
             if manifests is not None:
                 manifests.forget()
         if summary.complete:

@@ -51,5 +51,5 @@ def _lines(found: RunCheck) -> list[str]:
     if found.chain:
         lines.append(f"  chain: {counted(len(found.chain), 'earlier run')}, back to {found.chain[-1]}")
     if found.sha256 is not None:
-        lines.append(f"  SHA-256 of parts.json: {found.sha256}")
+        lines.append(f"  SHA-256 of summary.json: {found.sha256}")
     return lines

@@ -175,9 +175,7 @@ def _undecided(source: PageSource, unknown: int) -> str:
 
 
 def _footer(summary: Summary) -> str:
-    calls = summary.calls
-    asked = f"{calls.list:,} lists, {calls.head:,} HEADs, {calls.acl:,} ACLs"
-    return f"auditor {VERSION} · engine {words.short_id(summary.engine)} · {asked}, {calls.retried:,} of them retries"
+    return f"auditor {VERSION} · engine {words.short_id(summary.engine)}"
 
 
 def _copied(title: tuple[str, str], emphasis: str, bold: str, lead: str, first: Sequence[FirstChange]) -> Iterator[str]:

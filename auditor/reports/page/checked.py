@@ -120,9 +120,6 @@ def numbers(summary: Summary) -> Iterator[NamedValue]:
             yield NamedValue("Not hashed", phrase)
     for phrase in healed_rows(summary.healed):
         yield NamedValue("Ledger", phrase)
-    calls = summary.calls
-    yield NamedValue("Calls", f"{calls.list:,} lists, {calls.head:,} HEADs, {calls.acl:,} ACLs")
-    yield NamedValue("Retried, throttled", f"{calls.retried:,}, {calls.throttled:,}")
     for name, fact in (("ACLs", summary.kept.acl), ("HEADs", summary.kept.head)):
         if fact.oldest is not None:
             yield NamedValue(f"{name} kept", kept_fact(fact))

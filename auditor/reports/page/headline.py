@@ -66,7 +66,6 @@ def _chips(summary: Summary) -> tuple[Chip, ...]:
         chips.append(Chip("no hole" if not accepted(summary) else "no hole but accepted ones", "ok"))
     if summary.target.versions:
         chips.append(Chip("all versions"))
-    chips += [Chip(words.duration(summary.seconds)), Chip(f"{summary.calls.throttled:,} throttled")]
     return (*chips, Chip("run", code=summary.run))
 
 

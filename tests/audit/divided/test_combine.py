@@ -27,7 +27,7 @@ from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 
 DAY: Final = 86_400
-OWN: Final = ("run", "out", "seconds", "calls")
+OWN: Final = ("run", "out", "seconds", "calls", "sealed")
 """The members of a summary that differ between two runs of the same bucket."""
 
 

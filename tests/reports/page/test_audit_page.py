@@ -162,7 +162,6 @@ def test_everything_the_run_knows_is_there() -> None:
         "presigned URLs",
         "1 exposed + 1 unknown + 1 vanished + 0 private = 3 listed",
         made.run,
-        "12.3 s",
         f"auditor {__version__}",
         "Friday 2 January 2026, 03:04 UTC",
     ):
