@@ -115,3 +115,54 @@ def test_damaged_line_of_a_sound_row_is_marked(do: Do) -> None:
     assert [one["seal"] for one in document(do, "ledger", f"s3://{BUCKET}/a")[1]["history"]] == ["damaged"]
     assert [one["seal"] for one in document(do, "ledger", f"s3://{BUCKET}/b")[1]["history"]] == ["sound"]
     assert do("ledger", "--check")[0] == 3
+
+
+ROTTED = ["x'41ff'", "CAST(x'41ff' AS TEXT)", "'nil'"]
+"""Values of another type than the column has, or no UTF-8: one bit of the file makes them of a sound value."""
+
+
+@pytest.mark.parametrize("value", ROTTED)
+@pytest.mark.parametrize(
+    "column",
+    ["etag", "version_id", "algorithm", "size", "digest", "hashed_at", "source", "verified_at", "bytes_read", "seal"],
+)
+def test_row_with_a_value_of_another_type_is_damaged_and_written_anew(do: Do, column: str, value: str) -> None:
+    assert do("ledger", "--repair")[0] == 0
+    damage(f"UPDATE digests SET {column} = {value} WHERE key = ?", b"b")
+    code, found = document(do, "ledger", "--check")
+    assert (code, found["rows"]["damaged"] + found["lines"]["damaged"] > 0) == (3, True)
+    assert document(do, "ledger", f"s3://{BUCKET}/b")[0] == 0
+    code, found = document(do, "verify", f"s3://{BUCKET}")
+    assert (code, found["outcomes"]["match"], found["healed"]) == (0, 3, 1)
+    assert document(do, "ledger", "--repair")[1]["healed"] == 0
+    assert do("ledger", "--check")[0] == 0
+
+
+@pytest.mark.parametrize("value", ROTTED)
+@pytest.mark.parametrize("column", ["at", "what", "version_id", "etag", "size", "detail", "seal"])
+def test_line_with_a_value_of_another_type_is_damaged(do: Do, column: str, value: str) -> None:
+    assert do("ledger", "--repair")[0] == 0
+    damage(f"UPDATE history SET {column} = {value} WHERE key = ?", b"a")
+    code, found = document(do, "ledger", "--check")
+    assert (code, "line" in {one["kind"] for one in found["damage"]}) == (3, True)
+    assert [one["seal"] for one in document(do, "ledger", f"s3://{BUCKET}/a")[1]["history"]] == ["damaged"]
+    assert do("ledger", f"s3://{BUCKET}/a")[0] == 0
+    assert do("ledger", "--repair")[0] == 3
+    assert do("hash", f"s3://{BUCKET}")[0] == 0
+    assert do("verify", f"s3://{BUCKET}")[0] == 0
+
+
+@pytest.mark.parametrize("value", ROTTED[1:])
+@pytest.mark.parametrize("column", ["etag", "version_id", "first_seen", "recorded_place", "told_place", "sequencer"])
+def test_verification_reads_rows_of_versions_with_values_of_another_type(do: Do, column: str, value: str) -> None:
+    assert do("ledger", "--repair")[0] == 0
+    damage(f"UPDATE versions SET {column} = {value} WHERE key = ?", b"b")
+    assert do("ledger", f"s3://{BUCKET}/b")[0] == 0
+    assert document(do, "verify", f"s3://{BUCKET}")[0] in (0, 3, 4)
+
+
+def test_verification_reads_an_object_whose_row_is_gone(do: Do) -> None:
+    assert do("ledger", "--repair")[0] == 0
+    damage("DELETE FROM digests WHERE key = ?", b"b")
+    code, found = document(do, "verify", f"s3://{BUCKET}")
+    assert (code, found["outcomes"]["match"], found["outcomes"]["new"]) == (0, 2, 1)

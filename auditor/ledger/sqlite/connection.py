@@ -41,6 +41,26 @@ def text(key: bytes) -> str:
     return key.decode("utf-8", "surrogatepass")
 
 
+def _decoded(value: bytes) -> str | bytes:
+    """Return a stored text; the bytes of a damaged one that is not UTF-8, which then differs from every text."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def as_text(value: object) -> str | None:
+    """Return the stored value of a column for texts, which may be damaged, as a text."""
+    if value is None or isinstance(value, str):
+        return value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def as_number(value: object) -> int | None:
+    """Return the stored value of a column for numbers; None if it is no number."""
+    return value if isinstance(value, int) else None
+
+
 def connect(path: str) -> sqlite3.Connection:
     """Open the file of a SQLite ledger. Create it if it is missing; upgrade its tables if an earlier release made them.
 
@@ -77,6 +97,7 @@ def _opened(
     path: str, connection: sqlite3.Connection, prepare: Callable[[sqlite3.Connection], object]
 ) -> sqlite3.Connection:
     """Prepare the connection, set up its tables, and return it; close it if one of these steps fails."""
+    connection.text_factory = _decoded
     try:
         prepare(connection)
         set_up(connection, path)

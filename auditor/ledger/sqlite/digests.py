@@ -6,15 +6,15 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import AUDITOR, DAMAGED, S3, SOUND, UNSEALED, Entry, Event, Known, Soundness, Version
+from auditor.ledger.base import AUDITOR, DAMAGED, S3, SOUND, UNSEALED, Entry, Event, Known, Soundness, Version, What
 from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail, recorded, write_detail
 from auditor.ledger.key_rows import source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction
 from auditor.ledger.seals import Line, healed, line_seal, row_seal
-from auditor.ledger.sqlite.connection import blob, text, writing
+from auditor.ledger.sqlite.connection import as_number, as_text, blob, text, writing
 from auditor.ledger.sqlite.schema import ADD_LINE
 
 _PER_QUERY: Final = 400
@@ -34,7 +34,11 @@ Found = dict[tuple[bytes, str], list[LedgerRow]]
 
 
 class DigestRow(NamedTuple):
-    """A row of the table `digests`: one digest of one object version."""
+    """A row of the table `digests`: one digest of one object version, with the values as they are stored.
+
+    SQLite keeps a value of any type in any column, so a damaged row may have other types. `algorithm_name`, `known` and
+    `version()` have the types of an undamaged row.
+    """
 
     bucket: str
     key: bytes
@@ -50,13 +54,17 @@ class DigestRow(NamedTuple):
     seal: str | None
 
     @property
+    def algorithm_name(self) -> str:
+        return as_text(self.algorithm) or ""
+
+    @property
     def known(self) -> Known:
         return Known(
-            digest=self.digest,
-            source=source_of(self.source),
-            recorded_at=self.hashed_at,
-            verified_at=self.verified_at,
-            bytes_read=self.bytes_read,
+            digest=as_text(self.digest) or "",
+            source=source_of(as_text(self.source)),
+            recorded_at=as_text(self.hashed_at) or "",
+            verified_at=as_text(self.verified_at),
+            bytes_read=as_number(self.bytes_read) or 0,
             damaged=self.state == DAMAGED,
         )
 
@@ -73,7 +81,8 @@ class DigestRow(NamedTuple):
 
     def version(self) -> Version:
         """Return the object version that this row belongs to. Its `digests` has the one digest of the row."""
-        return version_of(self.version_id, self.etag, self.size, {self.algorithm: self.known})
+        version_id, etag, size = as_text(self.version_id) or "", as_text(self.etag) or "", as_number(self.size) or 0
+        return version_of(version_id, etag, size, {self.algorithm_name: self.known})
 
 
 def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tuple[bytes, str]]) -> Found:
@@ -143,7 +152,7 @@ def _add(connection: sqlite3.Connection, found: Found, bucket: str, rows: Iterab
 def _healed(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[tuple[DigestRow, DigestRow]]:
     """Return each damaged row of a key that its history stands for, with the row that has to replace it."""
     rows = [DigestRow(bucket, *values) for values in connection.execute(_OF_KEY, (bucket, key))]
-    versions = [(row.version(), row.algorithm) for row in rows]
+    versions = [(row.version(), row.algorithm_name) for row in rows]
     return [
         (rows[number], _row_of(bucket, key, version, algorithm))
         for number, version, algorithm in healed(bucket, versions, lines_of(connection, bucket, key))
@@ -166,7 +175,9 @@ def _heal(connection: sqlite3.Connection, bucket: str, key: bytes) -> int:
     found = _healed(connection, bucket, key)
     for damaged, row in found:
         connection.execute(
-            "DELETE FROM digests WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ? AND algorithm = ?",
+            # By bytes: the value of a damaged column may have another type, or be no UTF-8.
+            "DELETE FROM digests WHERE bucket = ? AND key = ? AND CAST(etag AS BLOB) = CAST(? AS BLOB) AND "
+            "CAST(version_id AS BLOB) = CAST(? AS BLOB) AND CAST(algorithm AS BLOB) = CAST(? AS BLOB)",
             (bucket, key, damaged.etag, damaged.version_id, damaged.algorithm),
         )
         write_row(connection, row)
@@ -197,9 +208,8 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
     rows = rows_of(connection, *identity)
     if any(one.state == DAMAGED for one in rows) and _heal(connection, *identity[:2]):
         rows = rows_of(connection, *identity)
-    if clash := contradiction(
-        entry, next((one.size for one in rows), entry.size), {one.algorithm: one.digest for one in rows}
-    ):
+    size = next((one.version().size for one in rows), entry.size)
+    if clash := contradiction(entry, size, {one.algorithm: one.known.digest for one in rows}):
         what, stands = clash
         add_lines(connection, entry.bucket, [conflicted(entry, what, stands)])
         return conflict(entry, what)
@@ -256,9 +266,15 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Li
     lines, after = [], ""
     for at, what, version_id, etag, size, detail, seal in rows:
         event = Event(
-            key=text(key), at=at, what=what, version_id=version_id, etag=etag, size=size, detail=read_detail(detail)
+            key=text(key),
+            at=as_text(at) or "",
+            what=cast(What, as_text(what)),
+            version_id=as_text(version_id),
+            etag=as_text(etag),
+            size=as_number(size),
+            detail=read_detail(as_text(detail) or ""),
         )
-        lines.append(Line(event, after, seal))
+        lines.append(Line(event, after, as_text(seal)))
         after = lines[-1].link
     return lines
 
@@ -280,7 +296,7 @@ def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Even
             "WHERE bucket = ? AND key = ? ORDER BY place DESC LIMIT 1",
             variables,
         ).fetchone()
-        seal = line_seal(bucket, event, before[0] if before else "")
+        seal = line_seal(bucket, event, (as_text(before[0]) or "") if before else "")
         detail = write_detail(event.detail)
         row = (*variables, line, event.at, event.what, event.version_id, event.etag, event.size, detail, seal)
         connection.execute(ADD_LINE, row)

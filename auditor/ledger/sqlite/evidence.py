@@ -13,7 +13,7 @@ from auditor.ledger.key_record import key_record_of
 from auditor.ledger.key_rows import MARKS, KeyRows, Latest, Mark, NoticedVersion, is_older, is_same, mark_of, version_of
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import check_key, contradicted, entries, mend
-from auditor.ledger.sqlite.connection import blob, text, writing
+from auditor.ledger.sqlite.connection import as_number, as_text, blob, text, writing
 from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, write_row
 
 PAGE: Final = 200
@@ -39,7 +39,7 @@ def _verified(connection: sqlite3.Connection, bucket: str, event: Event) -> None
     contradicts the history.
     """
     for row in rows_of(connection, bucket, blob(event.key), event.etag, event.version_id or NULL):
-        if row.algorithm != event.detail.get("algorithm") or (row.verified_at or "") >= event.at:
+        if row.algorithm != event.detail.get("algorithm") or (as_text(row.verified_at) or "") >= event.at:
             continue
         if row.state == DAMAGED or (
             row.state == UNSEALED
@@ -76,7 +76,7 @@ def checked(
         rows = connection.execute(f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ?", (bucket, key))  # noqa: S608
         read = [DigestRow(bucket, *values) for values in rows]
         lines = lines_of(connection, bucket, key)
-        found += check_key(bucket, text(key), [(one.version(), one.algorithm, one.state) for one in read], lines)
+        found += check_key(bucket, text(key), [(one.version(), one.algorithm_name, one.state) for one in read], lines)
     return found, keys[-1]
 
 
@@ -103,7 +103,7 @@ def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool
             "SELECT sequencer, deleted, at, version_id FROM notices WHERE bucket = ? AND key = ?",
             (bucket, blob(notice.key)),
         ).fetchone()
-        latest = Latest(row[0], bool(row[1]), row[2], row[3]) if row else None
+        latest = _latest(*row) if row else None
         if is_same(notice, latest):
             return True
         place = add_lines(connection, bucket, [noticed(notice)])
@@ -118,6 +118,11 @@ def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool
                 (bucket, blob(notice.key), notice.sequencer, notice.deleted, notice.at, notice.version_id),
             )
     return not older
+
+
+def _latest(sequencer: object, deleted: object, at: object, version_id: object) -> Latest:
+    """Return a row of the table `notices`."""
+    return Latest(as_text(sequencer) or "", bool(deleted), as_text(at) or "", as_text(version_id))
 
 
 def _mark(
@@ -154,9 +159,10 @@ def _notice_version(connection: sqlite3.Connection, bucket: str, notice: Notice,
         identity,
     ).fetchone()
     if row and row[1] is not None:
-        if not NoticedVersion(*row).replaced_by(notice.sequencer, place):
+        told = NoticedVersion(as_text(row[0]) or "", as_number(row[1]) or 0)
+        if not told.replaced_by(notice.sequencer, place):
             return
-        place = max(place, row[1])
+        place = max(place, told.place)
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, told_place, sequencer) VALUES (?,?,?,?,?,?) "
         "ON CONFLICT DO UPDATE SET told_place = excluded.told_place, sequencer = excluded.sequencer",
@@ -220,19 +226,21 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
         wanted,
     ):
         row = DigestRow(bucket, *values)
-        known[row.key, row.etag, row.version_id, row.size][row.algorithm] = row.known
+        one = row.version()
+        known[row.key, one.etag, one.version_id, one.size] |= one.digests
     seen: dict[tuple[bytes, str, str], tuple[str | None, int | None]] = {}
     for key, etag, version, first_seen, recorded_place, told_place, sequencer in connection.execute(
         "SELECT key, etag, version_id, first_seen, recorded_place, told_place, sequencer "
         "FROM versions WHERE bucket = ? AND key BETWEEN ? AND ?",
         wanted,
     ):
-        seen[key, etag, version] = (first_seen, recorded_place)
-        if told_place is not None:
-            at = first_seen if etag in MARKS else ""
-            found[key].noticed[version, etag] = NoticedVersion(sequencer, told_place, at)
+        name, rows = (as_text(version) or "", as_text(etag) or ""), found[key]
+        seen[key, *name] = (as_text(first_seen), as_number(recorded_place))
+        if (told := as_number(told_place)) is not None:
+            at = (as_text(first_seen) or "") if etag in MARKS else ""
+            rows.noticed[name] = NoticedVersion(as_text(sequencer) or "", told, at)
     for (key, etag, version, size), digests in known.items():
-        first_seen, place = seen.get((key, etag, version), (None, None))
+        first_seen, place = seen.get((key, version, etag), (None, None))
         found[key].versions.append((version_of(version, etag, size, digests, first_seen), place or 0))
     for key, rows in found.items():
         if any(one.damaged for version, _ in rows.versions for one in version.digests.values()):
@@ -241,7 +249,7 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
     for key, sequencer, deleted, at, version in connection.execute(
         "SELECT key, sequencer, deleted, at, version_id FROM notices WHERE bucket = ? AND key BETWEEN ? AND ?", wanted
     ):
-        found[key].latest = Latest(sequencer, bool(deleted), at, version)
+        found[key].latest = _latest(sequencer, deleted, at, version)
     for key, algorithm, origin, digest, size, imported_at in connection.execute(
         "SELECT key, algorithm, origin, digest, size, imported_at FROM expectations "
         "WHERE bucket = ? AND key BETWEEN ? AND ?",
