@@ -1,7 +1,8 @@
 """Change the code a little, a sample of changes at a time, and list the changes that no test notices: `make mutants`.
 
-mutmut (https://mutmut.readthedocs.io) makes the changes and runs the tests that reach each. This module draws the
-sample, knows the changes that are equal in effect, and judges. pyproject.toml, `[tool.mutmut]`, names the modules.
+mutmut (https://mutmut.readthedocs.io) changes functions and runs the tests that reach each. This module draws the
+sample, halves and doubles constants itself, knows the changes that are equal in effect, and judges. pyproject.toml,
+`[tool.mutmut]`, names the modules.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import ast
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -26,12 +28,16 @@ from typing import Final
 from tests.support.paths import ROOT
 
 SAMPLE: Final = 600
+CONSTANTS: Final = 10
+"""One of this many changes of the sample is a constant."""
 SEED: Final = 1
 TOLERATED: Final = 0.05
 """The share of the sample that may survive without a place on the list."""
 EQUAL: Final = Path(__file__).with_name("equal.toml")
 COPY: Final = ROOT / "mutants"
 """Where mutmut keeps the changed code and its results, from one run to the next."""
+CODES: Final = COPY / "constants.json"
+"""Where the results of the constants are kept, like mutmut's codes."""
 LAUNCHER: Final = """
 import sys
 from mutmut.__main__ import cli
@@ -65,6 +71,7 @@ class Change:
     path: str
     line: int
     function: str
+    """The function or method; of a constant its name."""
     was: str
     became: str
 
@@ -129,7 +136,8 @@ def changes_of(path: str, source: str, made: str, spans: Mapping[str, tuple[int,
 
     spans: the first and the last line of each copy in `made`, by the copy's name.
     """
-    lines, starts = made.splitlines(), dict(_functions(ast.parse(source)))
+    lines = made.splitlines()
+    starts = {name: node.lineno for name, node in _functions(ast.parse(source))}
     for name, (first, last) in spans.items():
         of, _, number = name.rpartition("_")
         if number == "orig":
@@ -146,18 +154,68 @@ def changes_of(path: str, source: str, made: str, spans: Mapping[str, tuple[int,
         yield Change(f"{module}.{name}", path, starts[function] + same - head, function, was, became)
 
 
+def constants_of(path: str, source: str) -> Iterator[Change]:
+    """Halve and double each number that the module declares: `NAME: Final = 5`, or a product such as `8 * MIB`."""
+    module = path.removesuffix(".py").replace("/", ".")
+    for node in ast.parse(source).body:
+        match node:
+            case ast.AnnAssign(target=ast.Name(name), annotation=ast.Name("Final"), value=ast.expr() as value):
+                numbers = [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
+                if not numbers or {type(number) for number in numbers} - {int, float} or not _is_sum(value):
+                    continue
+                was, text = (" ".join(ast.unparse(part).split()) for part in (node, value))
+                divided = "/" if float in map(type, numbers) else "//"
+                for verb, became in (("halved", f"({text}) {divided} 2"), ("doubled", f"({text}) * 2")):
+                    yield Change(f"{module}.{name}__{verb}", path, node.lineno, name, was, f"{name}: Final = {became}")
+
+
+def _is_sum(value: ast.expr) -> bool:
+    kinds = ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop | ast.Constant | ast.Name | ast.Load
+    return all(isinstance(part, kinds) for part in ast.walk(value))
+
+
+def with_constant(source: str, change: Change) -> str:
+    """Return a module, or mutmut's copy of it, with the constant of this change as it became."""
+    for node in ast.parse(source).body:
+        match node:
+            case ast.AnnAssign(target=ast.Name(change.function), end_lineno=int(last)):
+                lines = source.splitlines(keepends=True)
+                return "".join([*lines[: node.lineno - 1], f"{change.became}\n", *lines[last:]])
+    raise SystemExit(f"{change.path} declares no {change.function}")
+
+
+def reaching(change: Change, source: str, reached: Mapping[str, Sequence[str]]) -> set[str]:
+    """Choose the tests for a constant: those that reach a function of its module that reads it, or, if none does, any.
+
+    reached: the tests by function, as mutmut names it.
+    """
+    module = change.name.rpartition(".")[0]
+    readers = [name for name, node in _functions(ast.parse(source)) if _reads(node, change.function)]
+    wanted = {f"{module}.{_mangled(name)}" for name in readers}
+    known = [name for name in reached if name.rpartition(".")[0] == module]
+    return {test for name in known if name in wanted or wanted.isdisjoint(known) for test in reached[name]}
+
+
+def _reads(function: ast.AST, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(function))
+
+
+def _mangled(function: str) -> str:
+    return f"xǁ{function.replace('.', 'ǁ')}" if "." in function else f"x_{function}"
+
+
 def _alike(old: Sequence[str], new: Sequence[str]) -> int:
     return len(list(takewhile(bool, map(eq, old, new))))
 
 
-def _functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, node.lineno
+            yield node.name, node
         elif isinstance(node, ast.ClassDef):
             for method in node.body:
                 if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
-                    yield f"{node.name}.{method.name}", method.lineno
+                    yield f"{node.name}.{method.name}", method
 
 
 def drawn(changes: Sequence[Change], size: int, seed: int) -> list[Change]:
@@ -238,12 +296,41 @@ def _made(path: str) -> Iterator[Change]:
 
 
 def _code(change: Change) -> int | None:
+    found: dict[str, int | None] = {}
+    for file in (COPY / f"{change.path}.meta", CODES):
+        if file.exists():
+            found |= json.loads(file.read_text())["exit_code_by_key"]
+    return found.get(change.name)
+
+
+def _try_constants(sample: Sequence[Change]) -> None:
+    """Run for each constant the tests that reach its readers, the quickest first, in mutmut's copy."""
+    stats = json.loads((COPY / "mutmut-stats.json").read_text())
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
+    seconds, names, codes = stats["duration_by_test"], COPY / "constant-tests.txt", dict[str, int]()
+    for change in sample:
+        copy, source = COPY / change.path, (ROOT / change.path).read_text(encoding="utf-8")
+        tests = sorted(reaching(change, source, stats["tests_by_mangled_function_name"]), key=lambda one: seconds[one])
+        names.write_text("\n".join(tests))
+        as_it_was = copy.read_text(encoding="utf-8")
+        copy.write_text(with_constant(as_it_was, change), encoding="utf-8")
+        try:
+            command = [sys.executable, "-m", "pytest", "-x", "-q", *settings["pytest_add_cli_args"], f"@{names.name}"]
+            limit = settings["timeout_constant"] + settings["timeout_multiplier"] * sum(seconds[one] for one in tests)
+            codes[change.name] = _tested(command, limit) if tests else 33
+        finally:
+            copy.write_text(as_it_was, encoding="utf-8")
+        CODES.write_text(json.dumps({"exit_code_by_key": codes}))
+
+
+def _tested(command: Sequence[str], limit: float) -> int:
+    """Run tests in the copy, and return a code as mutmut does. limit: seconds."""
+    environ = os.environ | {"MUTANT_UNDER_TEST": "", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        results = json.loads((COPY / f"{change.path}.meta").read_text())
-    except FileNotFoundError:
-        return None
-    code: int | None = results["exit_code_by_key"].get(change.name)
-    return code
+        ended = subprocess.run(command, cwd=COPY, env=environ, check=False, capture_output=True, timeout=60 + limit)
+    except subprocess.TimeoutExpired:
+        return 36
+    return 1 if ended.returncode == 2 else ended.returncode  # 2: a module cannot be imported
 
 
 def _try(sample: Sequence[Change], tests: Sequence[str]) -> None:
@@ -275,13 +362,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     begun = time.monotonic()
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]["only_mutate"]
-    changes = [change for path in chosen(listed, given.modules) for change in _made(path)]
-    sample = drawn(changes, given.sample, given.seed)
+    modules = chosen(listed, given.modules)
+    made = [change for path in modules for change in _made(path)]
+    numbers = [one for path in modules for one in constants_of(path, (ROOT / path).read_text(encoding="utf-8"))]
+    constants = drawn(numbers, given.sample // CONSTANTS, given.seed)
+    functions = drawn(made, given.sample - len(constants), given.seed)
     if given.again:
-        sample = [change for change in sample if _code(change) in SURVIVED]
-    print(f"{len(sample)} of {len(changes)} changes, seed {given.seed}", flush=True)
-    if sample:
-        _try(sample, folders_of(sample))
+        functions, constants = ([one for one in part if _code(one) in SURVIVED] for part in (functions, constants))
+    sample, changes = functions + constants, made + numbers
+    print(f"{len(sample)} of {len(changes)} changes, {len(constants)} of them constants, seed {given.seed}", flush=True)
+    if functions:
+        _try(functions, folders_of(sample))
+    if constants:
+        _try_constants(constants)
     codes = {change: _code(change) for change in sample}
     verdict = judged(codes, equals_of(EQUAL.read_text(encoding="utf-8")), changes)
     for change in sorted(verdict.survivors, key=lambda one: (one.path, one.line)):

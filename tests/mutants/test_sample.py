@@ -7,7 +7,20 @@ from collections import Counter
 
 import pytest
 
-from tests.mutants.sample import EQUAL, Change, Equal, changes_of, chosen, drawn, equals_of, folders_of, judged
+from tests.mutants.sample import (
+    EQUAL,
+    Change,
+    Equal,
+    changes_of,
+    chosen,
+    constants_of,
+    drawn,
+    equals_of,
+    folders_of,
+    judged,
+    reaching,
+    with_constant,
+)
 from tests.support.paths import ROOT
 
 MODULES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]["only_mutate"]
@@ -76,6 +89,59 @@ def test_a_change_has_the_line_and_the_words_of_the_source() -> None:
         ("auditor.a.gate.xǁGateǁopens__mutmut_2", 10, "Gate.opens", "and height < 9", ""),
         ("auditor.a.gate.x_twice__mutmut_1", 15, "twice", "return number * 2", "return number / 2"),
     ]
+
+
+NUMBERS = '''"""A module."""
+
+from auditor.sizes import MIB
+
+TRIES: Final = 5
+"""Attempts."""
+LEAST: Final = (
+    8 * MIB
+)
+DAY: Final = 86_400.0
+NAMES: Final = ("a", 5)
+NAME: Final = "5"
+FLAG: Final = True
+SUMS: Final = len("abc") + 5
+OTHER: Final = MIB
+plain = 5
+
+
+class Work:
+    def do(self) -> int:
+        return TRIES
+
+
+def waits(pause: float = DAY) -> float:
+    return pause
+'''
+
+
+def test_each_number_of_a_module_is_halved_and_doubled() -> None:
+    assert [(one.name, one.line, one.function, one.was, one.became) for one in constants_of("a/b.py", NUMBERS)] == [
+        ("a.b.TRIES__halved", 5, "TRIES", "TRIES: Final = 5", "TRIES: Final = (5) // 2"),
+        ("a.b.TRIES__doubled", 5, "TRIES", "TRIES: Final = 5", "TRIES: Final = (5) * 2"),
+        ("a.b.LEAST__halved", 7, "LEAST", "LEAST: Final = 8 * MIB", "LEAST: Final = (8 * MIB) // 2"),
+        ("a.b.LEAST__doubled", 7, "LEAST", "LEAST: Final = 8 * MIB", "LEAST: Final = (8 * MIB) * 2"),
+        ("a.b.DAY__halved", 10, "DAY", "DAY: Final = 86400.0", "DAY: Final = (86400.0) / 2"),
+        ("a.b.DAY__doubled", 10, "DAY", "DAY: Final = 86400.0", "DAY: Final = (86400.0) * 2"),
+    ]
+
+
+def test_a_constant_is_changed_in_a_copy_where_it_has_another_line() -> None:
+    (change,) = [one for one in constants_of("a/b.py", NUMBERS) if one.name == "a.b.LEAST__halved"]
+    made = with_constant(f"import mutmut\n{NUMBERS}", change)
+    assert made == f"import mutmut\n{NUMBERS}".replace("(\n    8 * MIB\n)", "(8 * MIB) // 2")
+    with pytest.raises(SystemExit, match="declares no LEAST"):
+        with_constant("MOST: Final = 5\n", change)
+
+
+def test_the_tests_of_a_constant_are_those_that_reach_its_readers() -> None:
+    reached = {"a.b.xǁWorkǁdo": ["1", "2"], "a.b.x_waits": ["2", "3"], "a.b.c.x_waits": ["4"]}
+    found = {one.function: reaching(one, NUMBERS, reached) for one in constants_of("a/b.py", NUMBERS)}
+    assert found == {"TRIES": {"1", "2"}, "DAY": {"2", "3"}, "LEAST": {"1", "2", "3"}}
 
 
 def test_each_module_has_the_same_share_and_a_small_one_leaves_its_rest() -> None:
