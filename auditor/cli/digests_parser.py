@@ -131,7 +131,7 @@ def ledger_command(add: Add) -> None:
         nargs="?",
         const="",
         metavar="LEDGER",
-        help="write damaged digests of this ledger anew that a sound line of the history has; then check it",
+        help="write each damaged digest of this ledger anew that a sound line of the history recorded; then check it",
     )
     whole.add_argument(
         "--shard",

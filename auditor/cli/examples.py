@@ -73,6 +73,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "ledger": (
         "auditor ledger s3://my-bucket/a.tif --ledger sqlite:digests.db",
         "auditor ledger --check --ledger sqlite:digests.db",
+        "auditor ledger --repair sqlite:digests.db",
         "auditor ledger --shard dynamodb:digests",
     ),
     "plan": (

@@ -65,9 +65,10 @@ class LedgerCheckCounts:
         if self.faults > len(self.damage):
             yield f"  and {self.faults - len(self.damage):,} more"
         if self.faults and self.healed is None:
-            yield "rows that the history stands for are written anew by auditor ledger --repair"
+            yield "auditor ledger --repair writes each row anew that a sound line of the history recorded"
         if self.faults:
-            yield "restore the ledger from a copy: it says nothing of these keys that can be relied on"
+            rest = "restore the ledger" if self.healed is not None else "for all other damage restore the ledger"
+            yield f"{rest} from a copy: what it says of these keys cannot be relied on"
         if not self.complete:
             yield "complete: NO; the rest was not checked"
 

@@ -49,8 +49,10 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
         yield f"deleted, a notification said at {visible(subject.deleted_at)}"
     if subject.retired_at is not None:
         yield f"retired at {visible(subject.retired_at)}"
+    lost = any(known.damaged for version in subject.versions for known in version.digests.values())
     for words in subject.damage:
-        yield f"DAMAGED ledger entry: {visible(words)}; `auditor ledger --repair` mends what the history has"
+        mend = "" if lost else "; its digest is shown from the history, and `auditor ledger --repair` writes it anew"
+        yield f"DAMAGED ledger entry: {visible(words)}{mend}"
     for version in subject.versions:
         yield (
             f"version {visible(version.version_id)}, ETag {visible(version.etag)}, {counted(version.size, 'byte')},"
@@ -72,7 +74,7 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
 def _how(known: Known) -> str:
     origin = f"computed from {counted(known.bytes_read, 'byte')} read" if known.source == AUDITOR else "stated by S3"
     verified = f"last verified {visible(known.verified_at)}" if known.verified_at else "not verified since"
-    damaged = "DAMAGED, and no line of the history has it: " if known.damaged else ""
+    damaged = "DAMAGED, and no sound line of the history recorded it: " if known.damaged else ""
     return f"{damaged}{origin}, recorded {visible(known.recorded_at)}, {verified}"
 
 

@@ -22,7 +22,7 @@ from auditor.model.outcome import VerifyOutcome
 from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import ARCHIVED_CLASSES, CHARGED_CLASSES, charged
 from auditor.text import visible
-from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checked
+from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checked, is_damaged
 from auditor.verify.deletion import is_settled, listed_again
 from auditor.verify.due import Schedule
 from auditor.verify.history import HistoryWriter, has_history
@@ -204,7 +204,11 @@ class Walk:
             found = cross_checked(found, self._policy.judge.versions(pair.ref, pair.subject), lines)
         if pair.subject.damage or found.outcome is VerifyOutcome.LEDGER_FAULT:
             damage = "; ".join(pair.subject.damage) or "its row and its history differ"
-            log.error("the ledger's entry of %s is damaged (%s): restore it from a copy", visible(pair.key), damage)
+            words = "the ledger's entry of %s is damaged (%s): %s"
+            if found.outcome is VerifyOutcome.LEDGER_FAULT or is_damaged(pair.subject):
+                log.error(words, visible(pair.key), damage, "restore it from a copy")
+            else:
+                log.warning(words, visible(pair.key), damage, "the key's history has the digest")
             found = replace(found, detail={**found.detail, "ledger": f"damaged: {damage}"})
         return replace(answer, verified=found)
 

@@ -171,7 +171,7 @@ def _holes(tally: VerifyTally, resume: Resume | None, empty_accepted: bool) -> I
 
 def _why_nothing(tally: VerifyTally) -> str:
     if not tally.outcomes.total():
-        return "there is nothing; check the bucket and the prefix, or allow it by --allow-empty"
+        return "nothing is there: check the bucket and the prefix, or allow it by --allow-empty"
     listed = {name: count for name, count in tally.outcomes.items() if name not in (*_GONE, VerifyOutcome.LOST)}
     return (
         f"the ledger knows none of these objects ({tallied(listed)}); check --ledger, or record their digests with"

@@ -95,4 +95,4 @@ def test_what_was_not_hashed_is_one_sentence_and_the_configuration_accepts_it(
     assert "accepted in the configuration: 1 object\n" in out
     assert main([*command[:1], f"s3://{BUCKET}/nowhere", *command[2:]]) == 4
     out, _ = capfd.readouterr()
-    assert "there is nothing; check the bucket and the prefix" in out
+    assert "nothing is listed: check the bucket and the prefix, or allow it by --allow-empty" in out

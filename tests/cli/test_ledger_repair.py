@@ -103,6 +103,7 @@ def test_row_and_line_that_are_both_damaged_stay_and_are_named(do: Do) -> None:
     code, out = do("ledger", f"s3://{BUCKET}/b")
     assert code == 0
     assert out.count("DAMAGED") == 3  # the row, its digest, and the line
+    assert "--repair" not in out
     code, found = document(do, "hash", f"s3://{BUCKET}")
     assert (code, found["hashing"]["failed"], found["healed"]) == (4, {"DigestConflict": 1}, 0)
 

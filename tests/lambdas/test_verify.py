@@ -98,7 +98,7 @@ async def test_bucket_in_which_nothing_was_compared_is_an_alert(
     account = Account(60)
     await service().handle({"bucket": BUCKET, "prefix": "mistyped/"}, account.around())
     (message,) = account.messages
-    assert "found nothing wrong. It has holes: nothing was compared: there is nothing; check the bucket" in message
+    assert "found nothing wrong. It has holes: nothing was compared: nothing is there: check the bucket" in message
     assert account.metric("VerificationHoles") == 1
 
 

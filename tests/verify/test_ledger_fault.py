@@ -50,7 +50,8 @@ async def test_history_stands_for_a_damaged_row_and_the_run_says_so(
     assert (found.outcomes, found.code) == ({"match": 1}, 0)
     assert found.detail("k")["ledger"].startswith("damaged: ")
     assert "the ledger's entry of k is damaged" in caplog.text
-    assert "restore it from a copy" in caplog.text
+    assert "the key's history has the digest" in caplog.text
+    assert "restore it from a copy" not in caplog.text
 
 
 async def test_damaged_object_is_a_mismatch_although_the_row_is_damaged_too(damaged: DamagedBench) -> None:
@@ -64,7 +65,9 @@ async def test_damaged_object_is_a_mismatch_although_the_row_is_damaged_too(dama
 
 
 @pytest.mark.parametrize("gone", [False, True])
-async def test_nothing_is_said_of_an_object_without_a_sound_digest(damaged: DamagedBench, gone: bool) -> None:
+async def test_nothing_is_said_of_an_object_without_a_sound_digest(
+    damaged: DamagedBench, gone: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     await damaged.bench.recorded(damaged.bench.put("k"))
     if gone:
         damaged.bench.stub.world.buckets[BUCKET].objects.remove("k")
@@ -73,6 +76,7 @@ async def test_nothing_is_said_of_an_object_without_a_sound_digest(damaged: Dama
     found = await damaged.bench.verify()
     assert (found.outcomes, found.code) == ({"ledger_fault": 1}, 4)
     assert found.lines == ["? k"]
+    assert gone or "restore it from a copy" in caplog.text
 
 
 @pytest.mark.parametrize("size", [4, 99])

@@ -417,8 +417,8 @@ class TestHoles:
     async def test_empty_bucket_and_wrong_prefix(self, bench: Bench) -> None:
         assert (await bench.verify()).code == 0
         await bench.recorded(bench.put("a/key"))
-        assert "nothing was compared: there is nothing" in await self.hole(bench, target=Target(BUCKET, "A/"))
-        assert "there is nothing" in await self.hole(bench, target=Target(BUCKET, start_after="b"))
+        assert "nothing was compared: nothing is there" in await self.hole(bench, target=Target(BUCKET, "A/"))
+        assert "nothing is there" in await self.hole(bench, target=Target(BUCKET, start_after="b"))
         assert (await bench.verify(target=Target(BUCKET, "A/"), allow_empty=True)).code == 0
 
     async def test_all_new_or_changed(self, bench: Bench) -> None:

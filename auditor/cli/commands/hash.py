@@ -16,7 +16,7 @@ from auditor.config.resources import ledger_of
 from auditor.config.settings import Settings
 from auditor.hashing.run import HashRun, HashRunSummary
 from auditor.ledger.base import Ledger
-from auditor.model.target import Target
+from auditor.model.target import NOTHING_LISTED, Target
 from auditor.reports.summary import aside
 from auditor.text import counted, healed_rows, visible
 
@@ -55,6 +55,7 @@ def _print(counts: HashRunSummary, output: str) -> None:
     if counts.accepted:
         sys.stdout.write(f"{visible(uri)}: accepted in the configuration: {counted(counts.accepted, 'object')}\n")
     if counts.complete and not sum(hashing.counts.values()):
-        sys.stdout.write(f"{visible(uri)}: there is nothing; check the bucket and the prefix\n")
+        allow = ", or allow it by --allow-empty" if NOTHING_LISTED in counts.holes else ""
+        sys.stdout.write(f"{visible(uri)}: nothing is listed: check the bucket and the prefix{allow}\n")
     for words in (*aside(hashing), *healed_rows(counts.healed)):
         sys.stdout.write(f"{visible(uri)}: {words}\n")
