@@ -12,6 +12,7 @@ from auditor.model.record import record
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
+from auditor.model.target import NOTHING_LISTED
 from auditor.reports.summary import failed_of
 from auditor.text import counted
 
@@ -106,16 +107,17 @@ def entries(summary: Summary, lines: RunLines) -> Iterator[ExportEntry]:
 
 
 def coverage_sentence(summary: Summary) -> str:
-    """Return the sentence that each format has: how far the run looked, and how many objects it could not look at, or
-    not hash.
+    """Return the sentence that each format has: how far the run looked, how many objects it could not look at, or not
+    hash, and that nothing is listed if that is a hole.
     """
     coverage, failed = summary.coverage, failed_of(summary)
     hashless = f"; {counted(sum(failed.values()), 'object')} not hashed" if failed else ""
     state = "complete" if summary.complete else "NOT COMPLETE"
+    empty = f"; {NOTHING_LISTED}, a hole" if summary.nothing_listed else ""
     return (
         f"{state}: {counted(coverage.listed, 'object')} listed = {coverage.audited:,} audited + "
         f"{coverage.vanished:,} vanished + {coverage.undecided:,} that could not be looked at; "
-        f"{counted(len(summary.rules_undecided), 'rule')} undecided{hashless}"
+        f"{counted(len(summary.rules_undecided), 'rule')} undecided{hashless}{empty}"
     )
 
 
