@@ -13,10 +13,10 @@ from auditor.rules.base import Hit, rule
 def check(bucket_default_encryption: Encryption) -> Iterator[Hit]:
     """
     Why: S3 refuses uploads under a customer's key in new buckets since April 2026. Whoever removes this block can
-        overwrite the objects with a key that only he has, as ransomware does.
-    Flagged: a bucket whose blocked encryption types are written and lack SSE-C, as NONE does. If the last run saw SSE-C
-        blocked, the finding counts as worsened.
-    Not flagged: SSE-C is blocked; the bucket says nothing, as one from before April 2026: `not_looked_at` names it.
+        overwrite the objects with a key that nobody else has, as ransomware does.
+    Flagged: the bucket names the encryption types that it blocks, and SSE-C is not among them (NONE, for example). If
+        the last run saw SSE-C blocked, the finding counts as worsened.
+    Not flagged: SSE-C is blocked; the bucket names no types, as one from before April 2026: `not_looked_at` says so.
     Blind to: a bucket policy that refuses SSE-C; objects under a customer's key (E06).
     Fix: block SSE-C with PutBucketEncryption (BlockedEncryptionTypes), and find out who unblocked it (CloudTrail).
     """

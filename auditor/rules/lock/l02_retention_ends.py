@@ -32,8 +32,8 @@ def check(head: Head, now: datetime, days: int, retention_readable: bool) -> Ite
     """
     Why: from that date on, whoever may delete the object can destroy it.
     Flagged: a retain-until date that is past, or at most days of [rules.L02] away from the beginning of the run.
-    Not flagged: an object without retention (L01); a later date; an object under an event hold, which is held without
-        a date, and after the release for the hold's duration.
+    Not flagged: an object without retention (L01); a later date; an object under an event hold, which has no date: S3
+        holds it until the release, and then for the hold's duration.
     Blind to: a legal hold, which goes on. S3 leaves date and event hold out of its answer for a caller without
         s3:GetObjectRetention: unless retention_readable says that the auditor has this permission, the rule is
         undecided where S3 shows neither. A date or an event hold that cannot be read leaves it undecided, too.
