@@ -65,7 +65,7 @@ class LedgerCheckCounts:
         if self.faults > len(self.damage):
             yield f"  and {self.faults - len(self.damage):,} more"
         if self.faults and self.healed is None:
-            yield "auditor ledger --repair writes each row anew that a sound line of the history recorded"
+            yield "a row that a sound line of the history recorded: `auditor ledger --repair` writes it anew"
         if self.faults:
             rest = "restore the ledger" if self.healed is not None else "for all other damage restore the ledger"
             yield f"{rest} from a copy: what it says of these keys cannot be relied on"

@@ -58,7 +58,7 @@ def test_damage_is_named_counted_and_bounded(run: Run, path: Path) -> None:
     assert "301 rows: 1 sound, 300 damaged, 0 unsealed\n" in out
     assert "  damaged row: s3://bucket/k0\\x1b: sha256 of version null, ETag etag: the seal does not hold\n" in out
     assert (
-        "  and 200 more\nauditor ledger --repair writes each row anew that a sound line of the history recorded\n"
+        "  and 200 more\na row that a sound line of the history recorded: `auditor ledger --repair` writes it anew\n"
         in out
     )
     assert "restore the ledger from a copy" in out
