@@ -141,11 +141,11 @@ def make_client(service: str, connection: Connection, *, endpoint_url: str | Non
     region = connection.region or session.region_name or "us-east-1"
     config = Config(**client_options(connection, attempts=attempts))
     client = client_of(session, service, region_name=region, endpoint_url=endpoint_url, config=config)
-    client.meta.events.register("before-parse", _whole)
+    client.meta.events.register("before-parse", _refuse_cut_body)
     return without_redirects(client)
 
 
-def _whole(operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
+def _refuse_cut_body(operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
     """Raise IncompleteReadError for a body that was cut off, which a newer botocore takes for a whole one."""
     body, length = response_dict["body"], str(response_dict["headers"].get("content-length", ""))
     if operation_model.http["method"] == "HEAD" or not isinstance(body, bytes) or not length.isdecimal():

@@ -13,6 +13,8 @@ from auditor.model.object import Head
 Headers = Mapping[bytes, bytes]
 
 _META: Final = b"x-amz-meta-"
+_DIGITS: Final = 18
+"""Largest number of digits of a duration, so that it fits into 64 bits."""
 
 
 def text(value: bytes) -> str:
@@ -37,6 +39,13 @@ def _number(value: str) -> int:
     return int(value.encode("ascii"))
 
 
+def _duration(value: str) -> int:
+    """Parse a number of ASCII digits without a sign, of a length that every reader of the lines can hold."""
+    if not value.isdigit() or len(value) > _DIGITS:
+        raise ValueError(f"{value[:_DIGITS]!r} is no number of at most {_DIGITS} digits")
+    return _number(value)
+
+
 def _iso_date(value: str) -> str:
     return seconds_in_utc(iso_date(value))
 
@@ -54,8 +63,8 @@ _CONVERTED: Final[Mapping[bytes, tuple[str, Callable[[str], Any]]]] = {
     b"x-amz-mp-parts-count": ("parts_count", _number),
     b"x-amz-tagging-count": ("tag_count", _number),
     b"x-amz-object-lock-retain-until-date": ("object_lock_retain_until_date", _iso_date),
-    b"x-amz-object-lock-event-hold-duration-days": ("object_lock_event_hold_duration_days", _number),
-    b"x-amz-object-lock-event-hold-duration-years": ("object_lock_event_hold_duration_years", _number),
+    b"x-amz-object-lock-event-hold-duration-days": ("object_lock_event_hold_duration_days", _duration),
+    b"x-amz-object-lock-event-hold-duration-years": ("object_lock_event_hold_duration_years", _duration),
 }
 """By header: the field of Head, and the function that converts the text to it (HeadObject, S3 API reference)."""
 _TEXTS: Final[Mapping[bytes, str]] = {
