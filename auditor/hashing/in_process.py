@@ -76,8 +76,15 @@ class InProcessHasher:
 
     async def _record(self, hashed: Hashed) -> HashStatus:
         try:
-            await self._ledger.record(hashed.entry(self._options.bucket))
+            new = await self._ledger.record(hashed.entry(self._options.bucket))
         except DigestConflict as error:  # a conflict concerns this object alone, so the others go on
             log.error("%s", error)
             return HashStatus("pending", DigestSources(read=hashed.digests), code="DigestConflict")
+        if not new and not await self._is_known(hashed):  # the ledger keeps a damaged row that no line stands for
+            self._name(hashed.task.key, "LedgerFault")
+            return HashStatus("pending", DigestSources(read=hashed.digests), code="LedgerFault")
         return HashStatus("hashed_now")
+
+    async def _is_known(self, hashed: Hashed) -> bool:
+        (known,) = await self._ledger.known(self._options.bucket, [hashed.task], list(hashed.digests))
+        return known.keys() >= hashed.digests.keys()

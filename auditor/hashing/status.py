@@ -51,8 +51,9 @@ class HashStatus:
     digests: the known digests by source. `digests.read` is set only if the object's bytes contradict S3's checksum or
     the ledger. left_for_cost: True if the object is pending because reading it costs extra, which the settings do not
     accept. routed: True if the object is left to S3 Batch Operations. code: why the object has no digest: `archived`,
-    `SSE-C`, `left_for_cost`, `Overwritten`, `Vanished`, `ChecksumMismatch`, `DigestConflict`, or S3's error code; "" if
-    there is no reason yet. failure: the code of an object that this run was to hash, and could not; "" for any other.
+    `SSE-C`, `left_for_cost`, `Overwritten`, `Vanished`, `ChecksumMismatch`, `DigestConflict`, `LedgerFault`, or
+    S3's error code; "" if there is no reason yet. failure: the code of an object that this run was to hash, and could
+    not; "" for any other.
     """
 
     state: State

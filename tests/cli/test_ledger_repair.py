@@ -108,6 +108,16 @@ def test_row_and_line_that_are_both_damaged_stay_and_are_named(do: Do) -> None:
     assert (code, found["hashing"]["failed"], found["healed"]) == (4, {"DigestConflict": 1}, 0)
 
 
+def test_digest_that_the_ledger_cannot_keep_is_a_failure(do: Do) -> None:
+    assert do("ledger", "--repair")[0] == 0
+    damage("UPDATE digests SET seal = 'x' WHERE key = ?", b"a")
+    damage("UPDATE history SET at = 'x' WHERE key = ?", b"a")
+    for command in (("hash", f"s3://{BUCKET}"), ("audit", f"s3://{BUCKET}", "--hash")):
+        code, found = document(do, *command)
+        hashing = found["hashing"]
+        assert (code, hashing["failed"], hashing["known"], hashing["hashed_now"]) == (4, {"LedgerFault": 1}, 2, 0)
+
+
 def test_damaged_line_of_a_sound_row_is_marked(do: Do) -> None:
     assert do("ledger", "--repair")[0] == 0
     damage("UPDATE history SET at = 'x' WHERE key = ?", b"a")
