@@ -22,7 +22,8 @@ AuditorError              base of all; its text is one sentence for the user
 |   +-- ManifestError     a manifest has a malformed line, or two lines that contradict each other
 |   +-- LedgerError       the ledger cannot be used
 |       +-- LedgerReadOnlyError  the ledger can be read, but not written
-|       +-- LedgerGoneError      the file of the ledger was deleted while it was open
+|       +-- LedgerFileError      the disk refuses the ledger's file, for example because it is full
+|       |   +-- LedgerGoneError    the file of the ledger was deleted while it was open
 |       +-- DigestConflict       the ledger has another digest of the same object version
 |       +-- LeaseLostError       another worker took over the lease
 +-- CheckpointError       an object checkpoint is damaged or does not fit: the object is hashed from its start
@@ -131,7 +132,11 @@ class LedgerReadOnlyError(LedgerError):
     """The ledger can be read, but not written."""
 
 
-class LedgerGoneError(LedgerError):
+class LedgerFileError(LedgerError):
+    """The disk refuses the ledger's file, for example because it is full. No waiting ends that."""
+
+
+class LedgerGoneError(LedgerFileError):
     """The file of the ledger was deleted or replaced while it was open: no waiting brings it back."""
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from auditor.aio.backoff import backoff
 from auditor.aio.stop import Stop
 from auditor.aws.failures import is_transient
-from auditor.errors import CallFailed, DigestConflict, LeaseLostError, LedgerError, LedgerGoneError
+from auditor.errors import CallFailed, DigestConflict, LeaseLostError, LedgerError, LedgerFileError
 from auditor.hashing.digest.result import Failed, Hashed, Result
 from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Ledger
@@ -34,9 +34,33 @@ PAUSE: Final = 60.0
 LONGEST_UNPROVEN: Final = 600.0
 """Longest time in seconds that an object waits for S3 before S3 has sent any object of the run: it may be the bucket
 that cannot be read, and not S3 that fails."""
+REPEATED: Final = 60.0
+"""Seconds of waiting after which the log says its reason again."""
 REFUSED_ALONE: Final = 2
 """Number of times that S3 may fail at an object, with all its attempts, and then send another object. This object fails
 then. Once is not enough: the outage may end between the two."""
+
+
+class _Told:
+    """When the log last said for what the work waits. The work that waits longest counts."""
+
+    def __init__(self) -> None:
+        self._at: float | None = None
+
+    def again(self, waited: float) -> bool:
+        """True if the reason is to be said now: at first, and then after each REPEATED seconds of waiting.
+
+        waited: number of seconds that this piece of work has waited.
+        """
+        if self._at is not None and waited - self._at < REPEATED:
+            return False
+        self._at = waited
+        return True
+
+    def ended(self) -> bool:
+        """Note the end of the waiting. True if its reason was said."""
+        said, self._at = self._at is not None, None
+        return said
 
 
 class LedgerPatience:
@@ -44,13 +68,13 @@ class LedgerPatience:
     LedgerPatience.
 
     Work is repeated only if work of the same kind has succeeded before. Before the first success, the cause may be a
-    wrong setting.
+    wrong setting. A disk that refuses the ledger's file, because it is full for example, is never waited for.
     """
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
         self._succeeded: set[str] = set()
-        self._refused = False
+        self._told = _Told()
 
     async def __call__(self, kind: str, work: Callable[[], Awaitable[T]], stop: Stop) -> T:
         """Do the work, repeat it while the ledger fails, and return its result.
@@ -61,29 +85,21 @@ class LedgerPatience:
         while True:
             try:
                 result = await work()
-            except (DigestConflict, LeaseLostError, LedgerGoneError):  # no refusal that passes
+            except (DigestConflict, LeaseLostError, LedgerFileError):  # an answer, or a full disk: no outage
                 raise
             except LedgerError as error:
                 if stop or waited >= LONGEST or kind not in self._succeeded:
                     raise
-                self._tell_refusal(error)
+                if self._told.again(waited):
+                    log.warning("the work waits for the ledger, for %.0f hours at most: %s", LONGEST / 3600, error)
                 pause = backoff(failures, FIRST, PAUSE)
                 await stop.race(self._sleep(pause))
                 waited, failures = waited + pause, failures + 1
             else:
-                self._tell_answer(kind)
+                self._succeeded.add(kind)
+                if self._told.ended():
+                    log.warning("the ledger answers again: the work goes on")
                 return result
-
-    def _tell_refusal(self, error: LedgerError) -> None:
-        if not self._refused:
-            self._refused = True
-            log.warning("the work waits for the ledger, for %.0f hours at most: %s", LONGEST / 3600, error)
-
-    def _tell_answer(self, kind: str) -> None:
-        self._succeeded.add(kind)
-        if self._refused:
-            self._refused = False
-            log.warning("the ledger answers again: the work goes on")
 
 
 class _PatientLedger:
@@ -133,7 +149,7 @@ class S3Patience:
         self._sleep = sleep
         self._sound: HashTask | None = None
         """An object that S3 has sent in this run."""
-        self._refused = False
+        self._told = _Told()
         self._given_up = False
 
     async def __call__(self, engine: Reads, hashing: Callable[[], Awaitable[Result]]) -> Result:
@@ -150,7 +166,8 @@ class S3Patience:
                 alone += 1
             else:
                 longest = LONGEST_UNPROVEN if self._sound is None else LONGEST
-                self._tell_refusal(result, longest)
+                if self._told.again(waited):
+                    log.warning("the hashing waits for S3, for %.0f minutes at most: %s", longest / 60, result.code)
                 self._given_up |= waited >= longest
             if self._stop or self._given_up or alone >= REFUSED_ALONE:
                 return result
@@ -168,16 +185,10 @@ class S3Patience:
         except CallFailed as failure:
             return not is_transient(failure)
 
-    def _tell_refusal(self, failed: Failed, longest: float) -> None:
-        if not self._refused:
-            self._refused = True
-            log.warning("the hashing waits for S3, for %.0f minutes at most: %s", longest / 60, failed.code)
-
     def _note_answer(self, result: Result) -> None:
         if isinstance(result, Hashed):
             self._sound, self._given_up = result.task, False
-        if self._refused:
-            self._refused = False
+        if self._told.ended():
             log.warning("S3 answers again: the hashing goes on")
 
 

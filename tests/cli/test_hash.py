@@ -96,3 +96,30 @@ def test_what_was_not_hashed_is_one_sentence_and_the_configuration_accepts_it(
     assert main([*command[:1], f"s3://{BUCKET}/nowhere", *command[2:]]) == 4
     out, _ = capfd.readouterr()
     assert "nothing is listed: check the bucket and the prefix, or allow it by --allow-empty" in out
+
+
+assert "there is nothing; check the bucket and the prefix" in out
+
+
+def test_full_disk_is_no_outage(stub: StubServer, tmp_path: Path) -> None:
+    for number in range(400):
+        stub.put(BUCKET, f"{number:04}-{'long' * 200}", b"data")
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000));"
+        "from auditor.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = ["hash", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--ledger", f"sqlite:{tmp_path}/digests.db"]
+    child = subprocess.run(
+        [sys.executable, "-c", script, *command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert child.returncode == 1, child.stderr
+    last = child.stderr.splitlines()[-1]
+    assert "digests.db" in last
+    assert "the disk reports an error" in last
+    assert "waits" not in child.stderr
+    assert stub.count("GetObject") > 0

@@ -233,6 +233,28 @@ async def test_patience_has_an_end() -> None:
     assert max(waited) <= 60
 
 
+async def test_reason_is_said_again_while_the_work_waits(caplog: pytest.LogCaptureFixture) -> None:
+    time, until = 0.0, 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal time
+        time += seconds
+        await no_pause(seconds)
+
+    async def work() -> None:
+        if time < until:
+            raise REFUSED
+
+    patience = LedgerPatience(sleep)
+    await patience("work", work, Stop())
+    until = HOUR
+    await patience("work", work, Stop())
+    said = [record.getMessage() for record in caplog.records]
+    assert "the ledger answers again" in said.pop()
+    assert all(str(REFUSED) in one for one in said)
+    assert 25 <= len(said) <= 61
+
+
 @pytest.mark.parametrize("limit", [3, 5])
 async def test_message_whose_workers_die_becomes_a_dead_letter_with_a_reason(limit: int) -> None:
     dead = MemoryQueue()

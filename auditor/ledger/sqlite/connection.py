@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from auditor.errors import LedgerError, LedgerGoneError, LedgerReadOnlyError, UsageError
+from auditor.errors import LedgerError, LedgerFileError, LedgerGoneError, LedgerReadOnlyError, UsageError
 from auditor.ledger.sqlite.schema import set_up
 
 BUSY_SECONDS: Final = 30.0
@@ -218,6 +218,12 @@ _REASONS: Final = {
     sqlite3.SQLITE_FULL: "cannot grow: the disk is full",
     sqlite3.SQLITE_IOERR: "cannot be read or written: the disk reports an error",
 }
+_KINDS: Final = {
+    sqlite3.SQLITE_CANTOPEN: LedgerFileError,
+    sqlite3.SQLITE_FULL: LedgerFileError,
+    sqlite3.SQLITE_IOERR: LedgerFileError,
+    sqlite3.SQLITE_READONLY: LedgerReadOnlyError,
+}
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -233,5 +239,5 @@ def guarded(path: str, work: Callable[[], T]) -> T:
     try:
         return work()
     except sqlite3.Error as error:
-        kind = LedgerReadOnlyError if _code(error) == sqlite3.SQLITE_READONLY else LedgerError
+        kind = _KINDS.get(_code(error), LedgerError)
         raise kind(f"the ledger sqlite:{path} {_REASONS.get(_code(error), f'fails: {error}')}") from error
