@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum, EnumType
@@ -14,6 +15,10 @@ T = TypeVar("T")
 Reader = Callable[[Any], T]
 """A function that checks and converts a JSON value. It raises JsonError for a wrong one."""
 
+MOST_MEMORY: Final = 128 * 1024 * 1024
+"""Limit in bytes of memory_of() a text. The seal of a run of half a billion objects takes about so much."""
+_SMALL: Final = 1024 * 1024
+"""Number of bytes or characters up to which any text is parsed."""
 LONGEST: Final = 1024
 """Largest number of bytes of a text: S3's limit for object keys. The other texts in messages are shorter."""
 
@@ -46,6 +51,15 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
+def memory_of(data: bytes) -> int:
+    """Return the bytes of memory that a JSON text takes at most while it is parsed: its text, once more as strings, and
+    its values. No value is made for that.
+    """
+    width = 4 if _FOUR_BYTES.search(data) else 1 if data.isascii() else 2
+    return len(data) * (1 + 2 * width) + 200 * (data.count(b"{") + data.count(b"[")) + 60 * data.count(b",")
+
+
+_FOUR_BYTES: Final = re.compile(rb"[\xf0-\xff]|\\u[dD]")
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 _UNIQUE: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
 
@@ -55,6 +69,8 @@ def parse_object(text: str | bytes, name: str = "it", *, unique: bool = False) -
     True to refuse an object that has two members of one name, because programs differ in which one they take.
     """
     decoder = _UNIQUE if unique else _DECODER
+    if len(text) > _SMALL and memory_of(text if isinstance(text, bytes) else text.encode()) > MOST_MEMORY:
+        raise JsonError("is too large", name)
     try:
         return as_object(decoder.decode(text if isinstance(text, str) else text.decode("utf-8-sig")))
     except JsonError as error:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -16,6 +14,7 @@ from auditor.model.summary import Summary
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.line_counts import LineCounts
 from auditor.runs.ownership import EMPTY_PART
+from auditor.runs.packed_lines import packed_lines
 from auditor.runs.parts import Part, found_parts
 from auditor.runs.paths import UNDIVIDED, checkpoint_name
 from auditor.runs.reading import RunReader, parse_seal
@@ -230,7 +229,7 @@ class RunChecker:
         before = self._ends.get(part.kind)
         sorted_so_far = True
         try:
-            for line in _lines(data):
+            for line in packed_lines(data):
                 key = self._counts.add(part.kind, line)
                 order = (key is not None, (key or "").encode(errors="surrogatepass"))
                 if before is not None and order < before:
@@ -249,9 +248,3 @@ class RunChecker:
             self._faults.append(f"{part.path} has {counted(number, 'line')}, and {SEAL} says {sealed.lines:,}")
         if (first, last) != (sealed.first, sealed.last):
             self._faults.append(f"{part.path} has another first or last key than {SEAL} says")
-
-
-def _lines(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of a part's file. Raises OSError, EOFError or zlib.error for damage."""
-    with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
-        yield from lines

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
 import re
 import zlib
@@ -18,6 +16,7 @@ from typing import Any, Final, Self, TypeVar
 from auditor.aio.loop import trim
 from auditor.errors import OutputError, RunDamaged
 from auditor.model.json_text import JsonError, parse_object
+from auditor.runs.packed_lines import packed_lines
 from auditor.runs.seal import SealedPart, first_key_of, key_of, sha256_of
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors, private
@@ -160,9 +159,8 @@ def sealed_from_store(store: Store, folder: str, part: Part) -> SealedPart:
         if data is None:
             raise EOFError("it is gone")
         number, first, last = 0, b"", b""
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
-            for last in lines:
-                first, number = first or last, number + 1
+        for last in packed_lines(data):
+            first, number = first or last, number + 1
         ends = [key_of(line) if line else None for line in (first, last)]
     except (OSError, EOFError, zlib.error, JsonError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error
@@ -222,8 +220,7 @@ def _lines(store: Store, folder: str, part: Part) -> Iterator[bytes]:
     try:
         if data is None:
             raise EOFError("it is gone")
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
-            yield from lines
+        yield from packed_lines(data)
     except (OSError, EOFError, zlib.error) as error:
         raise _damaged(store, folder, part, error) from error
 

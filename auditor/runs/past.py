@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import re
 import zlib
@@ -17,6 +15,7 @@ from auditor.model.finding import Severity
 from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.run_lines import FindingLine
 from auditor.model.standing import PastObject, Seen
+from auditor.runs.packed_lines import packed_lines
 from auditor.runs.parts import Part
 from auditor.runs.reading import RunReader, read_seal
 
@@ -187,7 +186,7 @@ class PastRun:
     def _finding(self, line: bytes) -> FindingLine:
         try:
             value = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._damaged("findings", error) from error
         found: FindingLine = self._typed(FindingLine, "findings", value)
         return found
@@ -214,8 +213,7 @@ class PastRun:
         try:
             if data is None:
                 raise EOFError("it is gone")
-            with io.BufferedReader(gzip.GzipFile(fileobj=io.BytesIO(data)), 65536) as lines:
-                yield from lines
+            yield from packed_lines(data)
         except (OSError, EOFError, zlib.error) as error:
             place = self.run.store.uri(f"{self.run.path}/{part.path}")
             raise OutputError(f"{place} is damaged ({error}): audit again") from error

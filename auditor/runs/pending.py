@@ -14,6 +14,8 @@ from auditor.runs.tally import Tally
 FLUSH_BYTES: Final = 256 * 1024
 """Bytes of waiting lines in memory at which write() asks for a flush()."""
 
+PART_BYTES: Final = 48 * 1024 * 1024
+"""Bytes of lines after which a part ends: its file stays below the limit of a reader, even if nothing compresses."""
 HELD_BYTES: Final = 8 * 1024 * 1024
 """Bytes of lines that are held until all versions of their key are read. About 10,000 versions have so many."""
 
@@ -75,8 +77,9 @@ class PendingLines:
     The methods are cheap, and any thread may call them; but only the caller that counts objects may call those that
     take lines or end a part, because they copy the tally. first: number of the first part. mark: the last key before
     the first line, and the counts up to it. tally: the run's counts; the caller counts an object before it hands over
-    the object's lines. A part ends when it has part_lines lines of one kind (objects or findings, for example), or has
-    been open for part_seconds. rollups: counts that go with the lines, too; None if there are none.
+    the object's lines. A part ends when it has part_lines lines of one kind (objects or findings, for example) or
+    PART_BYTES of lines, or has been open for part_seconds. rollups: counts that go with the lines, too; None if there
+    are none.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class PendingLines:
         self._lock = threading.Lock()
         self._batches = [LineBatch(first)]
         self._counts = dict.fromkeys(KINDS, 0)
+        self._size = 0
         self._opened = 0.0
         self._held: list[tuple[str, bytes]] = []
         self._held_size = 0
@@ -201,6 +205,7 @@ class PendingLines:
         for kind, line in lines:
             batch.lines[kind].append(line)
             batch.size += len(line)
+            self._size += len(line)
             self._counts[kind] += 1
 
     def _append_held(self) -> None:
@@ -233,7 +238,8 @@ class PendingLines:
         largest = max(self._counts.values())
         if not largest or self._torn:
             return
-        if largest >= self._part_lines or self._clock() - self._opened >= self._part_seconds:
+        full = largest >= self._part_lines or self._size >= PART_BYTES
+        if full or self._clock() - self._opened >= self._part_seconds:
             self._end_part(self.mark)
 
     def _end_part(self, checkpoint: RunPosition | None) -> None:
@@ -242,7 +248,7 @@ class PendingLines:
         batch = self._batches[-1]
         batch.end, batch.checkpoint = True, checkpoint and self._with_rollups(checkpoint)
         self._batches.append(LineBatch(batch.number + 1))
-        self._counts = dict.fromkeys(KINDS, 0)
+        self._counts, self._size = dict.fromkeys(KINDS, 0), 0
 
     def _position(self, key: str | None) -> RunPosition:
         unsent = self.unsent()  # first: it counts what the queue has accepted by now

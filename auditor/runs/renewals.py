@@ -6,7 +6,6 @@ One file has the lines of the objects that one batch of events named. A file is 
 from __future__ import annotations
 
 import gzip
-import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from auditor.model.dates import iso_date
 from auditor.model.json_text import JsonError, items, parse_object, typed
 from auditor.model.record import record
 from auditor.model.run_lines import FindingLine, ObjectLine
+from auditor.runs.packed_lines import packed_lines
 from auditor.runs.paths import began_at, bucket_path, new_run_id
 from auditor.runs.stores.base import Store
 
@@ -130,10 +130,9 @@ def _lines(store: Store, path: str, at: str) -> Iterator[RenewedObject]:
     try:
         if data is None:
             raise EOFError("it is gone")
-        with io.BufferedReader(gzip.GzipFile(fileobj=io.BytesIO(data)), 65536) as lines:
-            for line in lines:
-                value = parse_object(line, "a line")
-                findings = items(value.get("findings"), lambda one: typed(FindingLine, one))
-                yield RenewedObject(at, typed(ObjectLine, value.get("object")), findings, value.get("sure") is True)
+        for line in packed_lines(data):
+            value = parse_object(line, "a line")
+            findings = items(value.get("findings"), lambda one: typed(FindingLine, one))
+            yield RenewedObject(at, typed(ObjectLine, value.get("object")), findings, value.get("sure") is True)
     except (OSError, EOFError, zlib.error, JsonError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): delete it, and audit without --keep") from error

@@ -17,12 +17,15 @@ from auditor.ledger.base import KeyRecord
 from auditor.ledger.snapshot import ScannedLedger
 from auditor.model.dates import iso_date, now_in_utc
 from auditor.model.json_text import parse_object, typed
+from auditor.runs.packed_lines import packed_lines
 from auditor.runs.paths import bucket_path, new_run_id
 from auditor.runs.stores.base import Store
 
 VERSION: Final = 1
 _PART_BYTES: Final = 4 * 1024 * 1024
 """Number of bytes, before compression, after which a part of the snapshot ends. Memory holds one part."""
+_LARGEST_PART: Final = 2 * _PART_BYTES
+"""Limit in bytes of a part that is read: its last line, a key with all its versions, may be long."""
 _LEVEL: Final = 1
 """zlib's level: the snapshot is deleted when the verification is complete."""
 _AT_ONCE: Final = 500
@@ -144,7 +147,7 @@ class LedgerSnapshot:
     def _lines(self, number: int, count: int) -> list[bytes]:
         data = self._store.get(self._path(number))
         try:
-            lines = gzip.decompress(data or b"").splitlines()
+            lines = [line.rstrip(b"\n") for line in packed_lines(data or b"", _LARGEST_PART)]
         except (OSError, EOFError, zlib.error) as error:
             raise self._damaged(self._path(number)) from error
         if len(lines) != count:

@@ -33,7 +33,7 @@ CREATE OR REPLACE VIEW objects AS SELECT
   "dormant",
   regexp_extract(filename, '/bucket=([^/]+)/', 1) AS "bucket",
   regexp_extract(filename, '/run=([^/]+)/', 1) AS "run"
-FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_delimited', compression = 'gzip', filename = true, columns = {
+FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_delimited', compression = 'gzip', maximum_object_size = 1048576, filename = true, columns = {
     "key": 'VARCHAR',
     "prefix1": 'VARCHAR',
     "version_id": 'VARCHAR',
@@ -78,7 +78,7 @@ CREATE OR REPLACE VIEW findings AS SELECT
   "exception",
   regexp_extract(filename, '/bucket=([^/]+)/', 1) AS "bucket",
   regexp_extract(filename, '/run=([^/]+)/', 1) AS "run"
-FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_delimited', compression = 'gzip', filename = true, columns = {
+FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_delimited', compression = 'gzip', maximum_object_size = 1048576, filename = true, columns = {
     "fingerprint": 'VARCHAR',
     "rule": 'VARCHAR',
     "severity": 'VARCHAR',
@@ -101,7 +101,7 @@ CREATE OR REPLACE VIEW undecided AS SELECT
   "rules",
   regexp_extract(filename, '/bucket=([^/]+)/', 1) AS "bucket",
   regexp_extract(filename, '/run=([^/]+)/', 1) AS "run"
-FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_delimited', compression = 'gzip', filename = true, columns = {
+FROM read_json(getvariable('run') || '/*/part-*.jsonl.gz', format = 'newline_delimited', compression = 'gzip', maximum_object_size = 1048576, filename = true, columns = {
     "key": 'VARCHAR',
     "version_id": 'VARCHAR',
     "unread": 'STRUCT("action" VARCHAR, "code" VARCHAR)[]',

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +223,7 @@ class FakeClient:
         self.reads += 1
         if Key not in self.files:
             raise fault("NoSuchKey", "GetObject")
-        return {"Body": Body(self.files[Key]), "ETag": etag(self.files[Key])}
+        return {"Body": BytesIO(self.files[Key]), "ETag": etag(self.files[Key])}
 
     def put_object(self, **given: Any) -> dict[str, Any]:
         if between := self.between:
@@ -239,20 +240,6 @@ class FakeClient:
         body = given["Body"]
         self.files[given["Key"]] = body if isinstance(body, bytes) else body.read()
         return {"ETag": etag(self.files[given["Key"]])}
-
-
-class Body:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def __enter__(self) -> Body:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def read(self) -> bytes:
-        return self._data
 
 
 def etag(data: bytes) -> str:

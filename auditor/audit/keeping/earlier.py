@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.errors import OutputError
 from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.run_lines import ObjectLine
+from auditor.runs.packed_lines import packed_lines
 from auditor.runs.parts import Part
 from auditor.runs.reading import RunReader, read_seal
 from auditor.runs.seal import SealedPart, first_key_of, sha256_of
@@ -70,11 +69,10 @@ class EarlierObjects:
         if data is None or entry is None or sha256_of(data) != entry.sha256:
             raise OutputError(f"{self._run.store.uri(path)} is not as the run sealed it: `auditor check` says more")
         try:
-            with io.BufferedReader(gzip.GzipFile(fileobj=io.BytesIO(data)), 65536) as lines:
-                for line in lines:
-                    key = first_key_of(line)
-                    if key is not None:
-                        yield key, line
+            for line in packed_lines(data):
+                key = first_key_of(line)
+                if key is not None:
+                    yield key, line
         except (OSError, EOFError, zlib.error, JsonError) as error:
             raise self._damaged(error) from error
 

@@ -14,7 +14,9 @@ from auditor.s3.inventory.report import known_column
 MEMORY: Final = "256MiB"
 """Memory of DuckDB for one file. A page of a column, up to all rows of a row group, is held whole: 600,000 rows in one
 group take 190 MiB."""
-_AT_ONCE: Final = 4096
+LONGEST_ROW: Final = 256 * 1024
+"""Bytes of all cells of a row. An ACL of 100 grants has some 30,000."""
+_AT_ONCE: Final = 256
 _MISSING: Final = (
     "an inventory in Parquet needs the package duckdb: pip install 's3-auditor[sql]', in a deployment --param"
     " parquet=true, or set its format to CSV"
@@ -48,8 +50,8 @@ def parquet_rows(path: Path, columns: Sequence[str], name: str, *, memory: str =
             found = {known_column(row[0]): (row[0], row[1]) for row in _all(connection, f"DESCRIBE FROM {source}")}
             if missing := [column for column in columns if column not in found]:
                 raise InventoryError(f"{name} has no column {missing[0]}, so the report is damaged")
-            cells = ", ".join(_cell(column, *found[column]) for column in columns)
-            connection.execute(f"SELECT {cells} FROM {source}")  # noqa: S608 - names are quoted
+            cells = ", ".join(f"{_cell(column, *found[column])} AS c{at}" for at, column in enumerate(columns))
+            connection.execute(_within_limit(f"SELECT {cells} FROM {source}", len(columns)))  # noqa: S608 - quoted
             while rows := connection.fetchmany(_AT_ONCE):
                 yield from rows
     except duckdb.OutOfMemoryException as error:
@@ -93,6 +95,17 @@ def _cell(column: str, name: str, kind: str) -> str:
     if kind == "BLOB":
         return f"coalesce(decode({quoted}), '')"
     return f"coalesce(CAST({quoted} AS VARCHAR), '')"
+
+
+def _within_limit(query: str, columns: int) -> str:
+    """Return a query whose rows are those of another one, and which fails at a row that is too long.
+
+    A small file can name one long text in each of many rows. columns: the number of columns: c0, c1 and so on.
+    """
+    names = [f"c{at}" for at in range(columns)]
+    size = " + ".join(f"strlen({name})" for name in names)
+    first = f"CASE WHEN {size} > {LONGEST_ROW} THEN error('a row is longer than any') ELSE c0 END"
+    return f"SELECT {', '.join([first, *names[1:]])} FROM ({query})"  # noqa: S608 - names are quoted
 
 
 def _all(connection: Any, query: str) -> Any:

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import logging
+import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
@@ -18,6 +19,7 @@ from auditor.audit.mixed.spread_file import NAME, SpreadFolder, SpreadPiece
 from auditor.errors import InventoryError
 from auditor.model.bucket import BucketFacts
 from auditor.model.target import Target
+from auditor.runs.packed_lines import packed_lines
 from auditor.runs.paths import run_path
 from auditor.runs.stores.base import Store
 from auditor.s3.inventory.piece_reader import PieceReader
@@ -99,10 +101,9 @@ def _lines_of(store: Store, path: str, piece: SpreadPiece) -> Iterator[bytes]:
 
     source = checked()
     try:
-        with gzip.GzipFile(fileobj=io.BufferedReader(PieceReader(source))) as plain:
-            for line in plain:
-                number += 1
-                yield line.rstrip(b"\n")
+        for line in packed_lines(io.BufferedReader(PieceReader(source)), sys.maxsize):
+            number += 1
+            yield line.rstrip(b"\n")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InventoryError(f"{name} is damaged ({error})") from error
     for _ in source:

@@ -7,6 +7,7 @@ from typing import Final
 
 from auditor.cli.sql.tables import PARTITIONS, TABLES, SqlTable
 from auditor.model.object import PUBLIC_GROUPS
+from auditor.runs.packed_lines import LONGEST_LINE
 
 _GROUPS: Final = ", ".join(f"'{group}'" for group in sorted(PUBLIC_GROUPS))
 _COMPUTED: Final[Mapping[str, str]] = {
@@ -50,7 +51,8 @@ def view(table: SqlTable, source: str, bucket: str, run: str) -> str:
 def json_files(table: SqlTable, files: str, more: str = "") -> str:
     """Return the call that reads the files of a table. files: an expression. more: further arguments."""
     types = ",\n".join(f"    {quoted(column.name)}: {text(column.type.duckdb)}" for column in table.columns)
-    return f"read_json({files}, format = 'newline_delimited', compression = 'gzip'{more}, columns = {{\n{types}\n  }})"
+    form = f"format = 'newline_delimited', compression = 'gzip', maximum_object_size = {LONGEST_LINE}"
+    return f"read_json({files}, {form}{more}, columns = {{\n{types}\n  }})"
 
 
 def no_rows(table: SqlTable) -> str:

@@ -14,6 +14,7 @@ from auditor.runs.parts import Part
 from auditor.runs.reading import RunReader, read_seal
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import SealedPart
+from auditor.runs.stores.base import check_size
 from auditor.runs.stores.local import output_errors, private
 
 STOPPED: Final = "the query was stopped: it has no answer"
@@ -62,11 +63,13 @@ def _compare(run: RunReader, found: set[str], sealed: dict[str, SealedPart]) -> 
 
 
 def _copy(run: RunReader, part: Part, copy: Path, sealed: SealedPart | None, stopped: Callable[[], bool]) -> None:
-    digest = hashlib.sha256()
+    digest, size = hashlib.sha256(), 0
     with output_errors(copy), open(copy, "xb", opener=private) as file:
         for piece in _pieces(run, part):
             if stopped():
                 raise RunStopped(STOPPED)
+            size += len(piece)
+            check_size(part.path, size, f"{run.uri}/{part.path}")
             digest.update(piece)
             file.write(piece)
     if sealed is not None and digest.hexdigest() != sealed.sha256:

@@ -45,7 +45,7 @@ class Store(Protocol):
     def put(self, path: str, data: bytes) -> None: ...
 
     def get(self, path: str) -> bytes | None:
-        """Return the whole file; None if it does not exist."""
+        """Return the whole file; None if it does not exist. A file that is too large is an error."""
         ...
 
     def stream(self, path: str) -> Iterator[bytes] | None:
@@ -124,6 +124,11 @@ class ConditionalStore(Store, Protocol):
         ...
 
 
+LARGEST_FILE: Final = 64 * 1024 * 1024
+"""Limit in bytes of a file that is read as a whole. A part of 50,000 lines has some 10 MB."""
+_LARGEST_JSON: Final = 16 * 1024 * 1024
+_SEAL: Final = "parts"
+"""The beginning of the names of the only JSON files that may be larger: a seal has a line for each part."""
 PIECE: Final = 1024 * 1024
 """Bytes of one piece of a streamed file."""
 ATTEMPTS: Final = 8
@@ -166,6 +171,14 @@ def checked(path: str) -> str:
     if path.startswith("/") or "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
         raise ValueError(f"not a path inside a store: {path!r}")
     return path
+
+
+def check_size(path: str, size: int, uri: str) -> None:
+    """Raise OutputError for a file that is too large to be read as a whole. size: in bytes."""
+    name = path.rpartition("/")[2]
+    most = _LARGEST_JSON if name.endswith(".json") and not name.startswith(_SEAL) else LARGEST_FILE
+    if size > most:
+        raise OutputError(f"{uri} is damaged: it is larger than {most // 1024**2} MiB, which no such file is")
 
 
 def parsed(data: bytes, uri: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from auditor.aws.plain import PlainConfiguration, plain
 from auditor.aws.sigv4 import EMPTY_BODY, Signer, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.version import VERSION
-from auditor.runs.stores.base import ATTEMPTS, BucketObjects
+from auditor.runs.stores.base import ATTEMPTS, LARGEST_FILE, BucketObjects
 from auditor.s3.engines.base import ListQuery, Position
 from auditor.s3.engines.parse_headers import text
 from auditor.s3.engines.parse_xml import page
@@ -31,7 +31,6 @@ from auditor.s3.http.blocking import BlockingTransport
 T = TypeVar("T")
 _CONDITIONS: Final = {"IfMatch": "if-match", "IfNoneMatch": "if-none-match"}
 _UNSIGNED: Final = "UNSIGNED-PAYLOAD"
-_LARGEST: Final = 1024 * 1024 * 1024
 """Limit in bytes of an object that is read whole."""
 _FIRST_PAUSE: Final = 0.3
 _LONGEST_PAUSE: Final = 20.0
@@ -225,7 +224,7 @@ def open_objects(connection: Connection, kept: KeptTransports | None = None) -> 
         tls=tls_context(connection) if origin.scheme == "https" else None,
         connect_timeout=connection.connect_timeout,
         read_timeout=connection.read_timeout,
-        largest_body=_LARGEST,
+        largest_body=LARGEST_FILE,
     )
     transport = BlockingTransport(server) if kept is None else kept(server)
     return DirectObjects(origin, connection.profile, configuration, transport, kept=kept is not None)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
 from auditor.errors import OutputError, RunTaken, UsageError
-from auditor.runs.stores.base import PIECE, Change, checked, parsed
+from auditor.runs.stores.base import PIECE, Change, check_size, checked, parsed
 
 _NO_SPACE: Final = "is out of space: free some, or choose another place with --out"
 _DENIED: Final = "may not be written: give this user the right to, or choose another place with --out"
@@ -247,8 +247,10 @@ def _bytes_of(target: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     with file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
             raise OutputError(f"{target} is damaged (it is no regular file): move it away")
+        check_size(target.name, found.st_size, str(target))
         return file.read()
 
 

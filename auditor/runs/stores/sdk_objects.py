@@ -9,7 +9,7 @@ from typing import Any
 from auditor.aws.connection import Connection
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.aws.session import make_client
-from auditor.runs.stores.base import ATTEMPTS, PIECE
+from auditor.runs.stores.base import ATTEMPTS, PIECE, check_size
 
 
 class SdkObjects:
@@ -23,7 +23,11 @@ class SdkObjects:
         with sdk_errors("GetObject"):
             reply = self._client.get_object(Bucket=self._bucket, Key=key)
             with reply["Body"] as body:
-                return body.read(), reply["ETag"]
+                data = bytearray()
+                while piece := body.read(PIECE):
+                    data += piece
+                    check_size(key, len(data), key)
+                return bytes(data), reply["ETag"]
 
     def stream(self, key: str) -> Iterator[bytes]:
         with sdk_errors("GetObject"):

@@ -1,0 +1,106 @@
+"""Commands on run folders that somebody has made hostile: a sentence, little memory, and nothing written elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import FAKE
+from tests.support.audit_runs import audit
+from tests.support.hostile_folders import FILES, attacks
+from tests.support.paths import ROOT
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.samples import sample_bucket
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import World
+
+MOST: int = 256 * 1024
+"""KiB of memory that a command may have at most."""
+CHILD = """
+import signal, sys
+from pathlib import Path
+from auditor.cli.main import main
+run, below, *command = sys.argv[1:]
+for place in sorted(Path(below).iterdir()):
+    (copy,) = place.glob("bucket=*/run=*")
+    words = {"RUN": str(copy), "SOUND": run}
+    signal.alarm(60)
+    try:
+        code = main([words.get(word, word) for word in command])
+    except SystemExit as end:
+        code = end.code
+    status = Path("/proc/self/status").read_text()  # getrusage() has the peak of the process before exec, too
+    peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+    print(f"## {code} {peak} {place.name}", flush=True)
+"""
+COMMANDS = (
+    ["check", "RUN"],
+    ["diff", "SOUND", "RUN"],
+    ["explain", f"s3://{BUCKET}/key", "--run", "RUN"],
+    ["sql", "RUN", "SELECT count(*), max(key) FROM objects UNION ALL SELECT count(*), max(key) FROM findings"],
+    pytest.param(["diff", "RUN", "SOUND"], marks=pytest.mark.slow),
+    pytest.param(["report", "RUN"], marks=pytest.mark.slow),
+    pytest.param(["export", "RUN", "--format", "csv"], marks=pytest.mark.slow),
+    pytest.param(["judge", "RUN"], marks=pytest.mark.slow),
+    pytest.param(["fix-kit", "RUN", "--out", "kit"], marks=pytest.mark.slow),
+    pytest.param(["accept", "0" * 32, "--run", "RUN"], marks=pytest.mark.slow),
+    pytest.param(["who", "111122223333", "--run", "RUN"], marks=pytest.mark.slow),
+    pytest.param(["what-if", "RUN", "--acls-off"], marks=pytest.mark.slow),
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a sound run of 100 objects. The folder `hostile` has a copy of it for each attack."""
+    place = tmp_path_factory.mktemp("runs")
+    world = World()
+    world.buckets[BUCKET] = sample_bucket(100)
+    with StubServer(world) as stub, pytest.MonkeyPatch.context() as environment:
+        for name, value in FAKE.items():
+            environment.setenv(name, value)
+        run = asyncio.run(audit(stub, place / "sound")).folder
+    for number, (name, change) in enumerate(attacks()):
+        copy = place / "hostile" / f"{number:02} {name.replace('/', ' ')}" / run.parent.name / run.name
+        shutil.copytree(run, copy)
+        change(copy)
+    yield run
+    shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_hostile_folder_costs_little_memory_and_ends_in_a_sentence(
+    run: Path, command: list[str], tmp_path: Path
+) -> None:
+    if command[0] == "sql":
+        pytest.importorskip("duckdb")
+    before = {path: path.lstat().st_mtime_ns for path in run.rglob("*")}
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, str(run), str(run.parents[2] / "hostile"), *command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
+    ends = [line.split(" ", 3)[1:] for line in child.stdout.splitlines() if line.startswith("## ")]
+    assert len(ends) == len(list(attacks())), child.stderr[-2000:]
+    assert [end for end in ends if int(end[1]) > MOST] == []
+    assert [end for end in ends if end[0] not in ("0", "1", "2", "4")] == []
+    assert "Traceback" not in child.stderr
+    assert "bug" not in child.stderr
+    if command[0] == "check":
+        assert {code for code, *_ in ends} == {"1"}
+    assert {path: path.lstat().st_mtime_ns for path in run.rglob("*")} == before
+    assert {path.name for path in tmp_path.iterdir()} <= {"kit", "auditor-runs", "report.html"}
+
+
+def test_attacks_are_on_every_file_that_a_command_reads(run: Path) -> None:
+    names = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file() and path.name[0] != "."}
+    assert names - {"report.html"} <= {*FILES, *(name for name in names if name.endswith(".gz"))}

@@ -1,0 +1,79 @@
+"""Run folders that somebody has made hostile: bombs, deep nesting, pipes, links, and files without end."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+MIB: Final = 1024 * 1024
+FILES: Final = ("bucket.json", "parts.json", "rollups.json", "summary.json", "state.json")
+
+
+def bomb(size: int) -> bytes:
+    """Return a file in gzip that unpacks to one line of at least this many bytes."""
+    piece = b"a" * 16 * MIB
+    return gzip.compress(piece, mtime=0) * (size // len(piece) + 1)
+
+
+def many_lists(size: int) -> bytes:
+    """Return a JSON object of this size whose values take twenty times the memory."""
+    return b'{"a": [' + b"[]," * (size // 3) + b"[]]}\n"
+
+
+def deep(levels: int = 200_000) -> bytes:
+    """Return a JSON object that is nested so deep."""
+    return b'{"a": ' + b"[" * levels + b"]" * levels + b"}\n"
+
+
+def _part(data: bytes, kind: str = "objects") -> Callable[[Path], None]:
+    """Return a change that replaces the first part's file of a kind, and names the new one in the seal."""
+
+    def change(folder: Path) -> None:
+        file = folder / kind / "part-00000-00000.jsonl.gz"
+        file.write_bytes(data)
+        seal = json.loads((folder / "parts.json").read_bytes())
+        for entry in seal["parts"]:
+            if entry["path"] == f"{kind}/{file.name}":
+                entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        (folder / "parts.json").write_text(json.dumps(seal))
+
+    return change
+
+
+def _each(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        make(folder / name)
+
+    return change
+
+
+def _sparse(file: Path) -> None:
+    file.touch()
+    os.truncate(file, 20 * 1024**3)
+
+
+def attacks() -> Iterator[tuple[str, Callable[[Path], None]]]:
+    """Yield the changes of a run folder, each with its name."""
+    first = b'{"key":"'
+    yield "a line of a gigabyte", _part(bomb(1024 * MIB))
+    yield "a key of a gigabyte", _part(gzip.compress(first, mtime=0) + bomb(1024 * MIB))
+    yield "a finding of a gigabyte", _part(bomb(1024 * MIB), "findings")
+    yield "a line that is nested deep", _part(gzip.compress(deep()))
+    yield "a finding that is nested deep", _part(gzip.compress(deep()), "findings")
+    for name in FILES:
+        yield f"{name} of many lists", _each(name, lambda file: file.write_bytes(many_lists(60 * MIB)))
+        yield f"{name} that is nested deep", _each(name, lambda file: file.write_bytes(deep()))
+        yield (
+            f"{name} of one text",
+            _each(name, lambda file: file.write_text('{"a": "' + "a\U0001f600" * 10 * MIB + '"}')),
+        )
+    for name in (*FILES, "objects/part-00000-00000.jsonl.gz", "findings/part-00000-00000.jsonl.gz"):
+        yield f"{name} is a pipe", _each(name, os.mkfifo)
+        yield f"{name} is without end", _each(name, lambda file: file.symlink_to("/dev/zero"))
+        yield f"{name} is huge", _each(name, _sparse)
