@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException, IncompleteRead, RemoteDisconnected
 from traceback import walk_tb
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from botocore import exceptions as sdk
 from botocore.parsers import ResponseParserError
 from urllib3 import exceptions as http
 
+from auditor.aws.answer_limits import OversizedAnswer
 from auditor.errors import AuditorError, CallFailed, CredentialsError, UsageError
 
 _LOST = (
@@ -47,12 +49,18 @@ def from_client_error(action: str, error: Any) -> CallFailed:
     )
 
 
-def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] = ()) -> Exception:
+def translate(
+    action: str,
+    error: Exception,
+    lost: tuple[type[Exception], ...] = (),
+    broken: tuple[type[Exception], ...] = (),
+) -> Exception:
     """Convert an exception of the SDK to one of the auditor's errors.
 
     Return the exception unchanged if it is the auditor's own, or unknown and so probably a bug. action: the API
-    operation. lost: more exception types that mean a lost connection. An engine on aiohttp passes aiohttp's types,
-    because importing aiohttp here would double the start-up time.
+    operation. lost: more exception types that mean a lost connection. broken: more exception types that mean an answer
+    which is not HTTP. An engine on aiohttp passes aiohttp's types, because importing aiohttp here would double the
+    start-up time.
     """
     if isinstance(error, (AuditorError, CallFailed)):
         return error
@@ -65,11 +73,13 @@ def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] =
         )
     if isinstance(error, _TIMEOUTS):
         return CallFailed(action, "Timeout", message=str(error)[:500])
-    if isinstance(error, ResponseParserError):
+    if _is_broken(error, broken):
         return CallFailed(action, "BrokenReply", message=str(error)[:500])
     if isinstance(error, (*_LOST, *lost)):
         return CallFailed(action, "ConnectionError", message=str(error)[:500])
-    if any(frame.f_globals.get("__name__") in _PARSERS for frame, _ in walk_tb(error.__traceback__)):
+    if isinstance(error, OversizedAnswer) or any(
+        frame.f_globals.get("__name__") in _PARSERS for frame, _ in walk_tb(error.__traceback__)
+    ):
         # The server's answer is malformed: a date or a number is invalid, or an element is in the wrong place.
         return CallFailed(action, "Malformed", 200, str(error)[:500])
     if isinstance(error, (sdk.BotoCoreError, ValueError)):
@@ -77,16 +87,32 @@ def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] =
     return error
 
 
-@contextmanager
-def sdk_errors(action: str, lost: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Convert the SDK's exceptions in this `with` block to the auditor's errors.
+def _is_broken(error: Exception, broken: tuple[type[Exception], ...]) -> bool:
+    """True if an answer was not HTTP, or larger than a limit of HTTP's own parts. The SDK wraps the exception that says
+    so. broken: as in translate().
+    """
+    inner: object = error
+    while isinstance(inner, Exception):
+        if isinstance(inner, (ResponseParserError, http.InvalidChunkLength, *broken)):
+            return True
+        if isinstance(inner, HTTPException) and not isinstance(inner, (RemoteDisconnected, IncompleteRead)):
+            return True
+        wrapped = inner.kwargs.get("error") if isinstance(inner, sdk.BotoCoreError) else None
+        inner = wrapped or next((one for one in inner.args if isinstance(one, Exception)), None)
+    return False
 
-    action: the API operation. lost: more exception types that mean a lost connection.
+
+@contextmanager
+def sdk_errors(
+    action: str, lost: tuple[type[Exception], ...] = (), broken: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Convert the SDK's exceptions in this `with` block to the auditor's errors. The arguments are those of
+    translate().
     """
     try:
         yield
     except Exception as error:
-        ours = translate(action, error, lost)
+        ours = translate(action, error, lost, broken)
         if ours is error:
             raise
         raise ours from error

@@ -15,6 +15,7 @@ from botocore.config import Config
 from botocore.loaders import create_loader
 from botocore.utils import parse_timestamp
 
+from auditor.aws.answer_limits import SERVICE, AnswerLimits, bounded
 from auditor.aws.assumed_role import RoleCredentials
 from auditor.aws.connection import Connection
 from auditor.aws.first_call import first_call_alone
@@ -132,15 +133,23 @@ def _loader(data_path: str | None) -> Any:
     return create_loader(data_path)
 
 
-def make_client(service: str, connection: Connection, *, endpoint_url: str | None = None, attempts: int = 1) -> Any:
+def make_client(
+    service: str,
+    connection: Connection,
+    *,
+    endpoint_url: str | None = None,
+    attempts: int = 1,
+    limits: AnswerLimits = SERVICE,
+) -> Any:
     """Make a boto3 client with a session of its own. The client is thread-safe.
 
-    Blocks, because it reads files. attempts: how often the SDK tries each call.
+    Blocks, because it reads files. attempts: how often the SDK tries each call. limits: of an answer that is no page of
+    a listing.
     """
     session = make_session(connection.profile, connection.region, connection.role)
     region = connection.region or session.region_name or "us-east-1"
     config = Config(**client_options(connection, attempts=attempts))
-    client = client_of(session, service, region_name=region, endpoint_url=endpoint_url, config=config)
+    client = client_of(session, service, limits, region_name=region, endpoint_url=endpoint_url, config=config)
     client.meta.events.register("before-parse", _refuse_cut_body)
     return without_redirects(client)
 
@@ -154,10 +163,12 @@ def _refuse_cut_body(operation_model: Any, response_dict: dict[str, Any], **_: A
         raise sdk.IncompleteReadError(actual_bytes=len(body), expected_bytes=int(length))
 
 
-def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
-    """Make a client of the session, guarded by a FirstCallGate. Raises UsageError for settings that the SDK refuses."""
+def client_of(session: boto3.Session, service: str, limits: AnswerLimits = SERVICE, **options: Any) -> Any:
+    """Make a client of the session, guarded by a FirstCallGate, with bounded answers. Raises UsageError for settings
+    that the SDK refuses.
+    """
     try:
-        return first_call_alone(session.client(service, **options))
+        return first_call_alone(bounded(session.client(service, **options), limits))
     except sdk.NoRegionError as error:
         raise UsageError(f"no region is known for {service}: give --region, or set AWS_REGION") from error
     except (sdk.BotoCoreError, ValueError) as error:

@@ -39,7 +39,10 @@ LIMITS: Final = {MAX_CALLS: "--max-calls", MAX_COST: "--max-cost"}
 """The error codes of calls that a limit of the run does not allow, with the limit's flag."""
 UNREADABLE: Final = "500"
 """The error code of an answer that is no XML, because it is cut for example. The SDKs report it as status 500."""
-UNREADABLE_ATTEMPTS: Final = 3
+BROKEN_ATTEMPTS: Final = 2
+"""Attempts of a call whose answers break HTTP, or are no XML: another one is hardly better, and no outage ends."""
+_WITHOUT_BODY: Final = frozenset({"head", "get"})
+"""Kinds of calls whose status 500 is S3's own: its code is the status, because it has no body or no XML."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +229,9 @@ class Caller:
         another attempt may begin.
         """
         # botocore reports an unreadable body as code 500. A server without this API sends one each time.
-        unreadable = kind == "bucket" and failure.code == UNREADABLE
-        if not is_transient(failure) or tries >= (UNREADABLE_ATTEMPTS if unreadable else self._retry.attempts):
+        unreadable = failure.code == UNREADABLE and kind not in _WITHOUT_BODY
+        most = BROKEN_ATTEMPTS if unreadable or failure.code == "BrokenReply" else self._retry.attempts
+        if not is_transient(failure) or tries >= min(most, self._retry.attempts):
             return None
         helps = self._rate.waiting_helps or not is_throttle(failure)
         first, longest = (FIRST_PAUSE, LONGEST_PAUSE) if helps else (FIRST_USELESS_PAUSE, LONGEST_USELESS_PAUSE)

@@ -20,6 +20,7 @@ from auditor.aws.connection import Connection
 from auditor.aws.credentials import CredentialSource
 from auditor.aws.endpoint import origin_at, proxy_for, tls_context
 from auditor.errors import CallFailed, CredentialsError
+from auditor.model.json_text import MOST_MEMORY, memory_of
 from auditor.model.version import VERSION
 from auditor.s3.engines.signed import SignedRequests, lost
 from auditor.s3.http.base import Server, TransportError, TransportTimeoutError
@@ -98,8 +99,10 @@ class JsonCalls:
             credentials = self._credentials.at_hand() or await self._credentials.current()
             request, _ = self._requests.signed(credentials, operation, "POST", "", "", headers, body)
             answer = await self._requests.transport.send(request)
+            if memory_of(answer.body) > MOST_MEMORY:
+                return None  # the SDK refuses such an answer
             found = json.loads(answer.body)
-        except (TransportError, CredentialsError, JSONDecodeError, UnicodeDecodeError) as error:
+        except (TransportError, CredentialsError, JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             if not self._answered and isinstance(error, TransportTimeoutError):
                 raise lost(operation, error) from error
             if not self._answered and isinstance(error.__cause__, TimeoutError):

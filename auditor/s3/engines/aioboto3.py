@@ -16,6 +16,7 @@ from aiobotocore.session import AioSession
 from botocore import exceptions as sdk
 
 from auditor.aws import session as aws
+from auditor.aws.answer_limits import OBJECT, AnswerLimits, check_body, limits_of
 from auditor.aws.connection import Connection
 from auditor.aws.endpoint import tls_context
 from auditor.aws.sdk_errors import sdk_errors
@@ -28,6 +29,7 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
 from auditor.s3.engines.requests import LISTING_ACTIONS, Requests
 
 _LOST: Final = (aiohttp.ClientError,)
+_BROKEN: Final = (aiohttp.ClientResponseError,)
 
 
 class _OneHop:
@@ -52,8 +54,31 @@ class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
         super().__init__(*arguments, **options)
         self._tls = tls
 
+    async def send(self, request: Any) -> Any:
+        """Send a request, and read the body up to a limit: the SDK reads one of any size."""
+        streamed, request.stream_output = request.stream_output, True
+        answer = await super().send(request)
+        if not streamed or answer.status_code >= 300:
+            answer._content = await _body(answer.raw, limits_of(request, OBJECT))
+        return answer
+
     async def _get_session(self, proxy_url: Any) -> Any:
         return _OneHop(await super()._get_session(proxy_url), self._tls)
+
+
+async def _body(raw: Any, limits: AnswerLimits) -> bytes:
+    body = bytearray()
+    try:
+        async for piece in raw.content.iter_any():
+            body += piece
+            if len(body) > limits.size:
+                break
+        check_body(body, limits)
+    except BaseException:
+        raw.close()
+        raise
+    raw.release()
+    return bytes(body)
 
 
 class Aioboto3Body:
@@ -71,7 +96,7 @@ class Aioboto3Body:
         count, size = 0, len(buffer)
         try:
             while count < size:
-                with sdk_errors("GetObject", _LOST):
+                with sdk_errors("GetObject", _LOST, _BROKEN):
                     piece = await self._stream.content.read(size - count)
                 if not piece:
                     break
@@ -92,7 +117,7 @@ class Aioboto3Engine:
 
     @staticmethod
     async def _run(action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        with sdk_errors(action, _LOST):
+        with sdk_errors(action, _LOST, _BROKEN):
             return await call(**arguments)
 
     @property

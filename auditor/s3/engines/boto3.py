@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from auditor.aws import session as aws
+from auditor.aws.answer_limits import OBJECT
 from auditor.aws.connection import Connection
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed
@@ -107,7 +108,9 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
         loop = asyncio.get_running_loop()
         client = await loop.run_in_executor(
             pool,
-            lambda: without_validation(aws.make_client("s3", connection, endpoint_url=connection.endpoint_url)),
+            lambda: without_validation(
+                aws.make_client("s3", connection, endpoint_url=connection.endpoint_url, limits=OBJECT)
+            ),
         )
         try:
             yield Boto3Engine(connection, client, pool)

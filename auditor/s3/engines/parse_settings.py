@@ -84,7 +84,7 @@ def setting(action: str, body: bytes) -> Reply:
         root = root_of(action, body)
         # A server may answer a call that it does not have with a listing. The SDK finds none of the elements there.
         found = {} if name_of(root) == "ListBucketResult" and action != "ListBuckets" else _structure(root)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise malformed(action, str(error)) from error
     return {_MEMBERS[action]: found} if action in _MEMBERS else found.get("GetCallerIdentityResult", found)
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 from botocore import xform_name
 
 from auditor.aws import session as aws
+from auditor.aws.answer_limits import SETTING
 from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint
 from auditor.aws.sdk_errors import sdk_errors
@@ -103,7 +104,8 @@ class SdkQuestions:
             endpoint = custom_endpoint("sts", None, profile) or custom_endpoint("s3", endpoint, profile)
         elif service == "s3control":
             endpoint = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
-        client = aws.make_client("s3" if service == _ABAC else service, connection, endpoint_url=endpoint)
+        name = "s3" if service == _ABAC else service
+        client = aws.make_client(name, connection, endpoint_url=endpoint, limits=SETTING)
         if service == _ABAC:
             client.meta.events.register("before-sign.s3.GetBucketVersioning", _ask_for_abac)
         if service == "s3":

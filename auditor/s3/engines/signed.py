@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Final
@@ -16,12 +16,20 @@ from auditor.errors import CallFailed
 from auditor.model.dates import http_date
 from auditor.s3.engines import parse_headers as headers
 from auditor.s3.engines import parse_xml as documents
-from auditor.s3.http.base import Request, Response, Transport, TransportError, TransportTimeoutError
+from auditor.s3.http.base import (
+    BrokenAnswerError,
+    Request,
+    Response,
+    Transport,
+    TransportError,
+    TransportTimeoutError,
+)
 
 SKEW_SECONDS: Final = 240.0
 """If this machine's clock is wrong by more seconds than this, requests get a corrected time. S3 refuses a difference of
 fifteen minutes."""
 _LONGEST_CODE: Final = 100
+_CODES: Final[Mapping[type[TransportError], str]] = {TransportTimeoutError: "Timeout", BrokenAnswerError: "BrokenReply"}
 
 Pairs = tuple[tuple[str, str], ...]
 """Headers of a request, as pairs of name and value. The names are lower-case and sorted."""
@@ -138,7 +146,7 @@ def _seconds_behind(failure: CallFailed) -> float | None:
 
 def lost(action: str, error: TransportError) -> CallFailed:
     """Convert a TransportError to CallFailed. action: the API operation."""
-    code = "Timeout" if isinstance(error, TransportTimeoutError) else "ConnectionError"
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "ConnectionError")
     return CallFailed(action, code, message=str(error)[:500])
 
 

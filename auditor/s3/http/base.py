@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 from auditor.model.record import record
 
-LARGEST_BODY: Final = 32 * 1024 * 1024
-"""Limit in bytes of a buffered body. A page of a listing has about 10 MiB at most."""
+LARGEST_BODY: Final = 8 * 1024 * 1024
+"""Limit in bytes of a buffered body. A page of 1,000 keys of 1,024 escaped bytes has 4 MiB."""
 LARGEST_HEAD: Final = 64 * 1024
 """Limit in bytes of an answer's status line and headers. S3 sends less than a tenth of it."""
 MOST_HEADERS: Final = 256

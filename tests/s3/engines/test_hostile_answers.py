@@ -59,7 +59,7 @@ async def test_head_with(opening: Opening, world: World, what: str) -> None:
 
 
 async def test_code_as_long_as_a_book_is_cut(opening: Opening, world: World) -> None:
-    book = b"<Error><Code>" + b"x" * 1_000_000 + b"</Code></Error>"
+    book = b"<Error><Code>" + b"x" * 100_000 + b"</Code></Error>"
     with HookedServer(world, answering("GetObjectAcl", Reply(403, {}, book))) as server:
         async with opening(endpoint_url=server.url) as engine:
             assert len((await failure_of(engine, CALLS["GetObjectAcl"])).code) == 100

@@ -125,7 +125,8 @@ def test_element_beside_the_grants_is_passed_over() -> None:
     [
         (b"", "Malformed", 200, "the answer is empty"),
         (b"no xml", "500", 500, "the answer is no XML"),
-        (b"<?xml version='1.0' encoding='unheard-of'?><r/>", "500", 500, "the answer is no XML"),
+        (b"<!DOCTYPE r [<!ENTITY e 'many'>]><r>&e;</r>", "500", 500, "the answer is no XML"),
+        (b"<r>" + b"<a/>" * documents.MOST_TAGS + b"</r>", "500", 500, "the answer is no XML"),
         (b"<Error><Code> SlowDown </Code><Message>m</Message></Error>", "SlowDown", 500, "m"),
         (b"<Error/>", "500", 500, ""),
         (b"<Error><Code>%s</Code></Error>" % (b"c" * 200), "c" * 100, 500, ""),
@@ -148,7 +149,7 @@ def test_answer_of_status_200_that_is_none(body: bytes, code: str, status: int, 
         (b"<Error><Code/></Error>", ("", "")),
         (b"<html>", ("", "")),
         (b"no xml", ("", "")),
-        (b"<?xml version='1.0' encoding='unheard-of'?><r/>", ("", "")),
+        (b"<!DOCTYPE r [<!ENTITY e 'many'>]><Error><Code>&e;</Code></Error>", ("", "")),
     ],
 )
 def test_error_document(body: bytes, found: tuple[str, str]) -> None:

@@ -1,0 +1,72 @@
+"""Answers without end, and such as take much memory: a failed call, and at most 128 MB above idle, for every engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.engine_names import INSTALLED
+from tests.support.paths import ROOT
+from tests.support.servers.hostile import ATTACKS, HostileServer
+
+MOST = 128 * 1024
+"""KiB above idle."""
+CHILD = """
+import asyncio, json, sys
+from pathlib import Path
+from auditor.aws.connection import Connection
+from auditor.errors import CallFailed
+from auditor.s3.engines import ENGINES
+from tests.s3.engines.common import CALLS
+
+def memory():
+    status = Path("/proc/self/status").read_text()
+    return {line.split()[0]: int(line.split()[1]) for line in status.splitlines() if line.startswith("Vm")}
+
+async def failed(call):
+    try:
+        await call
+    except CallFailed as failure:
+        return failure.code
+    except Exception as error:
+        return repr(error)
+    return "an answer"
+
+async def main(name, url):
+    connection = Connection(bucket="audited", endpoint_url=url, concurrency=32, read_timeout=20.0)
+    async with ENGINES[name](connection) as engine:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        idle = memory()["VmRSS:"]
+        codes = set()
+        for at_once, calls in ((1, CALLS), (24, ["GetObjectAcl", "HeadObject"]), (2, ["ListObjectsV2"])):
+            for call in calls:
+                if call != "GetObject":
+                    codes.update(await asyncio.gather(*[failed(CALLS[call](engine)) for _ in range(at_once)]))
+        if getattr(engine, "asks", False):
+            codes.add(await failed(engine.ask("GetBucketEncryption")))
+    print(json.dumps({"codes": sorted(codes), "more": memory()["VmHWM:"] - idle}))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("name", INSTALLED)
+def test_answer_costs_little_memory_and_is_no_fact(name: str, attack: str) -> None:
+    with HostileServer(attack) as server:
+        child = subprocess.run(
+            [sys.executable, "-c", CHILD, name, server.url],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    assert child.returncode == 0, child.stderr[-2000:]
+    found = json.loads(child.stdout)
+    assert found["more"] <= MOST
+    assert set(found["codes"]) <= {"BrokenReply", "ConnectionError", "Malformed", "Timeout", "500", "403"}
