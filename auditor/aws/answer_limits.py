@@ -53,7 +53,7 @@ def check_body(body: bytes | bytearray, limits: AnswerLimits) -> None:
         raise OversizedAnswer("the answer has more elements than any of its kind, or a document type")
 
 
-class _Lines:
+class _BoundedFile:
     """The bytes of a connection, of which no line is read without limit. of_head: True while the head is read."""
 
     def __init__(self, file: Any) -> None:
@@ -77,7 +77,7 @@ class _Response(http.client.HTTPResponse):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._lines = _Lines(self.fp)
+        self._lines = _BoundedFile(self.fp)
         self.fp = self._lines  # type: ignore[assignment]
 
     def begin(self) -> None:
