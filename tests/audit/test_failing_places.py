@@ -20,7 +20,7 @@ from auditor.aws.endpoint import plain_origin
 from auditor.aws.plain import plain
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
-from auditor.errors import CallFailed, LedgerGoneError
+from auditor.errors import CallFailed, LedgerError
 from auditor.ledger import open_ledger
 from auditor.model.target import Target
 from auditor.runs.checking import RunChecker
@@ -115,7 +115,7 @@ async def test_a_ledger_that_is_deleted_while_an_audit_hashes_ends_the_run(stub:
 
     stub.faults = [deleting]
     async with open_ledger(f"sqlite:{file}") as ledger:
-        with pytest.raises(LedgerGoneError, match=r"ledger\.db was deleted or replaced while it was open"):
+        with pytest.raises(LedgerError, match=r"ledger\.db was deleted or replaced while it was open"):
             await audit(stub, tmp_path / "out", ledger=ledger, hash=True, concurrency=2)
     assert last_run(LocalStore(tmp_path / "out"), BUCKET, "") is None
 
