@@ -131,7 +131,7 @@ def edit_seal(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
 def seal_anew(run: Path, name: str) -> None:
     """Replace the digest of a file in summary.json."""
     summary = json.loads((run / "summary.json").read_text())
-    summary["sealed"][name] = hashlib.sha256((run / name).read_bytes()).hexdigest()
+    summary.setdefault("sealed", {})[name] = hashlib.sha256((run / name).read_bytes()).hexdigest()
     (run / "summary.json").write_text(json.dumps(summary))
 
 
@@ -336,7 +336,7 @@ def test_a_name_in_the_seal_that_leads_elsewhere_is_damage(run: Path, name: str)
 @pytest.mark.parametrize("name", ["../../../secret", "/etc/passwd", "a\0b"])
 def test_a_name_in_the_summary_that_leads_elsewhere_is_damage(run: Path, name: str) -> None:
     summary = json.loads((run / "summary.json").read_text())
-    summary["sealed"][name] = "0" * 64
+    summary.setdefault("sealed", {})[name] = "0" * 64
     (run / "summary.json").write_text(json.dumps(summary))
     assert faults(run) == ["summary.json names a file that no run has"]
 
