@@ -17,6 +17,9 @@ from auditor.verdict.steps import Steps
 Inside = tuple[Sender, Site]
 """A requester that can reach the object: the party and the place from which it sends requests."""
 
+PlaceName = tuple[str | None, str | None]
+"""The name of a place, and of the place behind it: the fields text and via of Place."""
+
 STEPS_OF_AUDIENCE: Final = 30
 """Steps to name the audience of one requester."""
 
@@ -48,6 +51,7 @@ class Containment:
         self._crowd = crowd
         self._senders: dict[Sender, list[Sender]] = {}
         self._sites: dict[Site, list[Site]] = {}
+        self._names: dict[Site, list[PlaceName]] = {}
 
     def sender(self, party: Party) -> Sender:
         """Return the sender of a party of the crowd, or of one that gets in by S3 Access Grants."""
@@ -77,27 +81,43 @@ class Containment:
         adds_nothing().
         """
         self._steps.spend(STEPS_OF_AUDIENCE * len(inside))
+        headers: dict[tuple[Sender, PlaceName], set[str | None]] = {}
+        for (sender, site), header in inside.items():
+            headers.setdefault(_at(sender, self._wider_names(site)[0]), set()).add(header)
         return audiences.widest(
             audience_of(sender.party, site.place, header)
             for (sender, site), header in inside.items()
-            if not self.adds_nothing(inside, sender, site)
+            if not self._is_named(headers, sender, site, header)
         )
 
-    def _wider_sites(self, site: Site) -> list[Site]:
-        """Return the places that contain this one. An audience name does not tell the internet from a VPC of the
-        requester's own.
+    def _is_named(
+        self,
+        headers: Mapping[tuple[Sender, PlaceName], set[str | None]],
+        sender: Sender,
+        site: Site,
+        header: str | None,
+    ) -> bool:
+        """True if the name of a wider requester stands for this party at this place, too. Several places can have one
+        name: a VPC endpoint has the same name whether the policies also name its VPC or not. headers: those that the
+        requesters have to send, by the party and the name of its place.
         """
+        own, *wider = self._wider_names(site)
+        stand_ins = [_at(sender, name) for name in wider]
+        stand_ins += [_at(one, name) for one in self._wider_senders(sender) for name in (own, *wider)]
+        return any(_needs_no_more(wide, header) for one in stand_ins for wide in headers.get(one, ()))
+
+    def _wider_names(self, site: Site) -> list[PlaceName]:
+        """Return the name of the place, and then the other names of the places that contain it."""
+        found = self._names.get(site)
+        if found is None:
+            places = (site.place, *_wider_places(site.place))
+            found = self._names[site] = list(dict.fromkeys((place.text, place.via) for place in places))
+        return found
+
+    def _wider_sites(self, site: Site) -> list[Site]:
         found = self._sites.get(site)
         if found is None:
-            place = site.place
-            wide = [INTERNET, OWN_VPC]
-            narrow = place.point is not None and place.vpc is not None and place.vpc_endpoint is not None
-            wide += [replace(place, vpc=None)] if narrow else wider_private(place)
-            if place.behind is not None:
-                wide.append(place.behind)
-            if place.point is not None and place.vpc is not None:  # its access point takes requests from that VPC
-                wide.append(private_place(place.vpc, place.vpc_arn, None, None, None))
-            sites = map(self._crowd.site_at, wide)
+            sites = map(self._crowd.site_at, _wider_places(site.place))
             found = self._sites[site] = [one for one in sites if one is not None and one is not site]
         return found
 
@@ -113,6 +133,28 @@ class Containment:
 def _needs_no_more(wide: str | None, narrow: str | None) -> bool:
     """True if each header that the wider requester has to send is one that the narrower requester has to send."""
     return wide is None or set(wide.split(" and ")) <= set((narrow or "").split(" and "))
+
+
+def _at(sender: Sender, name: PlaceName) -> tuple[Sender, PlaceName]:
+    """Return the party with the part of the name of its place that its audience tells."""
+    return sender, name if sender.party.name is None else (name[0], None)
+
+
+def _wider_places(place: Place) -> Iterable[Place]:
+    """Yield the places that contain this one. An audience name does not tell the internet from a VPC of the requester's
+    own.
+    """
+    yield INTERNET
+    yield OWN_VPC
+    if place.point is not None and place.vpc is not None and place.vpc_endpoint is not None:
+        yield replace(place, vpc=None)
+    else:
+        yield from wider_private(place)
+    if place.behind is not None:
+        yield place.behind
+        yield from wider_private(place.behind)
+    if place.point is not None and place.vpc is not None:  # its access point takes requests from that VPC
+        yield private_place(place.vpc, place.vpc_arn, None, None, None)
 
 
 def _wider_parties(party: Party) -> Iterable[Party]:

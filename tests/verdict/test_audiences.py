@@ -437,6 +437,44 @@ CASES: list[tuple[str, Recipe, set[str]]] = [
             f"identity-provider {PROVIDER['Federated']} through vpc-endpoint vpce-2",
         },
     ),
+    (
+        "a canonical ID of the organization at an endpoint, which the organization uses from one VPC",
+        recipe(
+            deny({"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}),
+            deny(OUTSIDE),
+            allow({"StringEquals": {"aws:SourceVpc": "vpc-1"}}),
+            acl=acl(OTHER),
+        ),
+        {"organization o-1 through vpc-endpoint vpce-1"},
+    ),
+    (
+        "a canonical ID of the organization at a VPC, within an account whose endpoints the organization uses",
+        recipe(
+            deny({"StringNotEquals": {"aws:VpceAccount": THEIRS}}),
+            deny(OUTSIDE),
+            allow({"StringEquals": {"aws:VpceOrgID": "o-9"}}),
+            allow({"StringEquals": {"aws:SourceVpc": "vpc-1"}}, Principal={"CanonicalUser": OTHER}),
+        ),
+        {f"organization o-1 through vpc-account {THEIRS}"},
+    ),
+    (
+        "a canonical ID at an access point from an endpoint, within an account whose endpoints the organization uses",
+        recipe(
+            deny(OUTSIDE),
+            allow({"StringEquals": {"aws:VpceAccount": THEIRS}}),
+            allow(
+                AT_POINT | {"StringEquals": {"aws:SourceVpce": "vpce-1", "aws:VpceAccount": THEIRS}},
+                Principal={"CanonicalUser": OTHER},
+            ),
+            facts={"access_points": SKIPPED},
+        ),
+        {f"organization o-1 through vpc-account {THEIRS}"},
+    ),
+    (
+        "a canonical ID of the organization from anywhere, next to the organization at a VPC",
+        recipe(deny(OUTSIDE), allow({"StringEquals": {"aws:SourceVpc": "vpc-1"}}), acl=acl(OTHER)),
+        {f"canonical-id {OTHER}", "organization o-1 through vpc vpc-1"},
+    ),
 ]
 
 
