@@ -16,7 +16,6 @@ from auditor.errors import CallFailed
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.cost_budget import MAX_COST, CostBudget
 from auditor.s3.rate import RateLimit
-from auditor.s3.refusals import Refusals
 from auditor.s3.turns import Clock, Sleep
 
 T = TypeVar("T")
@@ -194,11 +193,8 @@ class Caller:
         """
         if is_throttle(failure):
             self.counts["throttled"] += 1
-            refusals = self._rate.refused(now, sent)
-            if refusals is Refusals.MANY:
+            if self._rate.refused(now, sent):
                 self.permits.throttled()
-            elif refusals is Refusals.INCURABLE:
-                self.permits.resume()
         elif failure.code in ("Timeout", "ConnectionError"):
             self.permits.throttled()
         elif failure.code == CREDENTIALS_RENEWED:

@@ -144,16 +144,6 @@ class ConcurrencyLimit:
         self._limit = max(1, self._limit * 3 // 4)
         self._answers, self._latency_sum = 0, 0.0
 
-    def resume(self) -> None:
-        """Let the limit rise as at the start: the throttling turned out not to depend on the calls in flight.
-
-        With `auto` the limit doubles each round again; without, it returns to the ceiling at once.
-        """
-        self._climbing = self._auto
-        if not self._auto:
-            self._limit = self._ceiling
-            self._wake()
-
     def _end_round(self, latency: float) -> None:
         self._answers, self._latency_sum = 0, 0.0
         now = self._clock()

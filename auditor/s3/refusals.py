@@ -1,136 +1,69 @@
-"""Judge S3's refusals of calls: if their share is the usual one, and if it changed with the rate. No call is made
-here.
-"""
+"""Count S3's refusals of calls, and compare their shares. No call is made here."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final
 
-TOLERATED_SHARE: Final = 0.01
-TOLERATED_REFUSALS: Final = 3
-"""S3 always refuses some calls. The rate falls only if there are TOLERATED_REFUSALS or more, and if their share of the
-calls is too large.
+USUAL_SHARE: Final = 0.01
+"""S3 always refuses some calls. This share of them is no reason to slow down."""
 
-The share is too large if it is above TOLERATED_SHARE. If slowing down did not cure an earlier share, the present share
-must be larger than that by more than chance (two standard deviations)."""
+LEAST_REFUSALS: Final = 3
+"""Fewer refusals are chance, whatever their share."""
 
-TRIAL_REFUSALS: Final = 6
-TRIAL_CALLS: Final = 50
-"""Least number of refusals (TRIAL_REFUSALS) and of calls (TRIAL_CALLS) from which the refusals of a time say something.
-With fewer, for instance after the rate was lowered, their share is a matter of chance."""
+SURE: Final = 2.0
+SURE_OF_MORE: Final = 4.0
+"""By how many standard deviations two shares have to differ, so that the difference is not chance.
 
-TRIAL_FALLS: Final = 2
-"""Number of falls in a row, each with a pause for S3 to recover, after which refusals of the same share count as
-incurable."""
-
-SAME: Final = 0.7
-SAME_OF_FEW: Final = 0.5
-"""A share of refusals counts as the same as before, if it is at least this part of the former share.
-
-SAME_OF_FEW holds for a former share of fewer than TRIAL_REFUSALS."""
-
-MOST_INCURABLE: Final = 0.4
-"""If a server refuses a larger share of the calls than this, it is nearly out of order: the rate falls in any case."""
-
-CLIMB_REFUSALS: Final = 8
-"""Number of expected refusals at which a rise is judged: after so many calls that this number should be among them."""
-
-SURE: Final = 4.0
-SURE_AT_ONCE: Final = 2.5
-"""Number of standard deviations above the share of incurable refusals that is not chance, although each refusal is
-looked at.
-
-SURE_AT_ONCE holds for a single look, at the end of a rise."""
-
-
-class Refusals(Enum):
-    """The judgement on S3's recent refusals of calls.
-
-    FEW: S3 refuses no more calls than usual. MANY: the rate has to fall. INCURABLE: the rate has fallen, but S3 still
-    refuses the same share.
-    """
-
-    FEW = auto()
-    MANY = auto()
-    INCURABLE = auto()
+SURE_OF_MORE holds where a share above the usual one is tolerated, because every refusal is then looked at for long."""
 
 
 @dataclass(slots=True)
 class RefusalCounts:
-    """The number of calls since the time `begun_at`, and how many of them S3 refused.
-
-    answers: number of calls that S3 did not refuse; always 0 in Trial.after.
-    """
+    """The number of calls that were sent from the time `begun_at` to the time `until`, and how many S3 refused."""
 
     begun_at: float = 0.0
-    answers: int = 0
+    until: float = 0.0
     calls: int = 0
     refusals: int = 0
+
+    @classmethod
+    def since(cls, begun_at: float) -> RefusalCounts:
+        return cls(begun_at, begun_at)
 
     @property
     def share(self) -> float:
         return self.refusals / self.calls if self.calls else 0.0
 
+    @property
+    def per_second(self) -> float:
+        """Calls sent per second. A clock may stand still between two calls."""
+        return self.calls / max(self.until - self.begun_at, 0.001)
+
+    def count(self, sent: float, refusals: int) -> None:
+        self.until = max(self.until, sent)
+        self.calls += 1
+        self.refusals += refusals
+
     def plus(self, later: RefusalCounts) -> RefusalCounts:
-        return RefusalCounts(
-            self.begun_at, self.answers + later.answers, self.calls + later.calls, self.refusals + later.refusals
-        )
+        return RefusalCounts(self.begun_at, later.until, self.calls + later.calls, self.refusals + later.refusals)
 
-    def above(self, usual: RefusalCounts, sure: float = SURE) -> bool:
-        """True if S3 refused a larger share of these calls than of the `usual` ones, by more than chance.
+    def above(self, tolerated: RefusalCounts) -> bool:
+        """True if S3 refused a larger share of these calls than of the tolerated ones, by more than chance."""
+        if tolerated.share > USUAL_SHARE:
+            expected = tolerated.share * self.calls
+            chance = SURE_OF_MORE * math.sqrt(expected * (1.0 + self.calls / tolerated.calls))
+        else:
+            expected = USUAL_SHARE * self.calls
+            chance = SURE * math.sqrt(expected)
+        return self.refusals >= LEAST_REFUSALS and self.refusals >= expected + chance
 
-        The share must be above TOLERATED_SHARE too. sure: by how many standard deviations the share has to be larger,
-        if the usual share is above TOLERATED_SHARE.
-        """
-        expected = max(TOLERATED_SHARE, usual.share) * self.calls
-        if usual.share <= TOLERATED_SHARE:
-            return bool(self.refusals >= expected + 2.0 * expected**0.5)
-        most = expected + sure * (expected + expected * expected / usual.refusals) ** 0.5
-        return self.refusals >= TRIAL_REFUSALS and self.refusals >= min(
-            most, MOST_INCURABLE * self.calls + SURE * (self.calls / 4) ** 0.5
-        )
+    def below(self, earlier: RefusalCounts) -> bool:
+        """True if S3 refused a smaller share of these calls than of the earlier ones, by more than chance."""
+        both = self.plus(earlier).share
+        chance = SURE * math.sqrt(both * (1.0 - both) * (1.0 / self.calls + 1.0 / earlier.calls))
+        return self.share < earlier.share - chance
 
 
 NONE: Final = RefusalCounts()
-
-
-@dataclass(slots=True)
-class Trial:
-    """A change of the rate, with the refusals before and after it.
-
-    steps: 0 if the rate fell; for a rise, its number in the row of rises. rate, base: calls per second before this
-    rise, and before the first rise of the row. falls: number of falls in a row that were large enough to learn from.
-    """
-
-    before: RefusalCounts
-    after: RefusalCounts
-    steps: int = 0
-    rate: float = 0.0
-    base: float = 0.0
-    falls: int = 0
-
-    @property
-    def worse(self) -> bool:
-        """True if S3 refuses a much larger share of the calls after the rate fell than before it fell.
-
-        Then S3's own limit has fallen too, or S3 had answered from a reserve before.
-        """
-        before = self.before
-        most = (before.refusals + 2.0 * before.refusals**0.5 + 1.0) / before.calls * self.after.calls
-        return self.after.refusals >= TOLERATED_REFUSALS and self.after.refusals > most + 2.0 * most**0.5 + 1.0
-
-    @property
-    def helped(self) -> bool:
-        """True if S3 refuses a clearly smaller share of the calls after the rate fell than before."""
-        if self.before.refusals >= TRIAL_REFUSALS:
-            return self.after.share < SAME * self.before.share
-        # The last of a few refusals came just when they were enough: without it, their share is nearer to the truth.
-        return self.after.share < SAME_OF_FEW * (self.before.refusals - 1) / self.before.calls
-
-    def expected(self, refusals: int) -> bool:
-        """True if there were enough calls after the change: at the former share, `refusals` of them would be
-        refused.
-        """
-        return self.before.share * self.after.calls >= refusals and self.after.calls >= TRIAL_CALLS

@@ -14,7 +14,6 @@ from auditor.errors import BucketError, CallFailed, CredentialsError, RunError
 from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, Caller, Kind, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.rate import RateLimit
-from auditor.s3.refusals import Refusals
 from tests.support.fakes.caller import FakeTime, LongestPause, make_caller
 from tests.support.loop_blocking import BlockingError
 from tests.support.loop_blocking import free_loop as free_loop
@@ -208,16 +207,6 @@ async def test_server_that_fails_at_a_setting_of_the_bucket_is_given_up_after_a_
     assert caller.counts["bucket"] >= 10
 
 
-async def test_throttles_lower_the_permits_and_answers_raise_them() -> None:
-    time = FakeTime()
-    caller = make_caller(time, permits=ConcurrencyLimit(8, clock=time.clock))
-    await caller.call("acl", "GetObjectAcl", failing(SLOW_DOWN))
-    assert caller.permits.statistics().limit == 6
-    for _ in range(30):
-        await caller.call("acl", "GetObjectAcl", failing())
-    assert caller.permits.statistics().limit == 8
-
-
 async def test_timeouts_lower_the_permits_though_they_are_no_throttles() -> None:
     time = FakeTime()
     caller = make_caller(time, permits=ConcurrencyLimit(8, clock=time.clock))
@@ -247,9 +236,9 @@ class Noting(RateLimit):
     def answered(self, now: float, sent: float) -> None:
         self.noted.append(("answered", now, sent))
 
-    def refused(self, now: float, sent: float) -> Refusals:
+    def refused(self, now: float, sent: float) -> bool:
         self.noted.append(("refused", now, sent))
-        return Refusals.FEW
+        return False
 
 
 @pytest.mark.parametrize(
@@ -287,8 +276,15 @@ class Incurable(RateLimit):
 
     waiting_helps = False
 
-    def refused(self, now: float, sent: float) -> Refusals:
-        return Refusals.INCURABLE
+    def refused(self, now: float, sent: float) -> bool:
+        return False
+
+
+class Lowest(RateLimit):
+    """A rate that cannot fall further."""
+
+    def refused(self, now: float, sent: float) -> bool:
+        return True
 
 
 async def test_refusals_that_slowing_down_does_not_cure_are_repeated_soon_and_leave_the_permits() -> None:
@@ -297,7 +293,6 @@ async def test_refusals_that_slowing_down_does_not_cure_are_repeated_soon_and_le
     caller = Caller(
         "audited", rate=Incurable(None, clock=time.clock), permits=permits, clock=time.clock, sleep=time.sleep
     )
-    permits.throttled()
     with pytest.raises(CallFailed):
         await caller.call("acl", "GetObjectAcl", always(SLOW_DOWN))
     assert (permits.statistics().limit, caller.counts["acl"]) == (64, 15)
@@ -306,6 +301,24 @@ async def test_refusals_that_slowing_down_does_not_cure_are_repeated_soon_and_le
     with pytest.raises(CallFailed):
         await caller.call("acl", "GetObjectAcl", always(CallFailed("GetObjectAcl", "InternalError", 500)))
     assert max(time.slept) > 0.5
+
+
+async def test_throttles_at_the_lowest_rate_lower_the_permits_and_answers_raise_them() -> None:
+    time = FakeTime()
+    permits = ConcurrencyLimit(8, clock=time.clock)
+    rate = Lowest(None, clock=time.clock)
+    caller = Caller("audited", rate=rate, permits=permits, clock=time.clock, sleep=time.sleep)
+    await caller.call("acl", "GetObjectAcl", failing(SLOW_DOWN))
+    assert permits.statistics().limit == 6
+    for _ in range(30):
+        await caller.call("acl", "GetObjectAcl", failing())
+    assert permits.statistics().limit == 8
+
+
+async def test_throttles_that_a_lower_rate_can_cure_leave_the_permits() -> None:
+    caller = make_caller(permits=ConcurrencyLimit(8))
+    await caller.call("acl", "GetObjectAcl", failing(SLOW_DOWN))
+    assert caller.permits.statistics().limit == 8
 
 
 class TestBudget:

@@ -12,12 +12,13 @@ import pytest
 
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.rate import RateLimit
-from auditor.s3.refusals import Refusals
 from tests.s3.test_rate_of_a_guest import Process, Row, Simulation
 
 CPU: Final = 0.00015
 """Seconds that our process needs for a call: it makes one at a time."""
 LATENCY: Final = 0.015
+AT_ONCE: Final = 0.0005
+"""Seconds of a call to a server that answers at once."""
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Server:
     share: float = 0.0
     limit: float | None = None
     whole_seconds: bool = False
+    latency: float = LATENCY
     dice: random.Random = field(default_factory=lambda: random.Random(1))
     counts: Counter[str] = field(default_factory=Counter)
     left: float = 0.0
@@ -86,25 +88,19 @@ class Audit:
             self._busy_until = max(self._busy_until, sent) + CPU
             yield self._busy_until - sent
             answered = self.server.asked("audit")
-            yield LATENCY
+            yield self.server.latency
             if answered:
                 self.permits.answered(self.time.now - sent)
                 self.rate.answered(self.time.now, sent)
                 self.done += 1
                 break
-            self._refused(sent)
+            if self.rate.refused(self.time.now, sent):
+                self.permits.throttled()
             first, longest = (0.1, 20.0) if self.rate.waiting_helps else (0.025, 0.5)
             yield min(longest, first * 2**attempt) * self._dice.random()
         else:
             self.given_up += 1
         self._running -= 1
-
-    def _refused(self, sent: float) -> None:
-        refusals = self.rate.refused(self.time.now, sent)
-        if refusals is Refusals.MANY:
-            self.permits.throttled()
-        elif refusals is Refusals.INCURABLE:
-            self.permits.resume()
 
 
 def world(*, ceiling: float | None = None, **server: float | bool) -> tuple[Simulation, Server, Audit]:
@@ -125,6 +121,25 @@ def answered_quietly(ceiling: float | None) -> int:
     time, _, audit = world(ceiling=ceiling)
     time.run(20)
     return audit.done
+
+
+def seconds_of_a_short_run(calls: int = 10_000, **server: float | bool) -> float:
+    """The seconds until so many calls are answered."""
+    time, _, audit = world(**server)
+    while audit.done < calls and time.now < 100:
+        time.run(time.now + 0.01)
+    return time.now
+
+
+@pytest.mark.parametrize("latency", [AT_ONCE, LATENCY])
+@pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
+def test_a_short_run_learns_what_slowing_down_does_not_help_within_some_hundred_calls(
+    share: float, latency: float
+) -> None:
+    quiet = seconds_of_a_short_run(latency=latency)
+    runs = sorted(seconds_of_a_short_run(latency=latency, share=share, seed=seed) / quiet for seed in range(1, 12))
+    assert runs[len(runs) // 2] <= 2.0
+    assert runs[-1] <= 5.0
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
