@@ -131,6 +131,10 @@ def _throttled(results: Results) -> Iterator[Gate]:
     for share in throttled.SHARES[1:]:
         name = f"{share:.0%} of calls refused by chance: objects/s, to the quiet ones times the rest"
         yield Gate(name, 0.5, throttled.kept(found, share), True)
+    for share in throttled.SHARES[1:]:
+        name = f"{share:.0%} of calls refused by chance, {throttled.SHORT:,} objects: seconds, of the quiet ones"
+        yield Gate(f"{name}, median", 2.5, throttled.longer(found, share, "median"))
+        yield Gate(f"{name}, slowest run", 5.0, throttled.longer(found, share, "least"))
 
 
 def _jobs(results: Results) -> Iterator[Gate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +21,9 @@ FOREGROUND: Final = 0.8
 CONNECTIONS: Final = 256
 SHARES: Final = (0.0, 0.03, 0.1, 0.3)
 """Shares of calls that are refused by chance, whatever the rate; without any first, to compare with."""
+SHORT: Final = 5_000
+"""The objects of a short run, which is over within seconds, at a server that answers at once."""
+SHORT_RUNS: Final = 10
 SETTLING: Final = 5
 """Seconds that an audit has to find its rate."""
 OURS: Final = UNKNOWN
@@ -58,7 +61,8 @@ def measure(bench: Bench) -> Results:
             bench.say(f"{turn + 1}/{bench.repeat} {' '.join(map(str, scenario.labels().values()))}")
             runs[number].append((_beside if scenario.guest else _alone)(bench, scenario))
     return {
-        "chance": _by_chance(bench),
+        "chance": _by_chance(bench, bench.choose(20_000, 60_000), LATENCY, bench.repeat),
+        "short": _by_chance(bench, SHORT, 0.0, bench.choose(bench.repeat, SHORT_RUNS)),
         "rows": [
             {**scenario.labels(), **{name: summarised([run[name] for run in found], 4) for name in found[0]}}
             for scenario, found in zip(chosen, runs, strict=True)
@@ -66,14 +70,13 @@ def measure(bench: Bench) -> Results:
     }
 
 
-def _by_chance(bench: Bench) -> list[dict[str, Any]]:
+def _by_chance(bench: Bench, objects: int, latency: float, repeat: int) -> list[dict[str, Any]]:
     """A row for each of SHARES. beside: objects per second, as a multiple of the same repetition without refusals."""
-    objects = bench.choose(20_000, 60_000)
     runs: list[list[dict[str, float]]] = [[] for _ in SHARES]
-    for turn in range(bench.repeat):
+    for turn in range(repeat):
         for number, share in enumerate(SHARES):
-            bench.say(f"{turn + 1}/{bench.repeat} refused by chance: {share:.0%}")
-            bench.server.set(**{**DEFAULTS, "objects": objects, "latency": LATENCY, "refused_share": share})
+            bench.say(f"{turn + 1}/{repeat} {objects:,} objects, refused by chance: {share:.0%}")
+            bench.server.set(**{**DEFAULTS, "objects": objects, "latency": latency, "refused_share": share})
             result = run_client(bench.server, _job(bench, Scenario(0, DEFAULT_ENGINE, False)))
             audited = result["coverage"]["audited"]
             runs[number].append({"speed": audited / result["seconds"], "lost": objects - audited})
@@ -95,6 +98,12 @@ def kept(results: Results, share: float) -> float | None:
     found = (row for row in results.get("chance", ()) if row["share"] == share)
     row = next(found, None)
     return None if row is None else float(row["beside"]["median"]) / (1 - share)
+
+
+def longer(results: Results, share: float, figure: str) -> float | None:
+    """The time of a short run, as a multiple of the quiet one's. figure: "median", or "least" for the slowest run."""
+    row = next((row for row in results.get("short", ()) if row["share"] == share), None)
+    return None if row is None else 1.0 / float(row["beside"][figure])
 
 
 def _job(bench: Bench, scenario: Scenario) -> dict[str, Any]:
@@ -227,14 +236,22 @@ def page(results: Results) -> str:
             guests,
         )
         + "\n\nRefused by chance, whatever the rate; without a ceiling of its own; the first seconds included:\n\n"
-        + table(("refused", "objects/s", "of the quiet speed", "lost"), _chances(results))
+        + table(("refused", "objects/s", "of the quiet speed", "lost"), _chances(results.get("chance", ())))
+        + f"\n\nThe same for {SHORT:,} objects of a server that answers at once, {SHORT_RUNS} times:\n\n"
+        + table(("refused", "objects/s", "of the quiet speed", "slowest", "lost"), _short(results.get("short", ())))
     )
 
 
-def _chances(results: Results) -> list[tuple[Any, ...]]:
+def _chances(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
     return [
-        (f"{row['share']:.0%}", row["speed"]["median"], f"{row['beside']['median']:.1%}", _lost(row))
-        for row in results.get("chance", ())
+        (f"{row['share']:.0%}", row["speed"]["median"], f"{row['beside']['median']:.1%}", _lost(row)) for row in rows
+    ]
+
+
+def _short(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    return [
+        (*cells, f"{row['beside']['least']:.1%}", lost)
+        for row, (*cells, lost) in zip(rows, _chances(rows), strict=True)
     ]
 
 

@@ -364,6 +364,19 @@ def test_refusals_by_chance_are_judged_by_the_calls_that_are_left() -> None:
     assert "| 30% | 400 | 35.0% | 2 |" in throttled.page(results)
 
 
+def test_short_runs_are_judged_by_the_time_that_they_take() -> None:
+    quiet = [{"speed": 2000.0, "lost": 0}] * 3
+    found = [{"speed": 1000.0, "lost": 0}, {"speed": 1600.0, "lost": 0}, {"speed": 250.0, "lost": 1}]
+    results = {"rows": [], "short": [throttled.chance(0.1, found, quiet)]}
+    assert throttled.longer(results, 0.1, "median") == pytest.approx(2.0)
+    assert throttled.longer(results, 0.1, "least") == pytest.approx(8.0)
+    judged = {gate.name: gate.met for gate in gates.evaluate({"throttled": results})}
+    name = "10% of calls refused by chance, 5,000 objects: seconds, of the quiet ones"
+    assert judged[f"{name}, median"] is True
+    assert judged[f"{name}, slowest run"] is False
+    assert "| 10% | 1,000 | 50.0% | 12.5% | 1 |" in throttled.page(results)
+
+
 def test_every_job_is_a_function() -> None:
     for name in JOBS.values():
         module, _, function = name.partition(":")
