@@ -471,6 +471,28 @@ CASES: list[tuple[str, Recipe, set[str]]] = [
         {f"organization o-1 through vpc-account {THEIRS}"},
     ),
     (
+        "an endpoint that a statement on the folders of users names, for an object in none of them",
+        recipe(
+            allow({"StringEquals": {"aws:SourceVpc": "vpc-2"}}),
+            deny(
+                {"StringNotEqualsIfExists": {"aws:SourceVpce": "vpce-2"}},
+                Resource="arn:aws:s3:::bucket/home/${aws:username}/*",
+            ),
+        ),
+        {"vpc vpc-2"},
+    ),
+    (
+        "an endpoint that a statement on the folders of users names, for an object in such a folder",
+        recipe(
+            allow({"StringEquals": {"aws:SourceVpc": "vpc-2"}}),
+            deny(
+                {"StringNotEqualsIfExists": {"aws:SourceVpce": "vpce-2"}},
+                Resource="arn:aws:s3:::bucket/${aws:username}/*",
+            ),
+        ),
+        {"vpc vpc-2", "vpc-endpoint vpce-2"},
+    ),
+    (
         "a canonical ID of the organization from anywhere, next to the organization at a VPC",
         recipe(deny(OUTSIDE), allow({"StringEquals": {"aws:SourceVpc": "vpc-1"}}), acl=acl(OTHER)),
         {f"canonical-id {OTHER}", "organization o-1 through vpc vpc-1"},

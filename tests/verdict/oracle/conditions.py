@@ -14,6 +14,8 @@ Values = tuple[str, ...] | None
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _ANY, _ONE = "\ue000", "\ue001"
 """Stand for the wildcards, so that a literal star from a variable is not one."""
+ANY_TEXT = _ANY
+"""Stands for any text, in place of a variable's value."""
 
 
 def normal(key: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, AccessPoint, BucketFacts, PublicAccessBlock
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, Acl, Head, ObjectRef, Skipped, Unread
 from tests.verdict.oracle.candidates import FRESH_TEXT, instances, of_any_kind
-from tests.verdict.oracle.conditions import Values, holds
+from tests.verdict.oracle.conditions import ANY_TEXT, Values, holds, variables
 from tests.verdict.oracle.identities import FRESH_ACCOUNT
 from tests.verdict.oracle.names import Named, named
 from tests.verdict.oracle.public import is_public
@@ -313,7 +313,10 @@ _ENDPOINT: Final = "aws:sourcevpce"
 
 def _is_elsewhere(rule: Rule, world: World) -> bool:
     """True if a statement of the bucket policy does not cover the object, whoever asks."""
-    return rule in world.rules and "$" not in "".join(rule.resources) and not rule.covers(world.resource, {})
+    asked = {key for text in rule.resources for key in variables(text)} - {"no"}
+    if rule not in world.rules or (asked and rule.not_resource):
+        return False
+    return not rule.covers(world.resource, dict.fromkeys(asked, (ANY_TEXT,)))
 
 
 def _values(key: str, tests: list[Test], names: Named) -> list[Values]:
