@@ -138,16 +138,18 @@ class CompiledBucket:
         The first dict has, by the statement's index, the condition key's index and the test as a bit. The second dict
         has the tests themselves, by the condition key's index.
         """
+        semantics = self.facts.semantics
         needs: dict[int, tuple[int, int]] = {}
         tests: dict[int, list[ConditionTest]] = {}
-        for place, key, values, negated in covered.values:
-            operator = "StringNotEquals" if negated else "StringEquals"
-            test = compile_test(operator, key, values, variables=False, semantics=self.facts.semantics)
+        for place, key, values, negated, default in covered.values:
+            operator = "StringNotEquals" if negated else "StringEqualsIfExists" if default else "StringEquals"
+            asked = [compile_test(operator, key, values, variables=False, semantics=semantics)]
+            if negated and default:
+                asked.append(compile_test("Null", key, ("false",), variables=False, semantics=semantics))
             index = self.place_of(key)
             known = tests.setdefault(index, [])
-            if test not in known:
-                known.append(test)
-            needs[place] = index, 1 << (len(self.keys[index].tests) + known.index(test))
+            known += [test for test in asked if test not in known]
+            needs[place] = index, sum(1 << (len(self.keys[index].tests) + known.index(test)) for test in asked)
         return needs, tests
 
     def _key_policies(self, keys: Keys) -> dict[str, Gate]:

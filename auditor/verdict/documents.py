@@ -23,6 +23,7 @@ _SERVICE_KEYS: Final = SOURCE_KEYS | {
     "aws:principalservicename",
     "aws:principalservicenameslist",
 }
+_DEFAULT: Final = re.compile(r"\$\{[^}]*,")
 CONNECTION: Final = "aws:securetransport"
 MEMBERSHIP: Final = "aws:principalorgid"
 ENDPOINT_MEMBERSHIP: Final = "aws:vpceorgid"
@@ -59,6 +60,8 @@ class Key:
     variables: frozenset[str] = frozenset()
     negated: bool = False
     """True if the question is about NotResource. If a variable has no text, the statement then covers the object."""
+    has_default: bool = False
+    """True if a variable has a default, so that the answer is not known if the variable has no text."""
 
     @property
     def of_place(self) -> bool:
@@ -118,7 +121,9 @@ class Keys:
         question = (resources, negated)
         if question not in self._questions:
             found = variables_of(resources) if variables else frozenset()
-            key = Key(f"?{len(self.listed)}", min(found, default="Resource")[:MOST_OF_CAUSE], [], found, negated)
+            default = variables and any(map(_DEFAULT.search, resources))
+            cause = min(found, default="Resource")[:MOST_OF_CAUSE]
+            key = Key(f"?{len(self.listed)}", cause, [], found, negated, default)
             self._questions[question] = self._add(key)
             for name in found:
                 self.place_of(name)
@@ -226,12 +231,12 @@ def _with(needs: Needs, need: tuple[int, int]) -> Needs:
 
 
 def resources_of(statement: Statement, variables: bool, semantics: Semantics) -> tuple[str, ...]:
-    """Return the resources of a statement. Ceph does not expand `${*}`, `${?}` and `${$}`, so there they count as
-    unknown variables.
+    """Return the resources of a statement. Ceph does not expand `${*}`, `${?}` and `${$}`, and it is not known if it
+    takes a variable's default, so there all of these count as unknown variables.
     """
     if semantics is not Semantics.CEPH or not variables:
         return statement.resources
-    return tuple(re.sub(r"\$\{[*?$]\}", "${ceph:escape}", text) for text in statement.resources)
+    return tuple(re.sub(r"\$\{(?:[*?$]|[^},]*,[^}]*)\}", "${ceph:escape}", text) for text in statement.resources)
 
 
 def _compile(

@@ -440,7 +440,7 @@ def _of_question(key: Key, bound: Mapping[str, Domain]) -> Truth:
     if not key.variables:
         return _ANY
     if any(isinstance(one, FixedValues) and not one.values for one in bound.values()):
-        return Truth((int(key.negated),))
+        return Truth((0, 1), world=True) if key.has_default else Truth((int(key.negated),))
     return Truth((0, 1), any(isinstance(one, Unknown) for one in bound.values()))
 
 

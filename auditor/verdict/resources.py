@@ -18,13 +18,14 @@ _EVERY_OBJECT: Final = Wildcard.of("*")
 class FolderValues(NamedTuple):
     """The values of a policy variable with which a statement covers an object's key. place: the statement's index. key:
     the variable's condition key. negated: True for NotResource: with these values the statement does not cover the
-    object's key.
+    object's key. default: True if the variable's default has the same effect as these values.
     """
 
     place: int
     key: str
     values: tuple[str, ...]
     negated: bool
+    default: bool = False
 
 
 class KeyClass(NamedTuple):
@@ -72,6 +73,7 @@ class _KeyedStatement(NamedTuple):
         """
         keys: set[str] = set()
         values: list[str] = []
+        default = False
         for cover, folder in zip(self.covers, self.folders, strict=True):
             if not cover.matches(path):
                 continue
@@ -79,9 +81,10 @@ class _KeyedStatement(NamedTuple):
                 return None
             keys.add(folder.key)
             values += folder.values(path)
-        return (
-            FolderValues(self.place, keys.pop(), tuple(sorted(set(values))), self.negated) if len(keys) == 1 else None
-        )
+            default = default or folder.has_default(path)
+        if len(keys) != 1:
+            return None
+        return FolderValues(self.place, keys.pop(), tuple(sorted(set(values))), self.negated, default)
 
 
 class KeyCoverage:

@@ -24,6 +24,7 @@ FOLDERS = "arn:aws:s3:::bucket/${aws:PrincipalAccount}/*"
 ROLES = f"arn:aws:iam::{THEIRS}:role/*"
 BUCKETS = {"StringLike": {"aws:SourceArn": "arn:aws:s3:::*"}}
 DISTRIBUTIONS = f"arn:aws:cloudfront::{THEIRS}:distribution/*"
+DEFAULT = "arn:aws:s3:::bucket/${aws:username, 'dir'}/*"
 REFERER_ABSENT = {"StringLikeIfExists": {"aws:Referer": "*.example.org/*"}}
 AT_POINT = {"ArnLike": {"s3:DataAccessPointArn": POINT}}
 AT_POINTS = {"ArnLike": {"s3:DataAccessPointArn": OWN_POINTS}}
@@ -45,8 +46,9 @@ def allow(condition: Any = None, **fields: Any) -> dict[str, Any]:
         "Resource": "arn:aws:s3:::bucket/*",
     }
     whole |= ({"Condition": condition} if condition else {}) | fields
-    if "NotPrincipal" in fields:
-        del whole["Principal"]
+    for name in ("Principal", "Resource"):
+        if f"Not{name}" in fields:
+            del whole[name]
     return whole
 
 
@@ -491,6 +493,22 @@ CASES: list[tuple[str, Recipe, set[str]]] = [
             ),
         ),
         {"vpc vpc-2", "vpc-endpoint vpce-2"},
+    ),
+    ("everyone without a user name, in the folder that is the default", recipe(allow(Resource=DEFAULT)), {"anyone"}),
+    (
+        "users, where those without a name are denied the folder that is the default",
+        recipe(allow(), deny(Resource=DEFAULT)),
+        {"any-account"},
+    ),
+    (
+        "everyone without a user name, where all folders but the default are denied",
+        recipe(allow(), deny(NotResource=DEFAULT)),
+        {"anyone"},
+    ),
+    (
+        "users, where the default is another folder",
+        recipe(allow(Resource="arn:aws:s3:::bucket/${aws:username, 'other'}/*")),
+        {"any-account"},
     ),
     (
         "a canonical ID of the organization from anywhere, next to the organization at a VPC",

@@ -93,6 +93,9 @@ def judged(
 OWN = acl()
 PUBLIC_READ = acl((ALL_USERS, "READ"))
 CROSS = {"AWS": f"arn:aws:iam::{THEIRS}:root"}
+UNSIGNED = {"StringEquals": {"aws:PrincipalType": "Anonymous"}}
+ONE_DEFAULT = "arn:aws:s3:::bucket/${aws:username, 'dir'}/*"
+TWO_DEFAULTS = "arn:aws:s3:::bucket/${aws:username, 'dir'}/${aws:userid, 'key'}"
 ADDRESS = {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}
 
 
@@ -422,6 +425,23 @@ def test_facts_that_a_program_gives() -> None:
 
 # Shared and unknown are equal here: of two accounts one of which owns the bucket, the other is an outsider for sure.
 STRENGTH = {EXPOSED: 3, UNKNOWN: 2, SHARED: 2, MASKED: 1, PRIVATE: 0}
+
+
+@pytest.mark.parametrize(
+    ("resource", "semantics", "verdict"),
+    [
+        (ONE_DEFAULT, Semantics.AWS, EXPOSED),
+        (ONE_DEFAULT.replace("'dir'", "'other'"), Semantics.AWS, PRIVATE),
+        (TWO_DEFAULTS, Semantics.AWS, UNKNOWN),
+        (ONE_DEFAULT, Semantics.CEPH, UNKNOWN),
+    ],
+)
+def test_the_default_of_a_variable_lets_in_who_has_no_value(
+    resource: str, semantics: Semantics, verdict: Verdict
+) -> None:
+    text = policy(allow(Resource=resource, Condition=UNSIGNED))
+    assert judged(OWN, PLAIN, policy=text, semantics=semantics) is verdict
+
 
 grants = st.builds(
     Grant,

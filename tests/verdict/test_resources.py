@@ -82,6 +82,12 @@ def test_a_variable_has_the_values_that_reach_the_key() -> None:
     assert home.class_of("home/ada").values == ()
 
 
+@pytest.mark.parametrize(("key", "default"), [("home/ada/x", True), ("home/bob/x", False), ("home/ada", False)])
+def test_a_default_reaches_a_key_without_a_value(key: str, default: bool) -> None:
+    home = coverage("arn:aws:s3:::bucket/home/${aws:username, 'ada'}/*")
+    assert any(one.default for one in home.class_of(key).values) is default
+
+
 def test_values_that_no_policy_tells_apart_make_one_class() -> None:
     home = coverage("arn:aws:s3:::bucket/home/${aws:username}/*")
     home.representatives = lambda key, groups: [{f"somebody {number}"} for number, _ in enumerate(groups)]
@@ -94,7 +100,6 @@ def test_values_that_no_policy_tells_apart_make_one_class() -> None:
         ("bucket/*", "no variable"),
         ("bucket/${a:b}/${c:d}", "two variables"),
         ("bucket/*/${a:b}", "a wildcard before it"),
-        ("bucket/${a:b, 'x'}/*", "a default"),
         ("bucket/${*}/x", "an escape"),
     ],
 )
