@@ -20,13 +20,39 @@ LONGEST: Final = 2000
 """
 
 LONGEST_LABEL: Final = 256
-_TOKEN: Final = re.compile(r"(x-amz-security-token['\"]?\s*[:=,]\s*(?:b?['\"])?)[^\s'\"\\&]+", re.IGNORECASE)
+_NAME: Final = (
+    r"(?:secret_?access_?key|secret_?key|session_?token|security[-_]?token|bearer[-_]?token|metadata-token|external_?id"
+    r"|web_?identity_?token|saml_?assertion|(?:access|refresh|id)_?token|client_?secret|['\"](?:token|authorization)['\"])"
+)
+_SECRET: Final = re.compile(
+    rf"({_NAME}(?:\\*['\"])?(?:\s+[\w:.-]+=\\*['\"][^'\"<>]*['\"])?\s*[:=,>]\s*(?:<!\[CDATA\[)?(?:b?\\*['\"])?(?:Bearer\s+)?)"
+    r"(?:[^\s'\"\\&<>]|\\+[/u]|&#?\w{1,8};)+",
+    re.IGNORECASE,
+)
+"""The name of a secret in a header, a form, XML, JSON or Python's notation, and the secret itself."""
+_STEPS: Final = ("configprovider", "credentials", "httpsession", "loaders", "regions", "retries", "retryhandler")
+_SPEAKING: Final = (
+    *("asyncio", "auditor", "urllib3"),
+    *(f"{sdk}.{module}" for sdk in ("botocore", "aiobotocore") for module in _STEPS),
+)
+"""The loggers that may log below WARNING. The SDKs' other loggers log requests, answers and bodies, in which STS, SSO
+and the servers of containers and instances carry secrets.
+"""
 _labels: ContextVar[Mapping[str, str | int]] = ContextVar("auditor_log_labels")
 
 
 def clean(text: str) -> str:
-    """Return the text as one printable line in which AWS session tokens are hidden."""
-    return _TOKEN.sub(r"\1***", harmless(text))
+    """Return the text as one printable line in which the values of secrets are hidden: those that stand after their
+    name.
+    """
+    return _SECRET.sub(r"\1***", harmless(text))
+
+
+def speaks_no_secret(record: logging.LogRecord) -> bool:
+    """Return True for a record that may be written: a warning, or one of a logger that logs no request, no answer."""
+    return record.levelno >= logging.WARNING or any(
+        record.name == name or record.name.startswith(f"{name}.") for name in _SPEAKING
+    )
 
 
 def labels() -> Mapping[str, str | int]:
