@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from auditor.cli.output import remark, say
 from auditor.model.summary import Summary
@@ -14,10 +13,9 @@ from auditor.text import visible
 def remark_on(summary: Summary, target: Target, options: argparse.Namespace) -> None:
     """Tell the user how to resume a run that did not end, or what to check if nothing is listed."""
     if (resume := summary.resume) is not None:
-        from auditor.cli.resume_hint import resume_command  # few audits are stopped
+        from auditor.cli.resume_hint import offer_to_resume  # few audits are stopped
 
-        say(f"not complete: {resume.reason}; go on with:")
-        sys.stderr.write(f"{resume_command(options, target, resume.run)}\n")
+        offer_to_resume(resume.reason or "it was stopped", options, target, resume.run)
     elif not summary.coverage.listed and not summary.coverage.delete_markers:
         check = "check the prefix" if target.prefix else "the bucket is empty"
         hint = check if target.whole else "check the prefix and the key range"

@@ -23,7 +23,7 @@ from auditor.cli.audits import Audits, at_once
 from auditor.cli.each_target import each_target
 from auditor.cli.estate_buckets import EstateBuckets
 from auditor.cli.output import expect, heard, print_json, say
-from auditor.cli.resume_hint import resume_command
+from auditor.cli.resume_hint import offer_to_resume
 from auditor.cli.telling import Teller
 from auditor.config.estate import EstateFile, read_estate
 from auditor.config.resources import Resources, open_resources, open_stores
@@ -162,8 +162,7 @@ class EstateStart:
             code, page = code or 1, ""
         self._print(report, page, audits.table() if buckets.targets else "")
         if report.stopped is not None:
-            say(f"not complete: {report.stopped}; go on with:")
-            sys.stderr.write(f"{resume_command(self._options, None, self._id)}\n")
+            offer_to_resume(report.stopped, self._options, None, self._id)
         if self.teller.listens:
             await self.teller.tell(estate_alert(report, buckets.alerts, page))
         return code

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from threading import Timer
 from typing import Any, Final
 
-from auditor.text import harmless
+from auditor.logs import clean
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +54,9 @@ talk = Talk()
 
 
 def say(sentence: str) -> None:
-    """Print one line on stderr, after "auditor: ". Unprintable characters are escaped."""
+    """Print one line on stderr, after "auditor: ". Unprintable characters are escaped, and secrets hidden."""
     silence.end()
-    sys.stderr.write(f"auditor: {harmless(sentence)}\n")
+    sys.stderr.write(f"auditor: {clean(sentence)}\n")
 
 
 def remark(sentence: str) -> None:

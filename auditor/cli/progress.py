@@ -38,7 +38,7 @@ class Lines:
             self._last = 0.0
         if snapshot.done or snapshot.seconds - self._last >= SECONDS_BETWEEN_LINES:
             self._last = 0.0 if snapshot.done else snapshot.seconds
-            self._stream.write(f"{snapshot.what}: {snapshot.words}\n")
+            self._stream.write(f"auditor: {snapshot.what}: {snapshot.words}\n")
             self._stream.flush()
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from auditor.cli.output import say
 from auditor.config.settings import SETTINGS
 from auditor.model.target import Target
 from auditor.text import harmless
@@ -35,6 +36,13 @@ def resume_command(options: argparse.Namespace, target: Target | None, run_id: s
     words.extend(["--resume", run_id])
     command = f"{_program()} {shlex.join(words)}"
     return command if command.isprintable() else f"{harmless(command)}\n{_ODD}"
+
+
+def offer_to_resume(reason: str, options: argparse.Namespace, target: Target | None, run_id: str) -> None:
+    """Print why a run is not complete, and the command that resumes it, as resume_command() makes it."""
+    command, *odd = resume_command(options, target, run_id).splitlines()
+    for sentence in (f"not complete: {reason}; go on with: {command}", *odd):
+        say(sentence)
 
 
 def _program() -> str:
