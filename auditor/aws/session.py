@@ -20,6 +20,7 @@ from auditor.aws.assumed_role import RoleCredentials
 from auditor.aws.connection import Connection
 from auditor.aws.first_call import first_call_alone
 from auditor.aws.plain import custom_endpoint
+from auditor.aws.plain_http import with_warning
 from auditor.errors import UsageError
 from auditor.model.dates import any_date
 
@@ -168,7 +169,7 @@ def client_of(session: boto3.Session, service: str, limits: AnswerLimits = SERVI
     that the SDK refuses.
     """
     try:
-        return first_call_alone(bounded(session.client(service, **options), limits))
+        return with_warning(first_call_alone(bounded(session.client(service, **options), limits)))
     except sdk.NoRegionError as error:
         raise UsageError(f"no region is known for {service}: give --region, or set AWS_REGION") from error
     except (sdk.BotoCoreError, ValueError) as error:

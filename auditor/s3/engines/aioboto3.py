@@ -19,6 +19,7 @@ from auditor.aws import session as aws
 from auditor.aws.answer_limits import OBJECT, AnswerLimits, check_body, limits_of
 from auditor.aws.connection import Connection
 from auditor.aws.endpoint import tls_context
+from auditor.aws.plain_http import with_warning
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed, UsageError
 from auditor.model.object import Acl, Head
@@ -168,7 +169,7 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
                 http_session_cls=partial(_OneHopSession, tls=tls_context(connection)), **aws.client_options(connection)
             ),
         )
-        client = without_validation(aws.without_redirects(await opening.__aenter__()))
+        client = with_warning(without_validation(aws.without_redirects(await opening.__aenter__())))
     except sdk.ProfileNotFound as error:
         raise aws.profile_missing(error) from error
     except (sdk.BotoCoreError, ValueError) as error:
