@@ -271,6 +271,13 @@ def has_hole(summary: Summary) -> bool:
     return unseen or undecided or bool(failed_of(summary))
 
 
+def completeness(summary: Summary) -> str:
+    """Return how far the run got: `complete` only if it also looked at everything that it listed."""
+    if not summary.complete:
+        return "NOT COMPLETE"
+    return "listing complete" if has_hole(summary) else "complete"
+
+
 def not_looked_at(
     facts: BucketFacts | None, target: Target, acl: Skipped | None = None, head: Skipped | None = None
 ) -> list[str]:

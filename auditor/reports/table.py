@@ -14,7 +14,7 @@ from auditor.model.summary import HashingSummary, Summary
 from auditor.reports.formats.base import PLAIN
 from auditor.reports.highlights import Highlights
 from auditor.reports.page.from_rollups import first_changes
-from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes, kept_fact
+from auditor.reports.summary import NEVER, accepted, aside, completeness, exit_code, holes, kept_fact
 from auditor.reports.table_groups import first_exposed, group_rows, undecided_rows
 from auditor.reports.table_layout import TableLayout, labelled
 from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
@@ -73,7 +73,7 @@ def coverage_line(summary: Summary) -> str:
     coverage = summary.coverage
     vanished = f" + {coverage.vanished:,} vanished" if coverage.vanished else ""
     total = f"{coverage.audited:,} audited{vanished} + {coverage.undecided:,} undecided"
-    words = [f"{coverage.listed:,} listed = {total}: {'complete' if summary.complete else 'NOT COMPLETE'}"]
+    words = [f"{coverage.listed:,} listed = {total}: {completeness(summary)}"]
     if summary.rules_undecided:
         words.append(f"{counted(len(summary.rules_undecided), 'rule')} undecided")
     if coverage.delete_markers:

@@ -273,7 +273,7 @@ def test_a_rule_is_named_where_there_is_room() -> None:
 def test_undecided_groups_are_named_with_their_keys() -> None:
     many = [denied(f"vault/{at}") for at in range(3)]
     text = render(sample_summary(tally_of(*many)), rollups=rollups_of(*many))
-    assert text.splitlines()[1] == "3 listed = 0 audited + 3 undecided: complete"
+    assert text.splitlines()[1] == "3 listed = 0 audited + 3 undecided: listing complete"
     assert block(text, "Undecided") == ["3 objects: GetObjectAcl AccessDenied, vault/"]
 
 

@@ -131,7 +131,7 @@ class _Question:
         if (listed, undecided) != (summary.coverage.listed, summary.coverage.undecided) and summary.complete:
             raise OutputError(f"{self._run.uri} has lines other than its summary counts: `auditor check` says which")
         tell = say if has_hole(summary) else remark
-        tell(f"run {self._run.run_id} is {coverage_sentence(summary)}")
+        tell(f"run {self._run.run_id}: {coverage_sentence(summary)}")
 
 
 @contextmanager

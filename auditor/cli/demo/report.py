@@ -19,6 +19,7 @@ from auditor.hashing.worker.counts import Counts
 from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary
 from auditor.reports.highlights import ExposedObject
+from auditor.reports.summary import completeness
 from auditor.reports.table import COLUMNS, LEAST
 from auditor.reports.table_layout import TableLayout, labelled
 from auditor.text import shorten, visible
@@ -69,9 +70,8 @@ def first_audit(summary: Summary) -> str:
     coverage = summary.coverage
     calls = summary.calls.list + summary.calls.head + summary.calls.acl
     outcomes = f"{coverage.audited:,} audited + {coverage.vanished:,} vanished + {coverage.undecided:,} undecided"
-    complete = "complete" if summary.complete else "NOT COMPLETE"
     lines = [
-        f"{coverage.listed:,} listed = {outcomes}: {complete}, {calls:,} calls, {summary.seconds:,} s",
+        f"{coverage.listed:,} listed = {outcomes}: {completeness(summary)}, {calls:,} calls, {summary.seconds:,} s",
         f"who can reach them: {_counts(told_verdicts(summary.verdicts))}",
         f"findings: {_counts(summary.findings)}",
     ]
@@ -160,11 +160,18 @@ def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
         ("Report", visible(str(Path(folder) / "report.html"))),
         ("Run folder", visible(folder)),
         ("Next", "a bucket of yours; it is only ever read, with your own credentials:"),
-        ("", "make run BUCKET=s3://my-bucket"),
+        ("", next_command()),
         ("", f"{command()} audit s3://my-bucket --ledger sqlite:digests.db --hash"),
     ]
     # Users copy the paths: they are never cut.
     return "\n" + "".join(f"{labelled(label, text, _LABEL)}\n" for label, text in lines)
+
+
+def next_command() -> str:
+    """Return the command that audits a bucket of the user's: that of `make` in the project's folder, else auditor's."""
+    makefile = Path(__file__).parents[3] / "Makefile"
+    at_hand = makefile.is_file() and makefile.parent == Path.cwd()
+    return f"{'make run BUCKET=' if at_hand else f'{command()} audit '}s3://my-bucket"
 
 
 def command() -> str:

@@ -13,7 +13,7 @@ from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.model.target import NOTHING_LISTED
-from auditor.reports.summary import failed_of
+from auditor.reports.summary import completeness, failed_of
 from auditor.text import counted
 
 Kind = Literal["run", "rule-undecided", "not-hashed", "finding", "undecided", "verdict"]
@@ -112,10 +112,9 @@ def coverage_sentence(summary: Summary) -> str:
     """
     coverage, failed = summary.coverage, failed_of(summary)
     hashless = f"; {counted(sum(failed.values()), 'object')} not hashed" if failed else ""
-    state = "complete" if summary.complete else "NOT COMPLETE"
     empty = f"; {NOTHING_LISTED}, a hole" if summary.nothing_listed else ""
     return (
-        f"{state}: {counted(coverage.listed, 'object')} listed = {coverage.audited:,} audited + "
+        f"{completeness(summary)}: {counted(coverage.listed, 'object')} listed = {coverage.audited:,} audited + "
         f"{coverage.vanished:,} vanished + {coverage.undecided:,} that could not be looked at; "
         f"{counted(len(summary.rules_undecided), 'rule')} undecided{hashless}{empty}"
     )

@@ -7,7 +7,7 @@ from auditor.model.finding import Severity
 from auditor.model.summary import Summary
 from auditor.reports import words
 from auditor.reports.page.data import Chip, FirstChange, Headline
-from auditor.reports.summary import accepted, alarming, failed_of, holes
+from auditor.reports.summary import accepted, alarming, completeness, failed_of, holes
 from auditor.reports.verdict_sentence import sentence_parts
 from auditor.text import counted, visible
 
@@ -55,7 +55,8 @@ def _lead(summary: Summary) -> str:
 
 
 def _chips(summary: Summary) -> tuple[Chip, ...]:
-    chips = [Chip("✓ complete", "ok") if summary.complete else Chip("not complete", "warn")]
+    state = completeness(summary).lower()
+    chips = [Chip(state, "warn") if holes(summary) else Chip(f"✓ {state}", "ok")]
     if summary.coverage.undecided:
         chips.append(Chip(f"{summary.coverage.undecided:,} undecided", "warn"))
     if summary.rules_undecided:

@@ -19,7 +19,7 @@ from auditor.reports.page.curve import Night, spark
 from auditor.reports.page.data import Chip, Headline, NumberCard
 from auditor.reports.page.index_data import IndexPage, TargetRow
 from auditor.reports.page.picture_data import Sign
-from auditor.reports.summary import accepted, alarming, counting, holes
+from auditor.reports.summary import accepted, alarming, counting, has_hole, holes
 from auditor.reports.summed import IndexEntry, sum_of, summed
 from auditor.reports.verdict_sentence import new_objects, sentence_parts
 from auditor.text import counted, visible
@@ -174,8 +174,9 @@ def _headline(
 def _chips(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable[Chip]:
     bad, missing = sum(row.bad for row in rows), sum(row.sign is _FAILED for row in rows)
     excluded = sum(row.sign is _EXCLUDED for row in rows)
+    state = "listing complete" if any(map(has_hole, summed(entries))) else "complete"
     yield (
-        Chip(f"✓ {counted(len(rows) - excluded, 'target')}, each complete", "ok")
+        Chip(f"✓ {counted(len(rows) - excluded, 'target')}, each {state}", "ok")
         if not bad
         else Chip(f"{counted(len(rows) - excluded, 'target')}")
     )

@@ -127,7 +127,7 @@ def test_states_and_the_nested_members_agree(run: Run, placed: str) -> None:
 def test_the_undecided_are_told_with_each_answer(run: Run, folder: str) -> None:
     _, out, err = run("sql", folder, "SELECT 1 AS one")
     assert out == "one\n---\n  1\n"
-    assert "is complete: 6 objects listed = 4 audited + 0 vanished + 2 that could not be looked at" in err
+    assert ": listing complete: 6 objects listed = 4 audited + 0 vanished + 2 that could not be looked at" in err
 
 
 def test_a_skipped_fact_is_no_fact(run: Run, stub: StubServer) -> None:
