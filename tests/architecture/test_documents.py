@@ -45,3 +45,13 @@ def test_the_readme_shows_lines_of_the_page_of_the_demo() -> None:
     page = [*page, *max(explained, key=len)]
     lines = [line.removeprefix("2 Audit  ").strip() for block in blocks for line in block.splitlines()]
     assert [line for line in lines if line != ".." and not any(line in shown for shown in page)] == []
+
+
+def test_the_first_screen_of_the_readme_says_where_it_never_ran() -> None:
+    first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:15]
+    assert any("It has never run on AWS itself" in line for line in first)
+
+
+def test_nothing_tells_to_install_a_name_that_nobody_owns() -> None:
+    places = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("auditor/**/*.py")]
+    assert [str(path) for path in places if re.search(r"(?<!\./)s3-auditor\[", path.read_text(encoding="utf-8"))] == []

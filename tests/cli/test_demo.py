@@ -27,6 +27,7 @@ from auditor.cli.demo.compare import audit_differences, compare, hashing_differe
 from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, VerifiedDamage, range_of
 from auditor.cli.demo.files import ENOUGH_FILES, MOST_FILES, choose
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
+from auditor.cli.demo.report import next_command
 from auditor.cli.demo.run import Named, run_tour
 from auditor.cli.demo.server import demo_aws, own_environment
 from auditor.cli.main import main
@@ -527,3 +528,11 @@ def test_no_more_files_than_the_most(tmp_path: Path) -> None:
     assert len(choice.sources) == MOST_FILES
     assert choice.left_out == 2
     assert choice.sources[-1].key == f"files/{MOST_FILES - 1:05}"
+
+
+def test_the_advice_names_make_in_the_project_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Makefile").write_text("run:\n")
+    monkeypatch.chdir(tmp_path)
+    assert next_command().endswith("auditor audit s3://my-bucket")
+    monkeypatch.chdir(ROOT)
+    assert next_command() == "make run BUCKET=s3://my-bucket"

@@ -18,8 +18,8 @@ LONGEST_ROW: Final = 256 * 1024
 """Bytes of all cells of a row. An ACL of 100 grants has some 30,000."""
 _AT_ONCE: Final = 256
 _MISSING: Final = (
-    "an inventory in Parquet needs the package duckdb: pip install 's3-auditor[sql]', in a deployment --param"
-    " parquet=true, or set its format to CSV"
+    "an inventory in Parquet needs the package duckdb: from the project's folder, pip install '.[sql]'; in a"
+    " deployment --param parquet=true; or set its format to CSV"
 )
 _CONFIGURATION: Final = {
     "threads": "1",

@@ -11,7 +11,7 @@ from auditor.errors import UsageError
 from auditor.rules import RULES
 
 _RULE_IDS: Final = frozenset({"only", "ignore", "ids"})
-_MISSING: Final = "completion needs the package argcomplete: install s3-auditor[cli]"
+_MISSING: Final = "completion needs the package argcomplete: from the project's folder, pip install '.[cli]'"
 
 
 def run(options: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ _AT_ONCE: Final = 1024
 """Number of rows that are fetched at once."""
 _LONGEST: Final = 500
 """Largest number of characters of DuckDB's own words in an error."""
-_MISSING: Final = "auditor sql needs the package duckdb: pip install 's3-auditor[sql]'"
+_MISSING: Final = "auditor sql needs the package duckdb: from the project's folder, pip install '.[sql]'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,7 @@ def test_without_duckdb(run: Run, folder: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "duckdb", None)
     code, out, err = run("sql", folder, "SELECT 1", "-q")
     assert (code, out) == (2, "")
-    assert err == "auditor: auditor sql needs the package duckdb: pip install 's3-auditor[sql]'\n"
+    assert err == "auditor: auditor sql needs the package duckdb: from the project's folder, pip install '.[sql]'\n"
     assert run("sql", folder)[0] == 0
 
 
