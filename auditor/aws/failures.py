@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
 from auditor.errors import BucketError, CallFailed, CredentialsError, RunError
+from auditor.text import shorten, visible
 
 THROTTLES: Final = frozenset(
     {
@@ -71,6 +74,8 @@ ABSENT: Final = frozenset(
         "StateMachineDoesNotExist",
     }
 )
+_REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_LONGEST_WORDS: Final = 300
 _UNREACHABLE: Final = frozenset({"ConnectionError", "Timeout", "BrokenReply"})
 
 
@@ -87,6 +92,14 @@ def is_transient(failure: CallFailed) -> bool:
 def is_gone(failure: CallFailed) -> bool:
     """True if the object no longer exists, or the named version is a delete marker (status 404 or 405)."""
     return failure.code in GONE
+
+
+def named_region(headers: Mapping[str, str]) -> str:
+    """Return the region that an answer names in the header x-amz-bucket-region; "" if it has none, or if the text
+    cannot be a region. Such a text must become neither a part of a host name nor advice to the user.
+    """
+    found = str(headers.get("x-amz-bucket-region", ""))
+    return found if _REGION.fullmatch(found) else ""
 
 
 def doom(failure: CallFailed, bucket: str) -> RunError | None:
@@ -106,10 +119,25 @@ def doom(failure: CallFailed, bucket: str) -> RunError | None:
     if code == "NoSuchBucket":
         return BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
     if code in ELSEWHERE:
-        region = failure.headers.get("x-amz-bucket-region", "")
+        region = named_region(failure.headers)
         fix = f"use --region {region}" if region else "give its region with --region"
         return BucketError(f"the bucket {bucket!r} is in another region ({code}): {fix}")
     return None
+
+
+def is_web_page(headers: Mapping[str, str]) -> bool:
+    """True if an answer is a page for a browser, which no server of S3 sends. headers: with lower-case names."""
+    return headers.get("content-type", "").lower().startswith("text/html")
+
+
+def own_words(server: str, failure: CallFailed) -> str:
+    """Return the server's own sentence on a refused call, as the end of a sentence of ours; "" if it says no more than
+    the code. AWS's sentence names the user, the action and the kind of policy that refuses it.
+    """
+    said = " ".join(failure.message.replace('"', "'").split())
+    if re.sub("[^a-z]", "", said.lower()) in ("", "forbidden", re.sub("[^a-z]", "", failure.code.lower())):
+        return ""
+    return f'; {server} says: "{shorten(visible(said), _LONGEST_WORDS)}"'
 
 
 def explain(thing: str, failure: CallFailed, *, allow: str, absent: str) -> str:
@@ -122,7 +150,7 @@ def explain(thing: str, failure: CallFailed, *, allow: str, absent: str) -> str:
     if code in ABSENT:
         return f"{thing} does not exist ({code}): {absent}"
     if code in DENIED:
-        return f"{thing} refuses {action} ({code}): allow {allow}"
+        return f"{thing} refuses {action} ({code}): allow {allow}{own_words('AWS', failure)}"
     if code in _CREDENTIALS:
         return f"{thing} refuses the credentials ({code}): renew them, or check --profile"
     if code in _UNREACHABLE:

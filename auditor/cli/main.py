@@ -34,10 +34,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         from auditor.cli.commands.completion import complete
 
         complete(parser)
-    if not (sys.argv[1:] if arguments is None else arguments):
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given:
         parser.print_help()
         return UsageError.exit_code  # nothing was audited: no success for a script
-    options = parser.parse_args(arguments)
+    options = parser.parse_args([*given[1:], "--help"] if given[0] == "help" else given)
     talk.quiet, talk.progress = options.quiet, not options.no_progress
     set_up(options.verbose)
     try:

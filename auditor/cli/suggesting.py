@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NoReturn
 
 from auditor.cli.examples import COMMAND_GROUPS, EXAMPLES
+from auditor.cli.output import say
+from auditor.errors import UsageError
 
 _CHOICE: Final = re.compile(r"argument \S+: invalid choice: '(?P<given>[^']*)'")
 _UNKNOWN: Final = "unrecognized arguments: "
@@ -24,6 +27,10 @@ class SuggestingParser(argparse.ArgumentParser):
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        first = next(iter(sys.argv[1:] if args is None else args), "").partition("=")[0]
+        known = any(option.startswith(first) for option in self._option_string_actions)
+        if first.startswith("--") and not known and list(self._subcommands()):  # argparse would miss the command first
+            self.error(f"{_UNKNOWN}{first}")
         found, rest = super().parse_known_args(args, namespace)
         flags = [one for one in rest if one.startswith("-")]
         if flags and not list(self._subcommands()):  # a command's own parser: it knows the flags that fit
@@ -41,12 +48,19 @@ class SuggestingParser(argparse.ArgumentParser):
         return bool(found.targets or found.all_buckets or found.estate or getattr(found, "fill", None) is not None)
 
     def error(self, message: str) -> NoReturn:
+        """Print what is wrong as one sentence, and end the process with the exit code of a wrong usage."""
         if choice := _CHOICE.match(message):
-            message += _meant(choice["given"], self._choices())
+            meant = _meant(choice["given"], self._choices())
+            if list(self._subcommands()):  # their names would fill the terminal
+                named = f"{self.prog} {choice['given'][:100]}".partition(" ")[2]
+                message = f"there is no command {named!r}{meant or f': `{self.prog} --help` lists them'}"
+            else:
+                message += meant
         elif message.startswith(_UNKNOWN):
             given = message.removeprefix(_UNKNOWN).split()[0].partition("=")[0]
             message += _meant(given, self._option_string_actions)
-        super().error(message)
+        say(message)
+        self.exit(UsageError.exit_code)
 
     def format_usage(self) -> str:
         formatter = self._get_formatter()

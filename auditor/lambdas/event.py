@@ -132,7 +132,7 @@ def _time_of(envelope: Mapping[str, Any]) -> datetime | None:
 
 def configured_targets(settings: Settings) -> tuple[Target, ...]:
     """Return the whole targets that a schedule's event is for. Raises UsageError for a name that is no bucket."""
-    uris = (name if "://" in name else f"s3://{name}" for name in settings.buckets)
+    uris = (name if ":" in name else f"s3://{name}" for name in settings.buckets)
     return tuple(parse_target(uri, versions=settings.versions) for uri in uris)
 
 
@@ -143,6 +143,11 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
     if "bucket" in event:
         if not event["bucket"]:  # null is wrong too: an event for every bucket lacks the field
             raise UsageError("the event's bucket is empty: name one, or leave the field out to audit every bucket")
+        if ":" in event["bucket"] or "/" in event["bucket"]:
+            raise UsageError(
+                f"the event's bucket is {event['bucket'][:100]!r}: give the name alone, and what its keys begin with as"
+                " the event's prefix"
+            )
         uris: tuple[str, ...] = (f"s3://{event['bucket']}/{event.get('prefix') or ''}",)
     else:
         if stray := sorted(event.keys() & (EVENT_TARGET - {"all_buckets", "bucket"})):

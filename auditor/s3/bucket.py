@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,7 +11,9 @@ from typing import Any, Final, TypeVar
 
 from auditor.aio.groups import task_group
 from auditor.aws.connection import Connection
-from auditor.aws.plain import custom_endpoint, plain
+from auditor.aws.failures import is_web_page, named_region
+from auditor.aws.other_scheme import other_scheme
+from auditor.aws.plain import custom_endpoint, no_proxy, plain
 from auditor.errors import BucketError, CallFailed
 from auditor.model.bucket import AccessGrants, AccessPoint, BucketFacts, PublicAccessBlock, Semantics
 from auditor.model.object import Acl, Skipped, Unread
@@ -45,7 +46,6 @@ NO_CONTROL: Final = "S3 Control has no address behind a custom endpoint: set AWS
 NO_POLICY_STATUS: Final = "the server does not say if a policy is public"
 NO_ACCOUNT_ID: Final = "there is no account ID behind this custom endpoint"
 _NO_ANSWER: Final = frozenset({"ConnectionError", "Timeout"})
-_REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 
 class BucketSettingsReader:
@@ -115,20 +115,21 @@ class BucketSettingsReader:
         except CallFailed as failure:
             headers, code = failure.headers, failure.code
             if code in ("Timeout", "ConnectionError"):
-                where = self._custom or "S3"
-                raise BucketError(
-                    f"{where} cannot be reached ({code}): check the network and --endpoint-url"
-                ) from failure
+                raise BucketError(await self._unreached(failure)) from failure
         except BucketError as error:
             headers, code = getattr(error.__cause__, "headers", {}), "301"
             if "x-amz-bucket-region" not in headers:
                 raise
         self._headers = headers
+        if is_web_page(headers) and not code.startswith("5"):
+            raise BucketError(
+                f"{self._custom or 'S3'} is no S3 server: it answers with text/html; check --endpoint-url"
+            )
+        if code in ("400", "BrokenReply") and "x-amz-request-id" not in headers and (hint := await self._mixed_up()):
+            raise BucketError(hint)
         if code == "404":  # a HEAD has no better code
             raise BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
-        found = str(headers.get("x-amz-bucket-region", ""))
-        if not _REGION.fullmatch(found):  # anything else is unsafe: the region becomes part of a host name
-            found = ""
+        found = named_region(headers)
         if found and explicit and found != explicit and not self._custom:
             raise BucketError(
                 f"the bucket {bucket!r} is in {found}, not in {explicit}: use --region {found} or leave it out"
@@ -138,6 +139,22 @@ class BucketSettingsReader:
         return (
             Skipped("a custom endpoint names no region") if self._custom else Unread("HeadBucket", code or "Malformed")
         )
+
+    async def _unreached(self, failure: CallFailed) -> str:
+        """Return the sentence for a HeadBucket without an answer."""
+        if hint := await self._mixed_up():
+            return hint
+        where = self._custom or "S3"
+        if "certificate verify failed" in failure.message.lower().replace("_", " "):
+            return f"{where} has a certificate that is not trusted: name that of its issuer by AWS_CA_BUNDLE"
+        return f"{where} cannot be reached ({failure.code}): check the network and --endpoint-url"
+
+    async def _mixed_up(self) -> str:
+        """Return a sentence if the custom endpoint speaks https where its URL says http, or the reverse; "" if not."""
+        if self._custom is None or not no_proxy():
+            return ""
+        found = await asyncio.to_thread(other_scheme, self._custom)
+        return f"{self._custom} speaks {found}: begin the endpoint's URL with {found}://" if found else ""
 
     @property
     def semantics(self) -> Semantics:

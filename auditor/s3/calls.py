@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final, Literal, TypeVar
 
 from auditor.aio.backoff import backoff
@@ -17,6 +19,8 @@ from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.cost_budget import MAX_COST, CostBudget
 from auditor.s3.rate import RateLimit
 from auditor.s3.turns import Clock, Sleep
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Kind = Literal["list", "acl", "head", "bucket", "get"]
@@ -42,6 +46,8 @@ BROKEN_ATTEMPTS: Final = 2
 """Attempts of a call whose answers break HTTP, or are no XML: another one is hardly better, and no outage ends."""
 _WITHOUT_BODY: Final = frozenset({"head", "get"})
 """Kinds of calls whose status 500 is S3's own: its code is the status, because it has no body or no XML."""
+TOLD_AFTER: Final = 3
+"""Number of refusals of a call after which the user is told the server's answer, if no call has succeeded yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,7 @@ class Caller:
         """The limit of the calls' price; None if there is none."""
         self._sent = 0
         self._reached: set[str] = set()
+        self._untold: set[Kind] = {"list", "acl", "head", "bucket", "get"}
         self.clock = clock
         self._sleep = sleep
         self._dice = dice
@@ -143,13 +150,18 @@ class Caller:
                 answer = await attempt()
             except CallFailed as failure:
                 self._note(failure, self.clock(), sent)
-                pause = self._pause(kind, failure, tries, started, self._limit(kind, failure, server))
+                limit = self._limit(kind, failure, server)
+                pause = self._pause(kind, failure, tries, started, limit)
                 if pause is None:
                     self._raise_doom(failure)
                     raise
+                if tries >= TOLD_AFTER and failure.status and kind in self._untold:
+                    self._untold.discard(kind)
+                    _tell(failure, started + limit - self.clock())
             else:
                 now = self.clock()
                 self._reached.add(server)
+                self._untold.clear()
                 self.permits.answered(now - sent)
                 self._rate.answered(now, sent)
                 return answer
@@ -240,6 +252,21 @@ class Caller:
     def _raise_doom(self, failure: CallFailed) -> None:
         if (error := doom(failure, self.bucket)) is not None:
             raise error from failure
+
+
+def _tell(failure: CallFailed, seconds: float) -> None:
+    """Log the server's answer to a call that it has refused several times. seconds: for which it is tried again."""
+    answer = failure.code
+    if failure.code == str(failure.status) and failure.status in set(HTTPStatus):
+        answer = f"{failure.code} {HTTPStatus(failure.status).phrase}"
+    until = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds))
+    log.warning(
+        "the server answers %s with %s: it is tried again until %s, for %.0f seconds at most",
+        failure.action,
+        answer,
+        until,
+        seconds,
+    )
 
 
 def _is_about_a_setting(kind: Kind, failure: CallFailed) -> bool:

@@ -8,19 +8,17 @@ from functools import partial
 from typing import Final, TypeVar
 
 from auditor.aio.stop import Stop
-from auditor.aws.failures import is_throttle
+from auditor.aws.failures import is_throttle, is_transient, is_web_page, own_words
 from auditor.errors import BucketError, CallFailed, ListingError
 from auditor.model.object import Evidence, ObjectRef
 from auditor.model.prior import Prior
 from auditor.model.record import record
-from auditor.model.target import Target
+from auditor.model.target import LONGEST_KEY, Target
 from auditor.s3.calls import LIMITS, UNREADABLE, Caller
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position
 from auditor.text import visible
 
 T = TypeVar("T")
-LONGEST_KEY: Final = 1024
-"""Largest number of bytes of a key in UTF-8 (S3 User Guide, "Naming Amazon S3 objects")."""
 _SIZES: Final = range(2**63)
 _SHOWN: Final = 100
 """Number of characters that an error shows of a longer key."""
@@ -142,8 +140,10 @@ async def listed_page(
 
 
 def _fix(failure: CallFailed, query: ListQuery) -> str:
+    if is_web_page(failure.headers) and not is_transient(failure):
+        return "this is no S3 server (text/html): check --endpoint-url"
     if failure.status == 403:
-        return f"grant {'s3:ListBucketVersions' if query.versions else 's3:ListBucket'}"
+        return f"grant {'s3:ListBucketVersions' if query.versions else 's3:ListBucket'}{own_words('S3', failure)}"
     if failure.code == "Malformed":
         return f"the server's answer cannot be relied on ({failure.message})"
     if failure.code in _NO_ANSWER:

@@ -25,7 +25,10 @@ def run(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
+        try:
+            code = main(arguments)
+        except SystemExit as ended:  # argparse ends the process so
+            code = int(ended.code or 0)
         captured = capfd.readouterr()
         return code, captured.out, captured.err
 

@@ -77,12 +77,43 @@ def test_the_flags_of_an_audit_stand_in_groups() -> None:
     assert {action.dest for action in loose} == {"help", "verbose", "quiet", "no_progress"}
 
 
-def test_wrong_usage_shows_the_short_usage_and_no_page(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        make_parser().parse_args(["audit", "--max-rat", "5"])
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == "usage: auditor audit [options] [s3://BUCKET[/PREFIX] ...]"
-    assert len(said) == 2
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["audit", "s3://bbb", "--enigne=x"], "unrecognized arguments: --enigne=x: did you mean --engine?"),
+        (["audti"], "there is no command 'audti': did you mean audit?"),
+        (["help", "audti"], "there is no command 'audti': did you mean audit?"),
+        (["digests", "exprt"], "there is no command 'digests exprt': did you mean export?"),
+        (["qqqqqq"], "there is no command 'qqqqqq': `auditor --help` lists them"),
+        (["\x1b[2Jq"], "there is no command '\\\\x1b[2Jq': `auditor --help` lists them"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"auditor: {sentence}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "same"),
+    [
+        (["help"], ["--help"]),
+        (["help", "audit"], ["audit", "--help"]),
+        (["help", "digests", "export"], ["digests", "export", "--help"]),
+        (["-V"], ["--version"]),
+    ],
+)
+def test_help_and_version_have_a_second_form(
+    arguments: list[str], same: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for given in (arguments, same):
+        with pytest.raises(SystemExit) as ended:
+            main(given)
+        assert ended.value.code == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] != ""
 
 
 @pytest.mark.parametrize(
@@ -131,6 +162,6 @@ def test_without_its_package_completion_says_so(
     for name in ("argcomplete", "argcomplete.shell_integration"):
         monkeypatch.setitem(sys.modules, name, None)
     assert main(["completion", "bash"]) == 2
-    assert "install s3-auditor[cli]" in capsys.readouterr().err
+    assert "from the project's folder, pip install '.[cli]'" in capsys.readouterr().err
     monkeypatch.setenv("_ARGCOMPLETE", "1")
     assert main(["rules", "O01"]) == 0  # a shell's question without the package: an ordinary command

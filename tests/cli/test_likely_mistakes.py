@@ -18,8 +18,11 @@ FILES = {"typo.toml": "max_rat = 3\n", "nonsense.toml": "zzzzzz = 3\n", "broken.
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("audit", "audited"), "'audited' is not an S3 URI: write s3://BUCKET or s3://BUCKET/PREFIX"),
-        (("audit", "s3://my bucket"), "'my bucket' is not a bucket name: write the target like s3://my-bucket"),
+        (("audit", "audited"), "'audited' is not an S3 URI: write s3://audited"),
+        (
+            ("audit", "s3://my bucket"),
+            "'my bucket' is not a bucket name (' ' is in no name): write the target like s3://my-bucket",
+        ),
         ((*AUDIT, "--engine", "boto4"), "--engine is 'boto4', which is no engine: use direct or aioboto3 or boto3"),
         ((*AUDIT, "--max-rate", "fast"), "--max-rate is 'fast': give calls a second as a number above 0"),
         ((*AUDIT, "--fail-on", "bad"), "--fail-on is 'bad': give critical, high, medium, low, info or never"),

@@ -22,6 +22,21 @@ from tests.support.odd_keys import ODD_KEYS
         ("S3://my-bucket/A", "my-bucket", "A"),
         ("s3://Old_Bucket.name/x", "Old_Bucket.name", "x"),
         ("s3://my-bucket/%41?x=1#y", "my-bucket", "%41?x=1#y"),
+        ("arn:aws:s3:::my-bucket", "my-bucket", ""),
+        ("arn:aws:s3:::my-bucket/logs/a b", "my-bucket", "logs/a b"),
+        ("arn:aws:s3:::my-bucket/logs/*", "my-bucket", "logs/"),
+        ("arn:aws-cn:s3:::my-bucket/*", "my-bucket", ""),
+        ("https://my-bucket.s3.amazonaws.com/", "my-bucket", ""),
+        ("https://my.bucket.s3.eu-west-1.amazonaws.com/a%20b/%25", "my.bucket", "a b/%"),
+        ("https://My-Bucket.S3.dualstack.eu-west-1.amazonaws.com/A", "my-bucket", "A"),
+        ("https://s3.us-gov-west-1.amazonaws.com/my-bucket/a/b", "my-bucket", "a/b"),
+        ("https://s3-eu-west-1.amazonaws.com/my-bucket", "my-bucket", ""),
+        ("https://s3.cn-north-1.amazonaws.com.cn/my-bucket/", "my-bucket", ""),
+        (
+            "https://eu-west-1.console.aws.amazon.com/s3/buckets/my-bucket?region=eu-west-1&prefix=a%2Fb/",
+            "my-bucket",
+            "a/b/",
+        ),
     ],
 )
 def test_uri_is_read_to_the_letter(uri: str, bucket: str, prefix: str) -> None:
@@ -39,8 +54,13 @@ def test_odd_key_as_prefix_comes_back_in_the_uri(kind: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
-        ("my-bucket", "not an S3 URI"),
-        ("https://my-bucket.s3.amazonaws.com/", "not an S3 URI"),
+        ("my-bucket", "'my-bucket' is not an S3 URI: write s3://my-bucket$"),
+        ("my-bucket/a/", "'my-bucket/a/' is not an S3 URI: write s3://my-bucket/a/$"),
+        ("arn:aws:s3:eu-west-1:111122223333:accesspoint/a", "not an S3 URI: write s3://BUCKET"),
+        ("arn:aws:iam::111122223333:role/a", "not an S3 URI: write s3://BUCKET"),
+        ("s3://ok", r"'ok' is not a bucket name \(it has 2 characters, and a name has 3 to 63\)"),
+        ("s3://a b", "' ' is in no name"),
+        ("s3://my_bucket.", "a name begins and ends with a letter or a digit"),
         ("s3:/my-bucket", "not an S3 URI"),
         ("", "not an S3 URI"),
         ("s3://", "not a bucket name"),
@@ -57,6 +77,41 @@ def test_uri_that_means_nothing_is_refused_and_named(uri: str, words: str) -> No
     with pytest.raises(UsageError, match=words) as caught:
         parse_target(uri)
     assert repr(uri.removeprefix("s3://").partition("/")[0])[1:-1] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (
+            "https://s3.example:9000/my-bucket/a",
+            "write s3://BUCKET/PREFIX, and --endpoint-url https://s3.example:9000 if",
+        ),
+        ("https://user:secret@s3.example/my-bucket", "and --endpoint-url https://s3.example if"),
+        (
+            "https://my-bucket.s3.amazonaws.com/a?X-Amz-Signature=secret",
+            "'https://my-bucket.s3.amazonaws.com' and what",
+        ),
+        ("https://s3.amazonaws.com.evil.example/my-bucket", "is not an S3 URI"),
+        ("https://[", "is no URL"),
+    ],
+)
+def test_url_that_names_no_bucket_at_aws_is_refused(url: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_target(url)
+    assert words in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("prefix", ["a" * 1025, "\u00e9" * 513, "a" * 5_000_000])
+def test_prefix_that_begins_no_key_is_refused_in_a_short_sentence(prefix: str) -> None:
+    for uri, start in ((f"s3://my-bucket/{prefix}", None), ("s3://my-bucket", prefix)):
+        with pytest.raises(UsageError, match="bytes, and no key has more than 1,024: shorten it") as caught:
+            parse_target(uri, start_after=start)
+        assert len(str(caught.value)) < 300
+
+
+def test_longest_prefix_is_taken() -> None:
+    assert parse_target(f"s3://my-bucket/{'a' * 1024}").prefix == "a" * 1024
 
 
 @pytest.mark.parametrize(("start_after", "stop_at"), [("b", "a"), ("a", "a")])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.aws.failures import doom
+from auditor.errors import CallFailed
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import Skipped
 from tests.support.asked_by import asked_by as asked_by
@@ -34,3 +36,16 @@ async def test_region_that_none_can_be(named: str) -> None:
 @pytest.mark.parametrize("named", ["eu-west-1", "default", "a"])
 async def test_region_that_can_be(named: str) -> None:
     assert (await facts_of(named)).region == named
+
+
+@pytest.mark.parametrize("named", ["evil.example/#", "x; rm -rf ~", "eu-west-1\u202e"])
+def test_what_cannot_be_a_region_becomes_no_advice(named: str) -> None:
+    failure = CallFailed("ListObjectsV2", "PermanentRedirect", 301, headers={"x-amz-bucket-region": named})
+    said = str(doom(failure, BUCKET))
+    assert named not in said
+    assert said.endswith("(PermanentRedirect): give its region with --region")
+
+
+def test_a_region_becomes_advice() -> None:
+    failure = CallFailed("ListObjectsV2", "PermanentRedirect", 301, headers={"x-amz-bucket-region": "eu-west-1"})
+    assert str(doom(failure, BUCKET)).endswith("(PermanentRedirect): use --region eu-west-1")

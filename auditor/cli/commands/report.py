@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from auditor.audit.estate.page import entries_beside
 from auditor.audit.index import entries_in, index_text, write_index
@@ -22,6 +23,8 @@ def run(options: argparse.Namespace) -> int:
     """Make the page of a run, or the index page of a place of runs, again, and write it. Return 0."""
     settings, place = settings_of(options), options.run_folder
     first_word(f"reading the run {visible(place)}")
+    if Path(place).is_file():
+        raise UsageError(f"{place[:200]!r} is a file: give a run folder, OUT/bucket=BUCKET/run=ID, or an OUT")
     if not is_run_folder(place):
         return _index(place, options.file, settings)
     connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}

@@ -1,0 +1,189 @@
+"""A server that is no S3 server, or speaks the other scheme, is named; and the server's own words on a refusal are
+printed.
+"""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from auditor.aws.failures import explain, own_words
+from auditor.errors import CallFailed
+from auditor.s3.calls import RetryPolicy
+from tests.cli.conftest import Run
+from tests.s3.http.certificates import made
+from tests.support.engine_names import INSTALLED
+from tests.support.fakes.caller import FakeTime, make_caller
+from tests.support.servers.hooked import HookedServer
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_calls import Call, Refused, Reply
+from tests.support.servers.stub_faults import BAD_GATEWAY, error
+
+AUDIT = ("audit", "s3://audited")
+PAGE = Reply(200, {"Content-Type": "text/html; charset=utf-8"}, b"<!doctype html><p>hello")
+SENTENCE = (
+    "User: arn:aws:iam::111122223333:user/ada is not authorized to perform: s3:ListBucket on resource:"
+    ' "arn:aws:s3:::audited" because no identity-based policy allows the s3:ListBucket action'
+)
+
+
+def last(err: str) -> str:
+    assert all(line.startswith("auditor: ") for line in err.splitlines()), err
+    return err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("engine", INSTALLED)
+@pytest.mark.parametrize("status", [200, 403, 404])
+def test_a_web_page_is_no_s3_server(run: Run, engine: str, status: int) -> None:
+    def hook(call: Call) -> Reply:
+        return Reply(status, PAGE.headers, b"" if call.method == "HEAD" else PAGE.body)
+
+    with HookedServer(hook=hook) as web:
+        code, out, err = run(*AUDIT, "--endpoint-url", web.url, "--engine", engine)
+    assert (code, out) == (1, "")
+    assert last(err) == f"auditor: {web.url} is no S3 server: it answers with text/html; check --endpoint-url"
+
+
+@pytest.mark.parametrize("engine", INSTALLED)
+def test_a_web_page_in_place_of_the_listing(run: Run, stub: StubServer, engine: str) -> None:
+    def hook(call: Call) -> Reply | None:
+        return Reply(403, PAGE.headers, PAGE.body) if call.operation == "ListObjectsV2" else None
+
+    with HookedServer(stub.world, hook) as server:
+        code, _, err = run(*AUDIT, "--endpoint-url", server.url, "--engine", engine)
+    assert code == 1
+    assert last(err).endswith(": this is no S3 server (text/html): check --endpoint-url")
+
+
+class _Silent(ThreadingHTTPServer):
+    """Says nothing of clients that hang up."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
+@contextmanager
+def tls_server(folder: Path) -> Iterator[int]:
+    """Yield the port of a server on 127.0.0.1 that speaks TLS and nothing else."""
+    server = _Silent(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    context: ssl.SSLContext = made(folder, "127.0.0.1").server
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("engine", INSTALLED)
+def test_https_where_the_server_speaks_http(run: Run, stub: StubServer, engine: str) -> None:
+    url = stub.url.replace("http://", "https://")
+    code, _, err = run(*AUDIT, "--endpoint-url", url, "--engine", engine)
+    assert code == 1
+    assert last(err) == f"auditor: {url} speaks http: begin the endpoint's URL with http://"
+
+
+@pytest.mark.parametrize("engine", INSTALLED)
+def test_http_where_the_server_speaks_https(run: Run, tmp_path: Path, engine: str) -> None:
+    with tls_server(tmp_path) as port:
+        url = f"http://127.0.0.1:{port}"
+        code, _, err = run(*AUDIT, "--endpoint-url", url, "--engine", engine)
+    assert code == 1
+    assert last(err) == f"auditor: {url} speaks https: begin the endpoint's URL with https://"
+
+
+@pytest.mark.parametrize("engine", INSTALLED)
+def test_a_certificate_that_is_not_trusted_is_named(run: Run, tmp_path: Path, engine: str) -> None:
+    with tls_server(tmp_path) as port:
+        url = f"https://127.0.0.1:{port}"
+        code, _, err = run(*AUDIT, "--endpoint-url", url, "--engine", engine)
+    assert code == 1
+    assert last(err) == (
+        f"auditor: {url} has a certificate that is not trusted: name that of its issuer by AWS_CA_BUNDLE"
+    )
+
+
+@pytest.mark.parametrize("engine", INSTALLED)
+def test_the_words_of_a_refused_listing_are_printed(run: Run, stub: StubServer, engine: str) -> None:
+    def hook(call: Call) -> Reply | None:
+        refused = call.operation == "ListObjectsV2"
+        return Refused(403, "AccessDenied", SENTENCE).reply(call) if refused else None
+
+    with HookedServer(stub.world, hook) as server:
+        code, _, err = run(*AUDIT, "--endpoint-url", server.url, "--engine", engine)
+    assert code == 1
+    words = SENTENCE.replace('"', "'")
+    assert last(err) == (
+        "auditor: the listing of s3://audited failed (ListObjectsV2: AccessDenied): grant s3:ListBucket; S3 says:"
+        f' "{words}"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("", ""),
+        ("Access Denied", ""),
+        ("AccessDenied.", ""),
+        ("Forbidden", ""),
+        ('not "you"\n\x1b[31m!', "; S3 says: \"not 'you' \\x1b[31m!\""),
+        ("x" * 500, f'; S3 says: "{"x" * 299}…"'),
+    ],
+)
+def test_the_words_of_a_server_are_cleaned_and_bounded(message: str, words: str) -> None:
+    assert own_words("S3", CallFailed("ListObjectsV2", "AccessDenied", 403, message)) == words
+
+
+def test_the_words_of_another_service_are_printed() -> None:
+    failure = CallFailed("SendMessage", "AccessDenied", 403, "User: ada may not")
+    said = explain("the queue", failure, allow="sqs:SendMessage", absent="")
+    assert said == 'the queue refuses SendMessage (AccessDenied): allow sqs:SendMessage; AWS says: "User: ada may not"'
+
+
+def test_a_gateway_that_refuses_is_named_after_the_third_refusal(stub: StubServer, tmp_path: Path) -> None:
+    (tmp_path / "auditor.toml").write_text("retry_seconds = 2\n")
+    stub.faults.append(BAD_GATEWAY)
+    command = [sys.executable, "-m", "auditor", *AUDIT, "--endpoint-url", stub.url]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    last(ended.stderr)
+    for action in ("HeadBucket", "ListObjectsV2"):
+        assert f"auditor: the server answers {action} with 502 Bad Gateway: it is tried again until " in ended.stderr
+    assert "no answer" not in ended.stderr
+
+
+@pytest.mark.parametrize(("refusals", "lines"), [(2, 0), (3, 1), (9, 1)])
+async def test_the_third_refusal_is_told_once_with_its_end(
+    caplog: pytest.LogCaptureFixture, refusals: int, lines: int
+) -> None:
+    time, left = FakeTime(), refusals
+
+    async def attempt() -> int:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise CallFailed("ListObjectsV2", "SlowDown", 503)
+        return 1
+
+    caller = make_caller(time, retry=RetryPolicy(15, 60.0))
+    for _ in range(2):
+        await caller.call("list", "ListObjectsV2", attempt)
+        left = refusals  # a server that has answered once is no news
+    assert len(caplog.messages) == lines
+    assert all("ListObjectsV2 with SlowDown: it is tried again until " in said for said in caplog.messages)
+
+
+def test_a_server_that_recovers_is_not_named(run: Run, stub: StubServer) -> None:
+    stub.faults.append(lambda operation, key, nth: error(502) if nth < 3 else None)
+    code, _, err = run(*AUDIT, "--endpoint-url", stub.url)
+    assert code == 3, err
+    assert "tried again" not in err
