@@ -17,7 +17,7 @@ OURS: Final = "auditor"
 _Exception = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
-class _Stderr(logging.StreamHandler[Any]):
+class _Spoken(logging.StreamHandler[Any]):
     """Writes to stderr. A warning of our own says more than that no server answers, and so replaces that sentence."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -57,7 +57,7 @@ def set_up(verbose: int) -> None:
     """Start to log to stderr. verbose: the number of -v: 0 for warnings, 1 for our own steps too, 2 for their details,
     3 for the SDKs' debug logs too, without those of requests and answers.
     """
-    handler = _Stderr(sys.stderr)
+    handler = _Spoken(sys.stderr)
     handler.addFilter(ours_or_warning if verbose < _ALL else speaks_no_secret)
     handler.setFormatter(Plain("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=_LEVELS[min(verbose, 2)])

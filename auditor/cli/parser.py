@@ -54,7 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="auditor",
         description="Who can read each object of an S3 bucket, how it is protected, and the digests of its bytes. "
         "It only ever reads the audited bucket.",
-        epilog="`auditor help COMMAND` prints the page of a command. Exit codes: 0 complete and clean; 1 failed; "
+        epilog="help COMMAND prints the page of a command. Exit codes: 0 complete and clean; 1 failed; "
         "2 wrong usage; 3 findings at or above --fail-on, or outcomes that it names (verify: digests that do not "
         "match, missing objects); 4 something could not be looked at.",
     )
