@@ -88,7 +88,7 @@ def _row(number: int, fields: list[str]) -> bytes:
             "",
             "",
         ),
-        *("", "", "", fields[number % ACLS], OWNER, ""),
+        *("", "", "", "", "", fields[number % ACLS], OWNER, "", ""),
     )
     return ('"' + '","'.join(cells) + '"\n').encode()
 
