@@ -26,8 +26,8 @@ from auditor.s3.engines.parse_settings import setting
 
 T = TypeVar("T")
 THREADS: Final = 4
-_ABAC: Final = "s3 abac"
-"""Stands for a client of S3 that makes the call GetBucketAbac, which an older SDK does not have."""
+ABAC: Final = "GetBucketAbac"
+"""A call that an older SDK does not have."""
 
 
 class SdkQuestions:
@@ -37,7 +37,7 @@ class SdkQuestions:
         self._connection = replace(connection, concurrency=THREADS)
         self._pool = pool
         self._making = Lock()
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[tuple[str, str | None], Any] = {}
         self._answered: set[str] = set()
         self._arguments: dict[str, Any] = {"Bucket": connection.bucket}
         if connection.expected_owner:
@@ -53,8 +53,8 @@ class SdkQuestions:
             return await self._ask_service("s3", action, {"Prefix": self._connection.bucket})
         if action == "GetCallerIdentity":
             return await self._ask_service("sts", action, {})
-        if action == "GetBucketAbac" and not hasattr(self._client("s3"), "get_bucket_abac"):
-            reply = await self._ask_service(_ABAC, "GetBucketVersioning", self._arguments, action)
+        if action == ABAC and not hasattr(self._client("s3"), xform_name(ABAC)):
+            reply = await self._ask_service("s3", "GetBucketVersioning", self._arguments, ABAC)
             return {"AbacStatus": {name: reply[name] for name in ("Status",) if name in reply}}
         page = {} if token is None else {"ContinuationToken": token}
         return await self._ask_service("s3", action, {**self._arguments, **page})
@@ -66,13 +66,13 @@ class SdkQuestions:
         return await self._ask_service("s3control", action, {"AccountId": account, **arguments})
 
     async def _ask_service(
-        self, service: str, action: str, arguments: dict[str, Any], name: str | None = None
+        self, service: str, action: str, arguments: dict[str, Any], lacked: str | None = None
     ) -> Reply:
-        """Make a call of a service. name: the name of the call in errors; None for `action` itself."""
+        """Make a call of a service. lacked: the call that the SDK lacks, made of `action` by a client of its own."""
 
         def attempt() -> Any:
-            with sdk_errors(name or action):
-                return getattr(self._client(service), xform_name(action))(**arguments)
+            with sdk_errors(lacked or action):
+                return getattr(self._client(service, lacked), xform_name(action))(**arguments)
 
         try:
             reply: Reply = await self._thread(attempt)
@@ -80,7 +80,7 @@ class SdkQuestions:
             if failure.status:
                 self._answered.add(service)
             elif failure.code == "Timeout" and service in self._answered:
-                self._clients.pop(service, None)  # the next attempt's client waits as long as for any answer
+                self._clients.pop((service, lacked), None)  # the next attempt's client waits as long as for any answer
             raise
         self._answered.add(service)
         return reply
@@ -88,14 +88,14 @@ class SdkQuestions:
     async def _thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    def _client(self, service: str) -> Any:
+    def _client(self, service: str, lacked: str | None = None) -> Any:
         with self._making:
-            found = self._clients.get(service)
+            found = self._clients.get((service, lacked))
             if found is None:
-                found = self._clients[service] = self._made(service)
+                found = self._clients[service, lacked] = self._made(service, lacked)
         return found
 
-    def _made(self, service: str) -> Any:
+    def _made(self, service: str, lacked: str | None) -> Any:
         connection, profile = self._connection, self._connection.profile
         if service not in self._answered:
             connection = replace(connection, read_timeout=connection.first_answer)
@@ -104,9 +104,8 @@ class SdkQuestions:
             endpoint = custom_endpoint("sts", None, profile) or custom_endpoint("s3", endpoint, profile)
         elif service == "s3control":
             endpoint = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
-        name = "s3" if service == _ABAC else service
-        client = aws.make_client(name, connection, endpoint_url=endpoint, limits=SETTING)
-        if service == _ABAC:
+        client = aws.make_client(service, connection, endpoint_url=endpoint, limits=SETTING)
+        if lacked == ABAC:
             client.meta.events.register("before-sign.s3.GetBucketVersioning", _ask_for_abac)
         if service == "s3":
             client.meta.events.register("after-call.s3.GetBucketEncryption", _with_whole_document)

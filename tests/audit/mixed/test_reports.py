@@ -260,6 +260,6 @@ def test_parquet_without_duckdb_is_one_sentence(tmp_path: Path, monkeypatch: pyt
     write(tmp_path, form=PARQUET)
     monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
     with pytest.raises(
-        UsageError, match=r"'s3-auditor\[sql\]', in a deployment --param parquet=true, or set its format"
+        UsageError, match=r"pip install '\.\[sql\]'; in a deployment --param parquet=true; or set its format"
     ):
         load(tmp_path)

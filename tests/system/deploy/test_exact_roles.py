@@ -61,6 +61,8 @@ NOT_SEEN: Final = {
     ("s3", "s3:ListAccessGrantsInstances"),
     ("s3", "s3:ListAccessGrants"),
     ("s3", "s3:GetAccessGrantsInstanceResourcePolicy"),
+    (AUDITED, "s3:GetBucketAbac"),  # asked only where a condition of the bucket policy tests the bucket's tags
+    (AUDITED, "s3:GetBucketTagging"),
     ("sqs", "sqs:DeleteMessage"),  # the other three are Lambda's, which polls the queues as the function
     ("sqs", "sqs:GetQueueAttributes"),
     ("sqs", "sqs:ReceiveMessage"),
