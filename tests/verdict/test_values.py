@@ -417,7 +417,7 @@ def test_a_long_text_is_not_too_complex() -> None:
 
 def test_too_many_tests_are_given_up() -> None:
     many: list[tuple[list[ConditionTest], Domain]] = [
-        ([compiled("IpAddress", f"9.{i}.{j}.0/24") for i in range(3) for j in range(250)], public_addresses()),
+        ([compiled("IpAddress", f"9.{i}.{j}.0/24") for i in range(6) for j in range(250)], public_addresses()),
         ([compiled("DateLessThan", f"{year}-01-01") for year in range(1600, 2000)], UNKNOWN),
         ([compiled("ForAnyValue:StringEquals", str(i)) for i in range(20)], Texts(many=True)),
     ]
