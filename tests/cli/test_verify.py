@@ -114,7 +114,7 @@ async def test_table_says_that_nothing_was_compared_and_why(stub: StubServer, tm
     for prefix, why in {
         "a/": None,
         "b/": "the ledger knows none of these objects (1 new)",
-        "c/": "there is nothing",
+        "c/": "nothing is there: check the bucket and the prefix, or allow it by --allow-empty",
     }.items():
         with verify(stub, tmp_path, f"s3://{BUCKET}/{prefix}", "--grace", "0s") as child:
             out, _ = child.communicate(timeout=60)
