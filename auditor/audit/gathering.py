@@ -12,7 +12,6 @@ from auditor.aio.groups import task_group
 from auditor.audit.begin import listed_by
 from auditor.audit.context import RunContext
 from auditor.audit.digests import dispatcher_of, finder_of
-from auditor.audit.earlier_run import open_standings
 from auditor.audit.ending import GatheredRun, RunEnding
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.folder_thread import silent
@@ -21,13 +20,17 @@ from auditor.audit.kind import RunKind, RunObjects
 from auditor.audit.record_judge import RecordJudge
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import begun_rollups
+from auditor.audit.standing import Standings
 from auditor.model.dates import iso_date
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
+from auditor.reports.compare import judged_by
 from auditor.reports.highlights import Highlights
 from auditor.reports.open_kinds import JudgedFor
 from auditor.rules.judge import Judge
 from auditor.runs.folder import RunFolder
+from auditor.runs.paths import began_at
+from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import gather
@@ -176,7 +179,7 @@ class Gathering:
             concurrency=run.concurrency,
             stop=run.stop,
         )
-        standings = await run.thread.run(open_standings, run, self._kind, self._tally)
+        standings = await run.thread.run(_open_standings, run, self._kind, self._tally)
         return Recorder(
             judge=judge,
             trust=trust,
@@ -278,3 +281,18 @@ class Gathering:
         summary = await kind.end(ending, hands_on=self._hands_on and bool(run.outer_stop) and not ended)
         self.shown, self.rollups = ending.shown, ending.rollups
         return summary
+
+
+def _open_standings(run: RunContext, kind: RunKind, tally: Tally) -> Standings:
+    """Return the standings, which compare with the last complete run. Blocks. tally: receives the counts of changes."""
+    if run.earlier is not None:
+        run.earlier.prepare()
+    start = run.saved_key
+    done: list[str | None] = [None]
+    if start is not None and run.target.versions:
+        written = RunReader(run.places.store, run.target.bucket, run.run_id)
+        done = [line.version_id for line in written.of_key(start, kind.range_id)]
+    judged, file = judged_by(kind.rules, run.plan), kind.bucket_file(run, 0)
+    standings = Standings(began_at(run.run_id), tally, run.earlier, judged, start, done, file, run.target)
+    standings.open()
+    return standings

@@ -20,7 +20,7 @@ from auditor.aws.assumed_role import RoleCredentials
 from auditor.aws.connection import Connection
 from auditor.aws.first_call import first_call_alone
 from auditor.aws.plain import custom_endpoint
-from auditor.aws.plain_http import with_warning
+from auditor.aws.scheme import with_warning
 from auditor.errors import UsageError
 from auditor.model.dates import any_date
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from auditor.errors import ConfigError
-from auditor.model.account import NamedAccount
+from auditor.model.record import record
 from auditor.verdict.trust import check_entry
 
 ACCOUNTS: Final = "accounts"
@@ -13,6 +13,23 @@ _KEYS: Final = ("id", "name", "team")
 _MOST: Final = 100_000
 _LONGEST: Final = 200
 """Largest number of characters of a name or a team."""
+
+
+@record()
+class NamedAccount:
+    """The name of an account, a network or another party. id: the party as a report names it: a canonical ID, an
+    account's 12 digits, an ARN, an organization, a network, a VPC. team: the team that answers for the party; None if
+    none is given.
+    """
+
+    id: str
+    name: str
+    team: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The name, with the team."""
+        return self.name if self.team is None else f"{self.name} (team {self.team})"
 
 
 def read_accounts(entries: Any, name: str) -> tuple[NamedAccount, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from auditor.config import values
-from auditor.model.account import NamedAccount
+from auditor.config.accounts import NamedAccount
 from auditor.model.bucket import Semantics
 from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import FailOn, Severity

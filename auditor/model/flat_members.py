@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from auditor.model.access import Verdict
-from auditor.model.object import PUBLIC_GROUPS, Acl, Head, Skipped, Unread
-from auditor.model.partial_head import PartialHead
+from auditor.model.object import PUBLIC_GROUPS, Acl, Head, PartialHead, Skipped, Unread
 
 NAMES: Final = ("prefix1", "acl_state", "public_grant", "head_state", "public")
 """The flat members, in the order of the line."""

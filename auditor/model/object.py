@@ -7,7 +7,7 @@ An empty value never stands for "unknown".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Final
 
@@ -182,6 +182,23 @@ class Head:
     restore: str | None = None
     archive_status: str | None = None
     expiration: str | None = None
+
+
+PARTIAL: Final = "partial"
+"""The member of an object's line, in `head`, that is true for a partial HEAD."""
+MEMBERS: Final = frozenset(one.name for one in fields(Head))
+
+
+@record()
+class PartialHead(Head):
+    """A HEAD with members that were not read: unread names them. Their values are those of an absent header, and mean
+    nothing.
+
+    A rule that takes the whole HEAD, or an unread member, cannot judge a partial HEAD. Lines leave the unread members
+    out, so that nobody takes them for absent.
+    """
+
+    unread: frozenset[str] = frozenset()
 
 
 class Outcome(StrEnum):

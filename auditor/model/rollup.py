@@ -12,11 +12,29 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.json_text import JsonError, Size, parse_object, plain, typed
 from auditor.model.target import Target
-from auditor.model.trend import TrendNight
 
 NAME: Final = "rollups.json"
 FORM: Final = 1
 """Version of the form of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendNight:
+    """One day of a trend, in UTC, with the counts of its last complete run; None if there was no such run."""
+
+    day: str
+    """The day, such as 2026-01-02."""
+    run: str | None = None
+    verdicts: Mapping[str, Size] | None = None
+    """Number of objects by verdict."""
+    findings: Mapping[str, Size] | None = None
+    """Number of findings by severity."""
+    undecided: Size | None = None
+    """Number of objects with a fact that could not be read."""
+    listed: Size | None = None
+    """Number of listed objects."""
+    excepted: Mapping[str, Size] | None = None
+    """Number of objects by verdict that an exception covered."""
 
 
 class GroupKind(StrEnum):

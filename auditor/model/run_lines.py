@@ -9,8 +9,21 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.flat_members import FactState, first_prefix, has_public_grant, is_public, state_of
 from auditor.model.json_text import JsonError, as_object, items, typed
-from auditor.model.object import NO_LEDGER, Acl, DormantAcl, Evidence, Head, ObjectRef, Outcome, ReadAt, Skipped, Unread
-from auditor.model.partial_head import MEMBERS, PARTIAL, PartialHead
+from auditor.model.object import (
+    MEMBERS,
+    NO_LEDGER,
+    PARTIAL,
+    Acl,
+    DormantAcl,
+    Evidence,
+    Head,
+    ObjectRef,
+    Outcome,
+    PartialHead,
+    ReadAt,
+    Skipped,
+    Unread,
+)
 from auditor.model.record import record
 from auditor.model.unstored import UNSTORED_DIGESTS, NamesOnly
 

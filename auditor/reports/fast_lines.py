@@ -17,8 +17,7 @@ from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import FactState, is_public, state_of
 from auditor.model.json_text import plain
-from auditor.model.object import Acl, DormantAcl, Head, Outcome, ReadAt, Skipped, Unread
-from auditor.model.partial_head import PartialHead
+from auditor.model.object import Acl, DormantAcl, Head, Outcome, PartialHead, ReadAt, Skipped, Unread
 from auditor.model.standing import Standing
 from auditor.reports.lines import (
     HEAD_NAMES,

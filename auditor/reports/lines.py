@@ -12,8 +12,18 @@ from auditor.model.audiences import listed
 from auditor.model.finding import Finding, Judgement
 from auditor.model.flat_members import first_prefix, has_public_grant, is_public, state_of
 from auditor.model.json_text import plain
-from auditor.model.object import Acl, AnyVersion, DormantAcl, Head, Outcome, ReadAt, Skipped, Unread
-from auditor.model.partial_head import PARTIAL, PartialHead
+from auditor.model.object import (
+    PARTIAL,
+    Acl,
+    AnyVersion,
+    DormantAcl,
+    Head,
+    Outcome,
+    PartialHead,
+    ReadAt,
+    Skipped,
+    Unread,
+)
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.standing import Standing
 

@@ -15,11 +15,10 @@ from auditor.model.audiences import listed
 from auditor.model.finding import Finding, Severity
 from auditor.model.json_text import JsonError, items, member
 from auditor.model.object import Outcome
-from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals
+from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.standing import Recorded, Standing
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.model.trend import TrendNight
 from auditor.reports.open_kinds import OPEN, JudgedFor, OpenKinds, OpenObject, SavedKinds
 from auditor.reports.prefix_counts import (
     LONGEST,

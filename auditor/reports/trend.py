@@ -7,8 +7,8 @@ from datetime import date, timedelta
 from typing import Final
 
 from auditor.errors import OutputError, UsageError
+from auditor.model.rollup import TrendNight
 from auditor.model.summary import Summary
-from auditor.model.trend import TrendNight
 from auditor.runs.paths import began_later, parse_run_id
 from auditor.runs.reading import RunReader
 

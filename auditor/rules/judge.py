@@ -16,8 +16,7 @@ from typing import Any, Final
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Finding, Judgement, RuleUndecided, fingerprint
-from auditor.model.object import CUSTOMER_KEY, Acl, Evidence, Head, Skipped, Unread
-from auditor.model.partial_head import PartialHead
+from auditor.model.object import CUSTOMER_KEY, Acl, Evidence, Head, PartialHead, Skipped, Unread
 from auditor.rules import RULES
 from auditor.rules.bound_rule import KNOWN_IN_PART, BoundRule, RuleAnswer, fixed_facts
 from auditor.rules.plan import Plan, make_plan

@@ -13,10 +13,9 @@ from auditor.errors import OutputError
 from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import NAME as ROLLUPS
-from auditor.model.rollup import RollUps
+from auditor.model.rollup import RollUps, TrendNight
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
-from auditor.model.trend import TrendNight
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint

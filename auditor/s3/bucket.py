@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 from auditor.aio.groups import task_group
 from auditor.aws.connection import Connection
 from auditor.aws.failures import is_web_page, named_region
-from auditor.aws.other_scheme import other_scheme
 from auditor.aws.plain import custom_endpoint, no_proxy, plain
+from auditor.aws.scheme import other_scheme
 from auditor.errors import BucketError, CallFailed
 from auditor.model.bucket import AccessGrants, AccessPoint, BucketFacts, PublicAccessBlock, Semantics
 from auditor.model.object import Acl, Skipped, Unread

@@ -21,10 +21,9 @@ from auditor.model.finding import Severity
 from auditor.model.json_text import LONGEST, plain_text, size, text
 from auditor.model.object import Head, Skipped, Unread
 from auditor.model.outcome import VerifyOutcome
-from auditor.model.rollup import Totals
+from auditor.model.rollup import Totals, TrendNight
 from auditor.model.run_lines import UndecidedLine
 from auditor.model.summary import ExceptedCounts, Summary
-from auditor.model.trend import TrendNight
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.paths import RUN_ID

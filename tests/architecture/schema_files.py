@@ -15,8 +15,7 @@ from auditor.model.digest import ALGORITHMS
 from auditor.model.estate import EstateReport
 from auditor.model.estimate import Estimate
 from auditor.model.flat_members import FactState, is_public
-from auditor.model.object import Head, ObjectVersion, Skipped, Unread
-from auditor.model.partial_head import PARTIAL
+from auditor.model.object import PARTIAL, Head, ObjectVersion, Skipped, Unread
 from auditor.model.rollup import FORM as ROLLUPS_FORM
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine

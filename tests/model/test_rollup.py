@@ -10,9 +10,8 @@ import pytest
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.json_text import JsonError
-from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals
+from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.target import Target
-from auditor.model.trend import TrendNight
 
 FINDINGS = Group(
     id="0123456789ab",

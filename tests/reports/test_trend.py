@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from auditor.model.trend import TrendNight
+from auditor.model.rollup import TrendNight
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.trend import nights_of, trend
 from auditor.runs.folder import RunFolder

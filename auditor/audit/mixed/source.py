@@ -17,8 +17,17 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Semantics
 from auditor.model.dates import iso_date
 from auditor.model.head_groups import CONTENT
 from auditor.model.keep import ACL, Keep
-from auditor.model.object import PUBLIC_GROUPS, Acl, DormantAcl, Evidence, FactSource, Head, ObjectRef, Unread
-from auditor.model.partial_head import PartialHead
+from auditor.model.object import (
+    PUBLIC_GROUPS,
+    Acl,
+    DormantAcl,
+    Evidence,
+    FactSource,
+    Head,
+    ObjectRef,
+    PartialHead,
+    Unread,
+)
 from auditor.model.prior import NO_PRIOR, Prior
 from auditor.rules.judge import Judge
 from auditor.s3.inventory.facts import InventoryFacts

@@ -8,8 +8,7 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps
-from auditor.model.trend import TrendNight
+from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, TrendNight
 from auditor.reports import words
 from auditor.reports.page import signs
 from auditor.reports.page.curve import Night

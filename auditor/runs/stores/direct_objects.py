@@ -16,7 +16,7 @@ from auditor.aws.connection import Connection
 from auditor.aws.endpoint import Origin, plain_origin, tls_context
 from auditor.aws.failures import EXPIRED, is_transient
 from auditor.aws.plain import PlainConfiguration, plain
-from auditor.aws.plain_http import leaves_in_the_open, warn_of_token
+from auditor.aws.scheme import leaves_in_the_open, warn_of_token
 from auditor.aws.sigv4 import EMPTY_BODY, Signer, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.version import VERSION

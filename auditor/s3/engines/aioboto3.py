@@ -19,7 +19,7 @@ from auditor.aws import session as aws
 from auditor.aws.answer_limits import OBJECT, AnswerLimits, check_body, limits_of
 from auditor.aws.connection import Connection
 from auditor.aws.endpoint import tls_context
-from auditor.aws.plain_http import with_warning
+from auditor.aws.scheme import with_warning
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed, UsageError
 from auditor.model.object import Acl, Head

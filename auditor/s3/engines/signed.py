@@ -11,7 +11,7 @@ from typing import Final
 from auditor.aws.credentials import CredentialSource
 from auditor.aws.endpoint import Origin
 from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
-from auditor.aws.plain_http import leaves_in_the_open, warn_of_token
+from auditor.aws.scheme import leaves_in_the_open, warn_of_token
 from auditor.aws.sigv4 import EMPTY_BODY, Credentials, Signer, UnsignableError, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.dates import http_date

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from auditor.model.dates import iso_date, seconds_in_utc
-from auditor.model.object import Acl, ObjectRef
-from auditor.model.partial_head import MEMBERS, PartialHead
+from auditor.model.object import MEMBERS, Acl, ObjectRef, PartialHead
 from auditor.model.record import record
 from auditor.s3.inventory.object_acl import UNAVAILABLE, read_acl
 

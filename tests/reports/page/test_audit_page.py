@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from auditor import __version__
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.object import Unread
 from auditor.model.run_lines import UndecidedLine
 from auditor.model.summary import ExceptedCounts, Summary, UnreadCount
+from auditor.model.version import VERSION
 from auditor.reports.highlights import ExposedObject, Highlights
 from auditor.reports.lines import finding_line
 from auditor.reports.page.build import PageSource, page_data, source_of
@@ -162,7 +162,7 @@ def test_everything_the_run_knows_is_there() -> None:
         "presigned URLs",
         "1 exposed + 1 unknown + 1 vanished + 0 private = 3 listed",
         made.run,
-        f"auditor {__version__}",
+        f"auditor {VERSION}",
         "Friday 2 January 2026, 03:04 UTC",
     ):
         assert words in said, words

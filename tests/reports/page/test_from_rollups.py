@@ -8,9 +8,8 @@ from typing import Any
 from auditor.model.access import Verdict
 from auditor.model.changes import Cause, Changes
 from auditor.model.finding import Severity
-from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals
+from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.summary import UnreadCount
-from auditor.model.trend import TrendNight
 from auditor.reports.highlights import Highlights
 from auditor.reports.page.build import page_data, source_of
 from auditor.reports.page.data import PageData
