@@ -15,6 +15,7 @@ from auditor.hashing.limits import BYTES_IN_FLIGHT, CONCURRENCY
 from auditor.hashing.queue.message import HashTask
 from auditor.hashing.status import HashStatus
 from auditor.ledger.base import DigestStore
+from auditor.ledger.matching import has_digests
 from auditor.model.object import DigestSources, ObjectRef
 from auditor.s3.paced_reads import Reads
 
@@ -80,11 +81,7 @@ class InProcessHasher:
         except DigestConflict as error:  # a conflict concerns this object alone, so the others go on
             log.error("%s", error)
             return HashStatus("pending", DigestSources(read=hashed.digests), code="DigestConflict")
-        if not new and not await self._is_known(hashed):  # the ledger keeps a damaged row that no line stands for
+        if not new and not await has_digests(self._ledger, self._options.bucket, hashed.task, hashed.digests):
             self._name(hashed.task.key, "LedgerFault")
             return HashStatus("pending", DigestSources(read=hashed.digests), code="LedgerFault")
         return HashStatus("hashed_now")
-
-    async def _is_known(self, hashed: Hashed) -> bool:
-        (known,) = await self._ledger.known(self._options.bucket, [hashed.task], list(hashed.digests))
-        return known.keys() >= hashed.digests.keys()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Entry, HealableDigests
+from auditor.ledger.base import DigestStore, Entry, HealableDigests
 from auditor.model.object import AnyVersion
 from auditor.model.record import record
 
@@ -93,3 +93,12 @@ def conflict(entry: Entry, what: str) -> DigestConflict:
         f"the ledger holds another {what} for the same version of {entry.key[:100]!r} in bucket {entry.bucket!r}:"
         " the object or its record was changed; nothing was overwritten"
     )
+
+
+async def has_digests(ledger: DigestStore, bucket: str, ref: AnyVersion, digests: Mapping[str, str]) -> bool:
+    """True if the ledger has a digest of an object version by each of these algorithms.
+
+    It has none after a write if its row is damaged, and no line of the history stands for the row. Raises LedgerError.
+    """
+    (known,) = await ledger.known(bucket, [ref], list(digests))
+    return known.keys() >= digests.keys()

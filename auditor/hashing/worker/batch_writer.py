@@ -33,10 +33,11 @@ class BatchWriter:
         self._pending: list[_Pending] = []
         self._writing = asyncio.Lock()
 
-    async def record(self, bucket: str, hashed: Hashed) -> DigestConflict | None:
+    async def record(self, bucket: str, hashed: Hashed) -> bool | DigestConflict:
         """Write an object's digests into the ledger, and wait until the ledger has them.
 
-        Return a DigestConflict if the ledger has another digest of the object, None otherwise. Raises LedgerError.
+        Return the answer of DigestStore.record_many: a DigestConflict if the ledger has another digest of the object.
+        Raises LedgerError.
         """
         mine = _Pending(bucket, hashed)
         self._pending.append(mine)
@@ -48,7 +49,7 @@ class BatchWriter:
             # If this write fails or is cancelled, the other callers still write their own entries.
             if mine in self._pending:
                 self._pending.remove(mine)
-        return mine.written if isinstance(mine.written, DigestConflict) else None
+        return mine.written or False
 
     async def _write(self) -> None:
         batch = list(self._pending)

@@ -20,7 +20,7 @@ from uuid import uuid4
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import CutOff, Stop, cut_off_when
 from auditor.aws.failures import is_transient
-from auditor.errors import BucketError, CallFailed
+from auditor.errors import BucketError, CallFailed, DigestConflict
 from auditor.hashing.digest.object import hash_many, hash_patiently
 from auditor.hashing.digest.options import Checkpoint, HashOptions, Save
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable, classify
@@ -35,7 +35,7 @@ from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger.base import HealableDigests, Ledger
 from auditor.ledger.history import disagreed
 from auditor.ledger.leases import Work
-from auditor.ledger.matching import healable_keys
+from auditor.ledger.matching import has_digests, healable_keys
 from auditor.s3.engines.base import Body, Engine, Span
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.paced_reads import Reads
@@ -218,8 +218,12 @@ class MessageHasher:
         return await self._leased.hash(work, task, read, partial(self._record, message.bucket))
 
     async def _record(self, bucket: str, hashed: Hashed) -> Result:
-        conflict = await self._writer.record(bucket, hashed)
-        return hashed if conflict is None else Failed(hashed.task, "DigestConflict", retryable=False)
+        written = await self._writer.record(bucket, hashed)
+        if isinstance(written, DigestConflict):
+            return Failed(hashed.task, "DigestConflict", retryable=False)
+        if not written and not await has_digests(self._ledger, bucket, hashed.task, hashed.digests):
+            return Failed(hashed.task, "LedgerFault", retryable=False)
+        return hashed
 
     async def _count(self, result: MessageResult, found: Result | Waiting) -> None:
         match found:

@@ -34,7 +34,9 @@ from auditor.s3.engines.pool import EnginePool
 
 log = logging.getLogger(__name__)
 
-FINAL: Final = frozenset({"ChecksumMismatch", "DigestConflict", "NoCarriedState", "SizeDiffers", "TooManyHops"})
+FINAL: Final = frozenset(
+    {"ChecksumMismatch", "DigestConflict", "LedgerFault", "NoCarriedState", "SizeDiffers", "TooManyHops"}
+)
 """Error codes of failures that another attempt cannot repair."""
 
 TOO_MANY_RECEIVES: Final = "TooManyReceives"

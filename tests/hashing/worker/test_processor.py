@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -206,6 +209,23 @@ async def test_digest_that_contradicts_the_ledger_is_a_dead_letter_at_once(
     assert done.counts == Counts(messages=1, failed=1, dead_lettered=1)
     assert dead.sent[0].attributes["reason"] == "DigestConflict"
     assert await digest_in(ledger, store, "key-1") == "00"
+
+
+@pytest.mark.parametrize("large", [1, 10**9], ids=["large", "small"])
+async def test_digest_that_the_ledger_cannot_keep_is_a_dead_letter(
+    queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store, tmp_path: Path, large: int
+) -> None:
+    settings = replace(SETTINGS, large=large)
+    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
+    assert (await processor.process(queue.put(message_of(store, "key-1")))).counts.hashed == 1
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
+        connection.execute("DROP TRIGGER IF EXISTS history_is_never_changed")
+        connection.execute("UPDATE digests SET seal = 'x'")
+        connection.execute("UPDATE history SET at = 'x'")
+    done = await processor.process(queue.put(message_of(store, "key-1", "key-2")))
+    assert done.counts == Counts(messages=1, hashed=1, failed=1, dead_lettered=1)
+    assert dead.sent[0].attributes["reason"] == "LedgerFault"
+    assert await digest_in(ledger, store, "key-1") is None
 
 
 @pytest.mark.parametrize("body", ["not json", "{}", '{"v":2}', '{"v":1,"run":"run"}', "x" * 200_000, "\ufffd\u20ac"])
