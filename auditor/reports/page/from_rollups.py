@@ -75,7 +75,8 @@ def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
         how = f"{_WHAT_IF} {step.how}" if step.how else ""
         number, text = max(step.closes - before, 0), f"of {step.of:,} exposed objects close"
         if step.decides:
-            number, text = step.decides, "undecided objects could be decided"
+            objects = "object" if step.decides == 1 else "objects"
+            number, text = step.decides, f"undecided {objects} could be decided"
         sentence = step.change[:1].upper() + step.change[1:]
         found.append(FirstChange(sentence, _broken(step), number, text, how))
         before = step.closes

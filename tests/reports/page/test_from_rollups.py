@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from auditor.model.access import Verdict
 from auditor.model.changes import Cause, Changes
 from auditor.model.finding import Severity
@@ -97,6 +99,14 @@ def test_first_changes_count_what_each_closes_beyond_the_others() -> None:
     found = page(rollups(group(), first=steps))
     assert [(step.number, step.aside) for step in found.first] == [(993, ""), (211, "account 1 would lose access")]
     assert "auditor what-if RUN --block-public-access" in words(found)
+
+
+@pytest.mark.parametrize(
+    ("decides", "text"), [(1, "undecided object could be decided"), (2, "undecided objects could be decided")]
+)
+def test_first_change_counts_the_objects_that_it_decides(decides: int, text: str) -> None:
+    found = page(rollups(group(), first=(FirstStep(change="let the auditor read", closes=0, of=9, decides=decides),)))
+    assert [(step.number, step.words) for step in found.first] == [(decides, text)]
 
 
 def test_hole_names_the_prefix_of_its_objects() -> None:
