@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from auditor.aws.connection import Connection
 from auditor.aws.plain import certificates, check_endpoint, custom_endpoint, host_of, is_web_address, no_proxy, plain
 from auditor.errors import UsageError
+from auditor.text import visible
 
 _PORTS: Final = {"http": 80, "https": 443}
 _ALGORITHM: Final = "AWS4-HMAC-SHA256 Credential="
@@ -244,6 +245,17 @@ def _certificates_of_profile(profile: str | None) -> str:
 
     configured = aws.core_session(profile).get_config_variable("ca_bundle")
     return str(configured or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True))
+
+
+def proxy_between(connection: Connection) -> str:
+    """Return the host name of the proxy on the way to the bucket's server; "" without one. Reads files.
+
+    Raises UsageError if the proxy's URL or the trusted certificates cannot be used.
+    """
+    origin = resolve_endpoint(connection)
+    if origin.scheme == "https":
+        tls_context(connection)
+    return visible(urlsplit(proxy_for(origin) or "").hostname or "")
 
 
 def proxy_for(origin: Origin) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from auditor.aio.groups import task_group
 from auditor.aws.connection import Connection
+from auditor.aws.endpoint import proxy_between
 from auditor.aws.failures import is_web_page, named_region
 from auditor.aws.plain import custom_endpoint, no_proxy, plain
 from auditor.aws.scheme import other_scheme
@@ -45,7 +46,16 @@ NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
 NO_CONTROL: Final = "S3 Control has no address behind a custom endpoint: set AWS_ENDPOINT_URL_S3_CONTROL"
 NO_POLICY_STATUS: Final = "the server does not say if a policy is public"
 NO_ACCOUNT_ID: Final = "there is no account ID behind this custom endpoint"
-_NO_ANSWER: Final = frozenset({"ConnectionError", "Timeout"})
+_UNREACHED: Final = frozenset({"ConnectionError", "Timeout"})
+"""Codes of calls without an answer."""
+_CERTIFICATES: Final = {
+    "certificate has expired": "that has expired: renew it, or set this machine's clock",
+    "certificate is not yet valid": "that is not valid yet: set this machine's clock, or wait",
+    "mismatch, certificate": "of another host: check the host's name in --endpoint-url",
+    "doesn't match": "of another host: check the host's name in --endpoint-url",
+    "certificate verify failed": "that is not trusted: name that of its issuer by AWS_CA_BUNDLE",
+}
+"""The ends of sentences by the words in an error of TLS, the most special words first."""
 
 
 class BucketSettingsReader:
@@ -114,7 +124,7 @@ class BucketSettingsReader:
             headers, code = await self._call("HeadBucket", self._questions.head_bucket), ""
         except CallFailed as failure:
             headers, code = failure.headers, failure.code
-            if code in ("Timeout", "ConnectionError"):
+            if code in _UNREACHED or (code in ("407", "BrokenReply") and not no_proxy()):
                 raise BucketError(await self._unreached(failure)) from failure
         except BucketError as error:
             headers, code = getattr(error.__cause__, "headers", {}), "301"
@@ -122,8 +132,9 @@ class BucketSettingsReader:
                 raise
         self._headers = headers
         if is_web_page(headers) and not code.startswith("5"):
+            proxy = "" if no_proxy() else " and the proxy"
             raise BucketError(
-                f"{self._custom or 'S3'} is no S3 server: it answers with text/html; check --endpoint-url"
+                f"{self._custom or 'S3'} is no S3 server: it answers with text/html; check --endpoint-url{proxy}"
             )
         if code in ("400", "BrokenReply") and "x-amz-request-id" not in headers and (hint := await self._mixed_up()):
             raise BucketError(hint)
@@ -145,8 +156,16 @@ class BucketSettingsReader:
         if hint := await self._mixed_up():
             return hint
         where = self._custom or "S3"
-        if "certificate verify failed" in failure.message.lower().replace("_", " "):
-            return f"{where} has a certificate that is not trusted: name that of its issuer by AWS_CA_BUNDLE"
+        proxy = await asyncio.to_thread(proxy_between, self._connection)
+        said = failure.message.lower().replace("_", " ")
+        for words, sentence in _CERTIFICATES.items():
+            if words in said:
+                return f"{where} has a certificate {sentence}"
+        if proxy:
+            return (
+                f"{where} cannot be reached through the proxy {proxy} ({failure.code}): check HTTPS_PROXY or"
+                " HTTP_PROXY, and the user and password in it, or name the server's host in NO_PROXY"
+            )
         return f"{where} cannot be reached ({failure.code}): check the network and --endpoint-url"
 
     async def _mixed_up(self) -> str:
@@ -180,7 +199,7 @@ class BucketSettingsReader:
         owner = _owner(answers["acl"], own_id, is_ours)
         abac, tags = await self._bucket_tags(answers["policy"], semantics)
         account_block = await self._account_block(account.result(), owner, own_id)
-        if isinstance(account_block, Unread) and account_block.code in _NO_ANSWER:
+        if isinstance(account_block, Unread) and account_block.code in _UNREACHED:
             grants: AccessGrants | Unread | Skipped = account_block  # S3 Control would be waited for in vain again
         else:
             grants = await self._access_grants(region, account.result(), owner, own_id)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _SIZES: Final = range(2**63)
 _SHOWN: Final = 100
 """Number of characters that an error shows of a longer key."""
-_NO_ANSWER: Final = frozenset({"ConnectionError", "Timeout", "BrokenReply", UNREADABLE})
+_UNUSABLE: Final = frozenset({"ConnectionError", "Timeout", "BrokenReply", UNREADABLE})
 """Codes of calls without a usable answer."""
 EMPTY_PAGES: Final = 1000
 """Number of empty pages in a row after which the listing fails. S3 may send some empty pages after many objects were
@@ -146,7 +146,7 @@ def _fix(failure: CallFailed, query: ListQuery) -> str:
         return f"grant {'s3:ListBucketVersions' if query.versions else 's3:ListBucket'}{own_words('S3', failure)}"
     if failure.code == "Malformed":
         return f"the server's answer cannot be relied on ({failure.message})"
-    if failure.code in _NO_ANSWER:
+    if failure.code in _UNUSABLE:
         fault = "the answer is cut, or no XML" if failure.code == UNREADABLE else "no whole answer came"
         return f"{fault}: check the server and the network, and try again"
     return "try again later, with a lower --max-rate" if is_throttle(failure) else "try again later"

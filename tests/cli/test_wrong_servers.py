@@ -71,10 +71,10 @@ class _Silent(ThreadingHTTPServer):
 
 
 @contextmanager
-def tls_server(folder: Path) -> Iterator[int]:
-    """Yield the port of a server on 127.0.0.1 that speaks TLS and nothing else."""
+def tls_server(folder: Path, name: str = "127.0.0.1", days: tuple[int, int] = (-1, 1)) -> Iterator[int]:
+    """Yield the port of a server on 127.0.0.1 that speaks TLS and nothing else, with a certificate for this name."""
     server = _Silent(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    context: ssl.SSLContext = made(folder, "127.0.0.1").server
+    context: ssl.SSLContext = made(folder, name, days=days).server
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
@@ -109,6 +109,117 @@ def test_a_certificate_that_is_not_trusted_is_named(run: Run, tmp_path: Path, en
     assert code == 1
     assert last(err) == (
         f"auditor: {url} has a certificate that is not trusted: name that of its issuer by AWS_CA_BUNDLE"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "end"),
+    [
+        ("127.0.0.1", (-9, -1), "that has expired: renew it, or set this machine's clock"),
+        ("127.0.0.1", (5, 9), "that is not valid yet: set this machine's clock, or wait"),
+        ("elsewhere.example", (-1, 1), "of another host: check the host's name in --endpoint-url"),
+    ],
+    ids=["expired", "not valid yet", "another host"],
+)
+@pytest.mark.parametrize("engine", INSTALLED)
+def test_the_fault_of_a_trusted_certificate_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, name: str, days: tuple[int, int], end: str
+) -> None:
+    (tmp_path / "auditor.toml").write_text("retry_seconds = 1\n")
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "certificate.pem"))
+    with tls_server(tmp_path, name, days) as port:
+        url = f"https://127.0.0.1:{port}"
+        code, out, err = run(*AUDIT, "--endpoint-url", url, "--engine", engine)
+    assert (code, out, last(err)) == (1, "", f"auditor: {url} has a certificate {end}")
+
+
+@pytest.mark.parametrize("bundle", [None, "", "no certificate"], ids=["none", "empty", "text"])
+@pytest.mark.parametrize("engine", INSTALLED)
+def test_certificates_that_cannot_be_read_are_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, bundle: str | None
+) -> None:
+    (tmp_path / "auditor.toml").write_text("retry_seconds = 1\n")
+    monkeypatch.setenv("AWS_CA_BUNDLE", "bundle.pem")
+    if bundle is not None:
+        (tmp_path / "bundle.pem").write_text(bundle)
+    with tls_server(tmp_path) as port:
+        code, out, err = run(*AUDIT, "--endpoint-url", f"https://127.0.0.1:{port}", "--engine", engine)
+    assert (code, out) == (2, "")
+    assert last(err).startswith("auditor: no certificates can be read from 'bundle.pem' (")
+    assert last(err).endswith("): fix AWS_CA_BUNDLE, or ca_bundle in the AWS configuration")
+
+
+class _Proxy(BaseHTTPRequestHandler):
+    """Gives each request the answer of its server, and hangs up."""
+
+    def handle(self) -> None:
+        while self.rfile.readline().strip():
+            pass
+        self.wfile.write(getattr(self.server, "answer"))  # noqa: B009 - no member of the base class
+
+
+@contextmanager
+def proxy(answer: bytes) -> Iterator[str]:
+    """Yield the URL of a proxy, with a user and password, that answers every request so."""
+    server = _Silent(("127.0.0.1", 0), _Proxy)
+    setattr(server, "answer", answer)  # noqa: B010 - as above
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        yield f"http://ada:marker@127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def answered(status: str) -> bytes:
+    body = b"<html>blocked</html>"
+    return f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+THROUGH = "cannot be reached through the proxy 127.0.0.1 ("
+NO_PAGE = "is no S3 server: it answers with text/html; check --endpoint-url and the proxy"
+
+
+@pytest.mark.parametrize(
+    ("url", "answer", "said"),
+    [
+        ("https://127.0.0.1:1", answered("403 Forbidden"), THROUGH),
+        ("https://127.0.0.1:1", answered("407 Proxy Authentication Required"), THROUGH),
+        ("https://127.0.0.1:1", answered("200 OK"), THROUGH),
+        ("https://127.0.0.1:1", b"\0\1 no HTTP\r\n\r\n", THROUGH),
+        ("https://127.0.0.1:1", b"", THROUGH),
+        ("http://127.0.0.1:1", answered("407 Proxy Authentication Required"), THROUGH),
+        ("http://127.0.0.1:1", answered("403 Forbidden"), NO_PAGE),
+        ("http://127.0.0.1:1", answered("200 OK"), NO_PAGE),
+    ],
+    ids=["403", "407", "a page", "no HTTP", "nothing", "407 to http", "403 to http", "a page to http"],
+)
+@pytest.mark.parametrize("engine", INSTALLED)
+def test_a_proxy_that_does_not_connect_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, url: str, answer: bytes, said: str
+) -> None:
+    (tmp_path / "auditor.toml").write_text("retry_seconds = 1\n")
+    monkeypatch.setenv("NO_PROXY", "")
+    with proxy(answer) as address:
+        monkeypatch.setenv(f"{url.partition(':')[0].upper()}_PROXY", address)
+        code, out, err = run(*AUDIT, "--endpoint-url", url, "--engine", engine)
+    assert (code, out) == (1, "")
+    assert last(err).startswith(f"auditor: {url} {said}")
+    assert "marker" not in err
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "ftp://ada:marker@proxy:21", "http://proxy:99999", "socks5://p:1"])
+@pytest.mark.parametrize("engine", INSTALLED)
+def test_a_proxy_that_is_none_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, address: str
+) -> None:
+    (tmp_path / "auditor.toml").write_text("retry_seconds = 1\n")
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("HTTPS_PROXY", address)
+    code, out, err = run(*AUDIT, "--endpoint-url", "https://127.0.0.1:1", "--engine", engine)
+    assert (code, out) == (2, "")
+    assert last(err) == (
+        "auditor: HTTPS_PROXY is not the URL of an HTTP proxy: write it like http://proxy.example:3128"
     )
 
 

@@ -21,8 +21,11 @@ class Tls:
     client: ssl.SSLContext
 
 
-def made(folder: Path, *names: str) -> Tls:
-    """A certificate for these DNS names and IP addresses, signed by itself; its files are written to the folder."""
+def made(folder: Path, *names: str, days: tuple[int, int] = (-1, 1)) -> Tls:
+    """A certificate for these DNS names and IP addresses, signed by itself; its files are written to the folder.
+
+    days: its first and its last day, counted from now.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "s3 in a test")])
     now = datetime.datetime.now(datetime.UTC)
@@ -32,8 +35,8 @@ def made(folder: Path, *names: str) -> Tls:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now + datetime.timedelta(days=days[0]))
+        .not_valid_after(now + datetime.timedelta(days=days[1]))
         .add_extension(x509.SubjectAlternativeName([_name(name) for name in names]), critical=False)
         .sign(key, hashes.SHA256())
     )
