@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -92,3 +93,37 @@ def test_the_file_alone_can_be_read_and_nothing_is_loaded(tmp_path: Path) -> Non
 def test_cell_that_is_none_condemns_the_report(tmp_path: Path, key: str, modified: str) -> None:
     with pytest.raises(InventoryError, match=r"^a.parquet is no Parquet .*, so the report is damaged$"):
         list(parquet_rows(written(tmp_path, key, modified), COLUMNS, "a.parquet"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:-4] + b"XXXX",
+        lambda data: data[:-8] + b"\xff\xff\xff\xffPAR1",
+        lambda data: data[:-8] + b"\0\0\0\0PAR1",
+        lambda data: b"PARE" + data[4:-4] + b"PARE",
+        lambda data: b"<html>" * 500,
+    ],
+    ids=["empty", "truncated", "wrong magic", "footer beyond the file", "no footer", "encrypted", "a page"],
+)
+def test_damaged_file_is_told_by_its_own_name_alone(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = written(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InventoryError) as caught:
+        list(parquet_rows(path, COLUMNS, "s3://reports/a.parquet"))
+    said = str(caught.value)
+    assert said.startswith("s3://reports/a.parquet is no Parquet (")
+    assert said.endswith("), so the report is damaged")
+    assert str(tmp_path) not in said
+    assert "LINE" not in said
+
+
+@pytest.mark.parametrize(
+    "value", ["[" * 100 + "1" + "]" * 100, "{'a': 1}", "MAP {'a': 1}"], ids=["lists", "struct", "map"]
+)
+def test_column_of_nested_values_is_not_read(tmp_path: Path, value: str) -> None:
+    path = written(tmp_path, key=value)
+    with pytest.raises(InventoryError, match=r"^a.parquet has lists in the column Key, so the report is damaged$"):
+        list(parquet_rows(path, COLUMNS, "a.parquet"))
