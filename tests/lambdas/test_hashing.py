@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -274,18 +274,64 @@ def test_a_variable_comes_before_the_file_and_the_file_before_the_default(tmp_pa
     assert (read.algorithms, read.expected_owner) == (("sha1",), "1" * 12)
 
 
+def event_of(bucket: str, etag: str) -> str:
+    """S3's event on the new object `key` of 4 bytes in a bucket."""
+    document = {
+        "eventVersion": "2.1",
+        "eventSource": "aws:s3",
+        "eventTime": "2026-01-02T03:04:05.000Z",
+        "eventName": "ObjectCreated:Put",
+        "s3": {"bucket": {"name": bucket}, "object": {"key": "key", "eTag": etag, "size": 4, "sequencer": "0A"}},
+    }
+    return json.dumps({"Records": [document]})
+
+
 async def test_bucket_of_another_owner_than_expected_is_not_read(cloud: Cloud) -> None:
+    foreign, ours = (HashTask("key", None, etag_of(data), 4) for data in (b"data", b"ours"))
+    bodies = [
+        encode(HashMessage("run", "foreign", ("sha256",), (replace(foreign, attempts=4),))),
+        event_of("foreign", foreign.etag),
+        encode(HashMessage("run", "ours", ("sha256",), (foreign, ours))),
+    ]
     with StubServer(World()) as stub:
         stub.world.add("foreign", account="9" * 12).put("key", b"data")
+        stub.world.add("ours", account="1" * 12).put("key", b"ours")
         environ = cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url, "AUDITOR_EXPECTED_OWNER": "1" * 12}
         service = HashingFunction(environ)
         try:
-            body = encode(HashMessage("run", "foreign", ("sha256",), (HashTask("key", None, etag_of(b"data"), 4),)))
-            await service.handle(cloud.received(body))
+            assert await service.handle(cloud.received(*bodies)) == {"batchItemFailures": []}
         finally:
             await service.close()
         assert {call.headers.get("x-amz-expected-bucket-owner") for call in stub.calls} == {"1" * 12}
+    # Only the object of the expected owner has a digest: under its own ETag, and of its own bytes.
+    (item,) = [one for one in cloud.items() if "sha256" in one]
+    assert {one["pk"]["S"] for one in cloud.items()} == {"ours/key", "foreign/key"}, (
+        "the event is told of its own bucket"
+    )
+    assert item["pk"]["S"] == "ours/key"
+    assert item["sk"]["S"].endswith(ours.etag)
+    assert item["sha256"]["S"] == hashlib.sha256(b"ours").hexdigest()
+    (letter,) = cloud.letters()
+    assert letter["MessageAttributes"]["reason"]["StringValue"] == "AccessDenied"
+    assert json.loads(letter["Body"])["bucket"] == "foreign"
+
+
+@pytest.mark.parametrize("name", ["ours/../foreign", "arn:aws:s3:::foreign", "foreign?a=", "-"])
+async def test_message_whose_bucket_is_no_name_is_put_away_unread(cloud: Cloud, name: str) -> None:
+    one = encode(HashMessage("run", "placeholder", ("sha256",), (HashTask("key", None, etag_of(b"data"), 4),)))
+    bodies = [one.replace("placeholder", name), event_of(name, etag_of(b"data"))]
+    with StubServer(World()) as stub:
+        service = HashingFunction(cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url})
+        try:
+            assert await service.handle(cloud.received(*bodies)) == {"batchItemFailures": []}
+        finally:
+            await service.close()
+        assert stub.calls == []
     assert cloud.items() == []
+    letters = cloud.letters()
+    assert sorted(letter["Body"] for letter in letters) == sorted(bodies)
+    reasons = {letter["MessageAttributes"]["reason"]["StringValue"] for letter in letters}
+    assert reasons == {"bucket is not a bucket's name", "Records[0].s3.bucket.name is not a bucket's name"}
 
 
 @pytest.mark.parametrize(

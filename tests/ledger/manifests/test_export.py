@@ -103,6 +103,24 @@ def test_lines_are_those_of_coreutils_letter_by_letter(tmp_path: Path) -> None:
     assert ours == theirs
 
 
+def test_coreutils_checks_names_that_lead_out_of_the_folder(tmp_path: Path) -> None:
+    tool = shutil.which("sha256sum")
+    if tool is None:
+        pytest.skip("sha256sum is not installed")
+    folder = tmp_path / "deep" / "folder"
+    folder.mkdir(parents=True)
+    names = ["../up", "../../up\\n", str(tmp_path / "absolute\n"), "-rf", "--help", "\x1b[2J", "\\", "a  b", "\x01\x7f"]
+    for name in names:
+        (folder / name).write_bytes(name.encode())
+    manifest, counts = asyncio.run(exported(ledger_with({name: name.encode() for name in names} | {"a\0b": b""})))
+    assert (counts.keys, counts.unnameable) == (len(names), 1)
+    (tmp_path / "sums").write_bytes(manifest)
+    checked = subprocess.run([tool, "--check", "--strict", "../../sums"], cwd=folder, capture_output=True, check=False)
+    assert (checked.returncode, checked.stderr, checked.stdout.count(b": OK\n")) == (0, b"", len(names))
+    read = asyncio.run(imported(tmp_path / "sums"))
+    assert {key for key, _ in read} == set(names), "each name is a key as it stands, and no path"
+
+
 async def test_paths_of_a_bag_are_escaped_as_the_rfc_says() -> None:
     manifest, _ = await exported(ledger_with({"100%\r\n": b"", "%41 \\": b""}), "bagit")
     empty = version(b"").digests["sha256"].digest
