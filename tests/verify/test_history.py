@@ -174,11 +174,11 @@ async def test_match_passes_on_what_the_ledger_said_of_the_last_verification() -
 async def test_many_are_written_together_and_the_last_ones_at_the_end() -> None:
     histories = Histories()
     notes = HistoryWriter(histories, "bucket", Minutes())
-    for number in range(TOGETHER + 7):
+    for number in range(107):
         await notes.add(Verified(key=f"{number}", outcome=VerifyOutcome.MISSING))
-    assert (len(histories.events), histories.most) == (TOGETHER, TOGETHER)
+    assert (len(histories.events), histories.most) == (100, 100)
     await notes.flush()
-    assert len(histories.events) == TOGETHER + 7
+    assert len(histories.events) == 107
 
 
 async def test_state_that_comes_again_is_noted_though_only_the_ledger_knows_the_version() -> None:

@@ -174,6 +174,13 @@ async def test_small_object_in_sixteen_pieces_is_read_to_its_end() -> None:
     assert len(engine.calls) == 16
 
 
+async def test_small_object_in_pieces_below_a_sixteenth_is_given_up() -> None:
+    engine = Generated(4096, answers=[Cut(200, None) for _ in range(99)])
+    result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
+    assert result == Failed(engine.task, "ByteCount", retryable=False)
+    assert len(engine.calls) == 5
+
+
 async def test_body_that_ends_early_every_time_is_failed() -> None:
     engine = Generated(1000, answers=[Cut(10, None), *[Cut(0, None)] * 9])
     result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
