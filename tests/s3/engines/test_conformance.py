@@ -197,7 +197,7 @@ class TestWhatEveryCallCarries:
 
 
 def test_only_the_environment_of_the_newest_botocore_lacks_an_engine() -> None:
-    lacking = {"aioboto3"} if int(botocore.VERSION.split(".")[1]) >= 44 else set()
+    lacking = {"aioboto3"} if int(botocore.__version__.split(".")[1]) >= 44 else set()
     assert ENGINES.keys() - INSTALLED == lacking
 
 
