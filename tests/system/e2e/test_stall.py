@@ -72,6 +72,37 @@ def test_run_is_handed_on_or_its_end_is_told_and_the_next_night_finishes_it(
     assert sorted(keys(system.report(bucket), "objects")) == sorted(OBJECTS)
 
 
+def test_function_killed_in_mid_run_is_told_and_the_next_night_finishes_the_run(
+    make: Make, deployment: Deployment, bucket: str
+) -> None:
+    killed: list[str] = []
+    with Silencing(deployment.url) as server:
+        system = system_behind(make, deployment, server)
+
+        def kill(method: str, target: str, headers: Mapping[str, str]) -> bool:
+            """Kill the function at the HEAD of one object. The server is never silent."""
+            if method == "HEAD" and target.endswith(f"/{LAST_BEFORE}") and not killed:
+                killed.append(target)
+                system.local.kill(bucket)
+            return False
+
+        server.silent = kill
+        system.put(bucket, OBJECTS)
+        system.fire({"bucket": bucket})
+        assert killed
+        (letter,) = letters(system)
+        assert "Runtime exited" in letter["responsePayload"]["errorMessage"]
+        begun = {name.partition("/")[0] for name in system.report(bucket) if name.startswith("run=")}
+        assert not any(name.endswith("summary.json") for name in system.report(bucket))
+        system.local.invoked.clear()
+        system.fire(letter["requestPayload"])
+    (last,) = [summary for one in system.local.invoked for summary in told(one.answer)["runs"] if summary["complete"]]
+    assert begun == {f"run={last['run']}"}
+    assert last["coverage"]["listed"] == last["coverage"]["audited"] == len(OBJECTS)
+    assert sorted(keys(system.report(bucket), "objects")) == sorted(OBJECTS)
+    assert letters(system) == []
+
+
 def test_queue_without_an_answer_is_told_and_the_next_night_sends_the_objects(
     make: Make, deployment: Deployment, bucket: str
 ) -> None:
