@@ -24,8 +24,11 @@ ALL_DIFFERENT: Final = 10**9
 """More strangers than objects, so that remembering one ACL does not help with another."""
 ARTICLES: Final = ("serial", "executor", "aioboto3")
 AT: Final = 64
+LABELS: Final = ("client", "operation", "concurrency")
 EQUAL: Final = {"executor": ("boto3", default_threads()), "aioboto3": ("aioboto3", ARTICLE_CONNECTIONS)}
 """Our engine and concurrency, by the article's function with the same number of calls at once."""
+SHOWN: Final = (AT, "as written", *(concurrency for _, concurrency in EQUAL.values()))
+"""The concurrency of the rows on the page; the picture has the others."""
 
 
 def _rows(bench: Bench) -> Iterator[Row]:
@@ -127,46 +130,22 @@ def ratio(upper: Mapping[str, Any] | None, lower: Mapping[str, Any] | None) -> f
     return median([float(a) / float(b) for a, b in zip(upper["each"], lower["each"], strict=True)])
 
 
-def ceiling(results: Results) -> float:
-    """The highest rate of calls that the server answered, by the floor's rows."""
-    return max(float(row["rate"]["median"]) for row in results["rows"] if row["client"] == "floor")
-
-
 def page(results: Results) -> str:
     rows = [
         (
-            row["client"],
-            row["operation"],
-            row["concurrency"],
+            *(row[name] for name in LABELS),
             row["cpu"]["median"],
-            f"{row['cpu']['least']:,.0f} to {row['cpu']['most']:,.0f}",
             row["rate"]["median"],
-            f"{row['busy']:.0%}",
             row["peak"],
         )
         for row in results["rows"]
+        if row["operation"] in ("both", DIFFERENT) and row["concurrency"] in SHOWN
     ]
-    columns = ("client", "calls", "concurrency", "CPU us a call", "least to most", "calls/s", "server busy", "peak MiB")
+    columns = ("client", "calls", "concurrency", "CPU us a call", "calls/s", "peak MiB")
     return (
         "![CPU of a call](performance/engines.svg)\n\n![CPU by concurrency](performance/concurrency.svg)\n\n"
-        f"The server's ceiling: the floor was answered {ceiling(results):,.0f} times a second at most, over TLS."
-        " A server that is busy below 100 % kept nobody waiting.\n\n"
         + table(columns, rows)
-        + "\n\nThe SDKs' engines at the concurrency that the published functions come to by default:\n\n"
-        + _equal(results)
     )
-
-
-def _equal(results: Results) -> str:
-    """A table without the rows that were not measured."""
-    rows = []
-    for way, (client, concurrency) in EQUAL.items():
-        theirs = find(results, f"article: {way}", "both", "as written")
-        mine = find(results, client, "both", concurrency)
-        if theirs is not None and mine is not None:
-            cpu = (float(theirs["cpu"]["median"]), float(mine["cpu"]["median"]))
-            rows.append((f"article: {way}", f"engine {client}", concurrency, *cpu, f"{1 - cpu[1] / cpu[0]:.0%}"))
-    return table(("theirs", "ours", "calls at once", "CPU us a call", "ours", "less"), rows)
 
 
 def plots(results: Results) -> dict[str, str]:

@@ -20,6 +20,8 @@ SETTINGS: Final = (
 """Memory in MB and chunk in MiB, as in the published table, and some small chunks."""
 QUICK: Final = ((512, 1), (512, 20), (2048, 1))
 SIZES: Final = (100, 500, 1000)
+CHUNKS: Final = (BUFFER // MIB, 20)
+"""Chunks in MiB that the page shows, at the least size."""
 HUGE: Final = 5000
 """Memory in MB; measured once, with the default chunk."""
 LAPS: Final = 5
@@ -144,11 +146,11 @@ def page(results: Results) -> str:
 
 def _page_of_streams(results: Results) -> str:
     rows = [
-        (str(row["streams"]), row["speed"]["median"], times, row["per_cpu"]["median"], row["peak"], row["above"])
+        (str(row["streams"]), row["speed"]["median"], times, row["above"])
         for row in results["streams"]
         for times in (times_one(results, row["streams"]),)
     ]
-    columns = ("streams", "MB/s", "times one", "MB per CPU s", "peak MiB", "above idle MiB")
+    columns = ("streams", "MB/s", "times one", "above idle MiB")
     said = (
         f"An object of {results['streams'][0]['size']} MB by several streams, each limited to {BANDWIDTH // MB} MB/s,"
         f" {1000 * LATENCY:.0f} ms latency:\n\n"
@@ -160,17 +162,18 @@ def _page_of_rows(results: Results) -> str:
     if not results["rows"]:
         return f"Not measured: {results['missing']}."
     cells = {(row["memory"], row["chunk"], row["size"], row["hasher"]): row for row in results["rows"]}
-    keys = dict.fromkeys((memory, chunk, size) for memory, chunk, size, _ in cells)
+    least = min(row["size"] for row in results["rows"])
+    keys = dict.fromkeys(cell[:3] for cell in cells if cell[1] in CHUNKS and cell[2] == least)
     rows: list[tuple[Any, ...]] = []
     for key in keys:
         both = [cells[(*key, hasher)] for hasher in HASHERS]
         figures_of_both = [(row["speed"]["median"], row["per_cpu"]["median"], row["peak"]) for row in both]
         beside = both[0].get("beside")
-        rows.append((*key, *figures_of_both[0], *figures_of_both[1], f"{beside['median']:.2f}" if beside else ""))
-    columns = ["memory MB", "chunk MiB", "object MB"]
+        rows.append((*key[:2], *figures_of_both[0], *figures_of_both[1], f"{beside['median']:.2f}" if beside else ""))
+    columns = ["memory MB", "chunk MiB"]
     columns += [f"{hasher}: {figure}" for hasher in HASHERS for figure in ("MB/s", "MB per CPU s", "peak MiB")]
     columns.append("ours to article, MB per CPU s")
-    return "![Hashing](performance/hashing.svg)\n\n" + table(columns, rows)
+    return f"![Hashing](performance/hashing.svg)\n\nAn object of {least} MB:\n\n" + table(columns, rows)
 
 
 def plots(results: Results) -> dict[str, str]:

@@ -88,44 +88,28 @@ def least(results: Results, setting: str, figure: str) -> float | None:
     return min(found, default=None)
 
 
-def _cells(results: Results, row: dict[str, Any], night: int) -> tuple[Any, ...]:
-    setting, found = row["setting"], row["nights"][night]
-    divided = row["processes"] == JOBS
-    wall = times(results, setting, night, "seconds") if divided and setting in WALL else None
-    path = times(results, setting, night, "path") if divided and setting != WAITING else None
+def _cells(results: Results, setting: str, night: int) -> tuple[Any, ...]:
+    rows = [row for row in results["rows"] if row["setting"] == setting]
+    found = {row["processes"]: row["nights"][night] for row in rows}
+    wall = times(results, setting, night, "seconds") if setting in WALL else None
+    path = times(results, setting, night, "path") if setting != WAITING else None
     return (
-        setting,
-        row["processes"],
-        f"{row['objects']:,}",
-        row["runs"],
+        f"{setting}, {rows[0]['objects']:,} objects",
         NIGHTS[night],
-        *(found[name]["median"] for name in ("seconds", "cpu", "path")),
+        *(found[jobs][name]["median"] for name in ("seconds", "path") for jobs in (1, JOBS)),
         "-" if wall is None else f"{wall:.2f}",
         "-" if path is None else f"{path:.2f}",
     )
 
 
 def page(results: Results) -> str:
-    columns = (
-        "setting",
-        "processes",
-        "objects",
-        "runs",
-        "night",
-        "seconds",
-        "CPU s",
-        "CPU s, longest way",
-        "times",
-        "computed",
-    )
-    cells = [_cells(results, row, night) for night in range(len(NIGHTS)) for row in results["rows"]]
+    settings = dict.fromkeys(row["setting"] for row in results["rows"])
+    columns = ("setting", "night", "seconds: one", "two", "CPU s: one", "two, longest way", "times", "computed")
+    cells = [_cells(results, setting, night) for night in range(len(NIGHTS)) for setting in settings]
     return (
-        f"`--jobs {JOBS}` and one process, in turn, two nights into one folder. Where calls wait, the server answers"
-        f" after {1000 * LATENCY:.0f} ms, and a process has {CONCURRENCY} calls in flight. The longest way is the CPU"
-        " of the process that was called, which plans and adds up, and of the slowest one that it began, imports"
-        " included. `times`: the objects a second as measured, to those of one process. `computed`: the CPU of one"
-        " process, to that on the longest way of two, which is what two cores give if the server is elsewhere; it can"
-        " pass 2, for the loop of one process and the thread that writes its lines wait for each other:\n\n"
+        f"`--jobs {JOBS}` and one process, two nights into one folder. The longest way is the CPU of the process that"
+        " was called and of the slowest one that it began. `times`: the objects a second, to those of one process."
+        " `computed`: the CPU of one process, to that on the longest way of two, as if the server were elsewhere:\n\n"
         + table(columns, cells)
     )
 

@@ -57,15 +57,10 @@ def peaks(results: Results, engine: str) -> list[tuple[int, float]]:
 
 def page(results: Results) -> str:
     rows = [
-        (
-            row["engine"],
-            row["objects"],
-            *(row[name]["median"] for name in ("peak", "cpu", "seconds", "rate")),
-            row["times"],
-        )
+        (row["engine"], row["objects"], *(row[name]["median"] for name in ("peak", "cpu", "rate")))
         for row in results["rows"]
     ]
-    columns = ("engine", "objects", "peak MiB", "CPU us a call", "seconds", "calls/s", "times")
+    columns = ("engine", "objects", "peak MiB", "CPU us a call", "calls/s")
     return "![Peak memory](performance/memory.svg)\n\n" + table(columns, rows)
 
 

@@ -62,9 +62,9 @@ def measure(bench: Bench) -> Results:
 
 
 def page(results: Results) -> str:
-    columns = ("an object", "objects", "CPU us, first night", "CPU us, later nights", "bytes, compressed", "peak MiB")
+    columns = ("an object", "CPU us, first night", "CPU us, later nights", "bytes, compressed", "peak MiB")
     rows = [
-        (row["way"], row["objects"], row["first"]["median"], row["last"]["median"], row["bytes"], row["peak"])
+        (row["way"], row["first"]["median"], row["last"]["median"], row["bytes"], row["peak"])
         for row in results["rows"]
     ]
     return table(columns, rows)

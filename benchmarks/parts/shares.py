@@ -105,28 +105,11 @@ def page(results: Results) -> str:
     if not results["rows"]:
         return f"Not measured: {results['missing']}."
     clients = list(dict.fromkeys(row["client"] for row in results["rows"]))
-    warm_rows: list[tuple[Any, ...]] = [
-        (
-            memory,
-            *(warm(results, memory, client) for client in clients),
-            *(advantage(results, memory, client) for client in (OURS, KEPT, AUDIT, FILED)),
-        )
-        for memory in sizes(results)
-    ]
-    detail = [
-        (row["memory"], row["client"], row["cold"]["median"], row["warm"]["median"], row["cpu"]["median"], row["peak"])
-        for row in results["rows"]
-    ]
-    columns = ("memory MB", "client", "cold ms", "warm ms", "CPU ms, warm", "peak MiB")
+    rows = [(memory, *(warm(results, memory, client) for client in clients)) for memory in sizes(results)]
     return (
         "![A hundred ACLs by memory size](performance/shares.svg)\n\n"
-        f"Milliseconds of a warm invocation, {OBJECTS} objects, {1000 * LATENCY:.0f} ms latency. The last four columns"
-        " are the best of the articles' three divided by ours: with an engine that each invocation opens, with one that"
-        " stays open, and for a whole audit by our function, with the bucket's facts, the rules and the run folder in"
-        " a directory, or in a bucket:\n\n"
-        + table(("memory MB", *clients, "times as fast", "kept open", "whole audit", "in a bucket"), warm_rows)
-        + "\n\nIn full; a cold invocation is the first, imports included:\n\n"
-        + table(columns, detail)
+        f"Milliseconds of a warm invocation, {OBJECTS} objects, {1000 * LATENCY:.0f} ms latency:\n\n"
+        + table(("memory MB", *clients), rows)
     )
 
 

@@ -211,7 +211,7 @@ def worst(results: Results, figure: str, *, guest: bool, capped: bool = False, l
 
 def page(results: Results) -> str:
     alone = [
-        (row["limit"], row["engine"], *(f"{row[name]['median']:.1%}" for name in ("throughput", "refused")), _lost(row))
+        (row["limit"], row["engine"], *(f"{row[name]['median']:.1%}" for name in ("throughput", "refused")))
         for row in results["rows"]
         if not row["guest"]
     ]
@@ -222,23 +222,26 @@ def page(results: Results) -> str:
             *(row[name]["median"] for name in ("p99_alone", "p99_during")),
             f"{row['p99_rise']['median']:+.1%}",
             f"{row['foreground_refused']['median']:.2%}",
-            _lost(row),
         )
         for row in results["rows"]
         if row["guest"]
     ]
-    return (
+    shown = (
         f"Alone, without a ceiling of its own; a burst of one second; what came after the first {SETTLING} seconds:\n\n"
-        + table(("limit, calls/s", "engine", "answered, of the limit", "refused", "objects lost"), alone)
+        + table(("limit, calls/s", "engine", "answered, of the limit", "refused"), alone)
         + f"\n\nAs a guest beside users who take {FOREGROUND:.0%} of the limit:\n\n"
         + table(
-            ("limit, calls/s", "--max-rate", "users' p99 alone, ms", "with guest", "rise", "users refused", "lost"),
+            ("limit, calls/s", "--max-rate", "users' p99 alone, ms", "with guest", "rise", "users refused"),
             guests,
         )
         + "\n\nRefused by chance, whatever the rate; without a ceiling of its own; the first seconds included:\n\n"
         + table(("refused", "objects/s", "of the quiet speed", "lost"), _chances(results.get("chance", ())))
-        + f"\n\nThe same for {SHORT:,} objects of a server that answers at once, {SHORT_RUNS} times:\n\n"
-        + table(("refused", "objects/s", "of the quiet speed", "slowest", "lost"), _short(results.get("short", ())))
+    )
+    if "short" not in results:
+        return shown
+    return (
+        f"{shown}\n\nThe same for {SHORT:,} objects of a server that answers at once, {SHORT_RUNS} times:\n\n"
+        + table(("refused", "objects/s", "of the quiet speed", "slowest", "lost"), _short(results["short"]))
     )
 
 

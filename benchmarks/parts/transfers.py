@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from statistics import median
 from typing import Any, Final
 
@@ -53,12 +53,6 @@ def _found(results: Results, way: str, size: int, figure: str) -> float | None:
     return None if row is None else float(row[figure]["median"])
 
 
-def fastest(results: Results, ways: Iterable[str], size: int) -> str:
-    """The rows that can be compared; unpacking does more than the other ways."""
-    found = {way: ms for way in ways if (ms := _found(results, way, size, "warm")) is not None and "gunzip" not in way}
-    return min(found, key=lambda way: found[way])
-
-
 def _sizes(results: Results) -> list[int]:
     return sorted({row["size"] for row in results["rows"]})
 
@@ -71,13 +65,8 @@ def page(results: Results) -> str:
     ]
     for title, ways in (("down", DOWN), ("up", UP)):
         rows: list[tuple[Any, ...]] = [(way, *(_found(results, way, size, "warm") for size in sizes)) for way in ways]
-        rows.append(("fastest", *(fastest(results, ways, size) for size in sizes)))
         parts.append(table((title, *map(named, sizes)), rows) + "\n")
-    rows = [(way, *(_found(results, way, size, "cold") for size in sizes)) for way in (*DOWN, *UP)]
-    parts.append(
-        "The first transfer of a process, its connection included:\n\n" + table(("cold", *map(named, sizes)), rows)
-    )
-    return "\n".join(parts)
+    return "\n".join(parts).rstrip()
 
 
 def plots(results: Results) -> dict[str, str]:

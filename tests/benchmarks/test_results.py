@@ -296,12 +296,6 @@ def test_hashers_are_compared_within_a_repetition() -> None:
     assert hashing.page({**results, "streams": []}).endswith("| 1.10 |")
 
 
-def test_unpacking_does_more_than_the_other_ways_and_does_not_compete() -> None:
-    times = {"get_object, read": 20.0, "get_object, gunzip": 10.0, "download_fileobj": 30.0}
-    rows = [{"way": way, "size": 1000, "warm": {"median": ms}} for way, ms in times.items()]
-    assert transfers.fastest({"rows": rows}, times, 1000) == "get_object, read"
-
-
 @pytest.mark.parametrize(("size", "name"), [(1_000, "1 KB"), (10_000_000, "10 MB"), (7, "7 B")])
 def test_a_size_is_named(size: int, name: str) -> None:
     assert transfers.named(size) == name
@@ -397,6 +391,16 @@ def test_the_command_writes_page_plots_and_data(tmp_path: Path) -> None:
     assert page.load(out) == json.loads(json.dumps(results))
     for name in engines.PART.plots(results["engines"]):
         ElementTree.parse(out / "performance" / name)
+
+
+def test_the_gates_on_the_page_are_those_that_were_measured() -> None:
+    judged = [gates.Gate("small", 1, 0.5), gates.Gate("large", 1, 2.0), gates.Gate("unknown", 1, None)]
+    text = page.gate_table([gate.cells() for gate in judged])
+    assert "| small | at most 1 | 0.5 |" in text
+    assert "| large | at most 1 | 2 **not met** |" in text
+    assert "unknown" not in text
+    assert "Gates that are not measured here: 1;" in text
+    assert "Not measured" not in page.gate_table([gate.cells() for gate in judged[:2]])
 
 
 def test_every_part_has_its_place_on_the_page() -> None:
