@@ -31,7 +31,7 @@ install: $(VENV)/.installed ## set up .venv; the command is then .venv/bin/audit
 run: install ## the whole audit on an AWS inside the process; or BUCKET=s3://...
 ifdef BUCKET
 	@$(BIN)/auditor audit $(BUCKET) --engine $(ENGINE) $(ARGS) || \
-		{ code=$$?; echo "the audit's exit code is $$code (make gives its own): see README.md" >&2; exit $$code; }
+		{ code=$$?; echo "the audit's exit code is $$code (make gives its own): see docs/cli.md" >&2; exit $$code; }
 else
 	@$(BIN)/auditor demo --engine $(ENGINE) $(ARGS)
 endif

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from auditor.cli.parser import make_parser
@@ -19,17 +20,63 @@ from tests.architecture.schema_files import pages as schema_pages
 from tests.architecture.verdict_page import verdict_page
 from tests.support.paths import ROOT
 
+CLI = """# Command line
+
+<!-- Written by `make docs` from the commands' own help: edit auditor/cli/parser.py. -->
+
+`auditor COMMAND --help` prints all flags of a command. A flag that three commands or more have stands
+[here once](#flags-of-several-commands), and each command names those that it takes.
+
+## Exit codes
+
+| code | |
+|---|---|
+| 0 | complete, no hole, nothing at or above `--fail-on` (high) |
+| 1 | the run failed, or the server's listing cannot be right; whatever was written is kept |
+| 2 | wrong usage or setting |
+| 3 | findings at or above `--fail-on`; for `verify`, an object is damaged, missing, or overwritten without a \
+version left |
+| 4 | a hole: an object or a setting could not be read, the listing did not reach its end, or nothing is listed \
+under a prefix (`--allow-empty` allows it); it outranks 3 |
+
+Findings raise 3, verdicts do not. One of several targets that failed is a hole (4); if all failed, the code is 1.
+"""
+SHARED = 3
+"""A flag of so many commands, with the same words, stands once on the page of the command line."""
+OF_ALL = frozenset({"--help", "--verbose", "--quiet", "--no-progress"})
+"""Flags of all commands: no command names them."""
+
 
 def cli_page() -> str:
-    """docs/cli.md: every command's own help."""
+    """docs/cli.md: every command's own help, the flags of several commands once."""
     os.environ["COLUMNS"] = "100"
-    parser = make_parser()
-    parts = [
-        "# Command line\n\n<!-- Written by `make docs` from the commands' own help: edit auditor/cli/parser.py. -->\n"
-    ]
-    for name, command in _commands(parser):
+    commands = dict(_commands(make_parser()))
+    having = Counter(_words(flag) for command in commands.values() for flag in command._actions)
+    common = {words[0]: words for words, number in reversed(having.most_common()) if number >= SHARED}
+    shared: dict[str, tuple[str, argparse.Action]] = {}
+    parts = []
+    for name, command in commands.items():
+        here = []
+        for group in command._action_groups:
+            found = [flag for flag in group._group_actions if common.get(_words(flag)[0]) == _words(flag)]
+            group._group_actions = [flag for flag in group._group_actions if flag not in found]
+            here += [_words(flag)[0] for flag in found if flag.option_strings]
+            for flag in found:
+                shared.setdefault(_words(flag)[0], (group.title or "", flag))
         parts.append(f"\n## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n")
-    return "".join(parts)
+        also = [f"`{flag}`" for flag in here if flag not in OF_ALL]
+        parts.append(f"\nAlso {', '.join(also)}.\n" if also else "")
+    page = make_parser()._get_formatter()
+    for title in dict.fromkeys(title for title, _ in shared.values()):
+        page.start_section(title)
+        page.add_arguments(flag for group, flag in shared.values() if group == title)
+        page.end_section()
+    return f"{CLI}{parts[0]}\n## Flags of several commands\n\n```text\n{page.format_help()}```\n{''.join(parts[1:])}"
+
+
+def _words(flag: argparse.Action) -> tuple[str, ...]:
+    """Return the flag's name, or the argument's, and its words on a help page."""
+    return (*flag.option_strings[-1:], str(flag.metavar), str(flag.choices), str(flag.help))
 
 
 def _commands(

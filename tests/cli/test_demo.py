@@ -51,7 +51,6 @@ from tests.support.paths import ROOT
 from tests.support.samples.reports import RUN, finding, judged, sample_summary
 
 COLUMNS: Final = 100
-README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE: Final = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
 KINDS: Final = ("findings", "objects")
 FILES: Final = 12
@@ -125,7 +124,9 @@ def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, t
     }
     assert {line.key for line in demo.objects} >= {f"files/below/{number:02} file.txt" for number in range(FILES)}
     assert_readable(demo)
-    assert demo.explained in README, f"README.md has to show:\n{demo.explained}"
+    shown_lines = re.search(r"```text\n(s3://.*?)```", PAGE, re.DOTALL)
+    assert shown_lines is not None
+    assert set(shown_lines[1].splitlines()) <= set(demo.explained.splitlines()), demo.explained
 
 
 def shown(files: Path, out: Path, engine: str, folder: Path) -> Shown:
