@@ -77,11 +77,11 @@ check: install ## what CI runs: format, lint, types, imports, documents in step,
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }
-	@$(BIN)/python -m tests.architecture.documents --check
+	@$(BIN)/python -m tools.documents --check
 	@$(MAKE) --no-print-directory test
 
 docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md, docs/configuration.md)
-	@$(BIN)/python -m tests.architecture.documents
+	@$(BIN)/python -m tools.documents
 
 goldens: install ## write the expected text of each format anew, from one run with hostile keys
 	@$(BIN)/python -m tests.reports.formats.golden_files
@@ -184,7 +184,7 @@ tests/browser/node_modules/.installed: tests/browser/package-lock.json
 
 deploy: install node_modules/.installed ## deploy; BUCKETS=my-bucket [LEVEL=exposure|metadata|fixity] [STAGE=local]
 	@$(aws) $(SLS) deploy --stage $(STAGE) $(given)
-	@$(if $(filter local,$(STAGE)),$(aws) $(BIN)/python -m deploy.local_aws --take-over)
+	@$(if $(filter local,$(STAGE)),$(aws) $(BIN)/python -m tools.local_aws --take-over)
 
 remove: node_modules/.installed ## remove what was deployed, but for the ledger and the reports; STAGE=prod, asks; CONFIRM=prod does not ask
 	@test "$(origin STAGE)" != file || { echo "name the stage to remove: make remove STAGE=prod" >&2; exit 2; }
@@ -212,7 +212,7 @@ logs: node_modules/.installed ## a function's log; [FUNCTION=hashing] [STAGE=loc
 	@$(aws) $(SLS) logs --function $(or $(FUNCTION),audit) --stage $(STAGE) $(any)
 
 local-aws: install .venv-deploy/.installed ## an AWS on this machine to deploy to, until Ctrl-C
-	@.venv-deploy/bin/python -m deploy.local_aws
+	@.venv-deploy/bin/python -m tools.local_aws
 
 package: install ## the functions' zip; ARCHITECTURE=arm64|x86_64
 	@$(BIN)/python -m deploy.build --architecture $(ARCHITECTURE)

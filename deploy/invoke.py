@@ -29,10 +29,10 @@ from auditor.hashing.queue.notification import decode_events
 from deploy import python
 from deploy.errors import BuildError
 from deploy.executions import wait_for
-from deploy.local_aws import BUCKET, QUEUE
 from deploy.options import ROOT
 from deploy.outcome import failures, ledger_after, log_lines, without_digest
 from deploy.region import region
+from tools.local_aws.samples import BUCKET, QUEUE
 
 SERVICE: Final = "s3-auditor"
 PACKAGE: Final = ROOT / ".build" / "function-local.zip"

@@ -12,8 +12,8 @@ from auditor.cli.demo.damage import DAMAGED
 from auditor.cli.demo.plants import PLANTED
 from auditor.config.file import read
 from auditor.config.layers import resolve
-from tests.architecture.documents import PAGES
 from tests.support.paths import ROOT
+from tools.documents import PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)

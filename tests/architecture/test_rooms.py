@@ -87,7 +87,7 @@ def test_no_docstring_begins_with_a_riddle() -> None:
     """Name the thing: subject, verb, object."""
     riddle = re.compile(r"(What|Who|Whoever|Whom|Whose|Those|That which)\b")
     found = []
-    for folder in ("auditor", "handlers", "deploy"):
+    for folder in ("auditor", "handlers", "deploy", "tools"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(tree(path)):
                 if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -29,7 +29,6 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
 from auditor.model.exception import ExceptionEntry
 from auditor.model.summary import Resume
 from auditor.model.target import Target
-from tests.architecture.schema_files import SCHEMAS
 from tests.audit.test_changes import two_nights
 from tests.support.audit_runs import Result, audit
 from tests.support.divided_runs import Divided
@@ -41,6 +40,7 @@ from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import VANISH, on_keys
 from tests.support.servers.world import Odd, StubBucket
 from tests.support.verification import make_bench
+from tools.schemas.files import SCHEMAS
 
 COUNT: Final = 60
 RUN: Final = "20260102T030405Z-0a1b2c"

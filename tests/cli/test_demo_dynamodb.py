@@ -1,15 +1,25 @@
-"""The demo's DynamoDB undoes a failed transaction, and keeps no copy of its tables."""
+"""The demo's DynamoDB undoes a failed transaction, and answers one call after the other; other services do not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from deploy.one_at_a_time import AtomicMotoServer
+from auditor.cli.demo.moto_dynamodb import one_at_a_time
+from tools.local_aws.server import AtomicMotoServer
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+CALLS = 4
+UPDATE = "DynamoDB_20120810.UpdateItem"
 
 
 @pytest.fixture
@@ -72,3 +82,35 @@ def test_a_failed_transaction_changes_nothing(dynamodb: Any, with_range: bool) -
     dynamodb.transact_write_items(TransactItems=writes)
     found = dynamodb.scan(TableName=table)["Items"]
     assert sorted((one["pk"]["S"], one["n"]["N"]) for one in found) == [("new", "2"), ("old", "2")]
+
+
+def test_calls_to_dynamodb_never_overlap() -> None:
+    inside, most = 0, 0
+
+    def app(_environ: WSGIEnvironment, _start: StartResponse) -> Iterable[bytes]:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.001)
+        inside -= 1
+        return [b"done"]
+
+    guarded = one_at_a_time(app)
+    with ThreadPoolExecutor(CALLS) as threads:
+        asked = [threads.submit(guarded, {"HTTP_X_AMZ_TARGET": UPDATE}, lambda *_: print) for _ in range(5 * CALLS)]
+        assert [list(answer.result()) for answer in asked] == [[b"done"]] * (5 * CALLS)
+    assert most == 1
+
+
+def test_calls_to_other_services_may_overlap() -> None:
+    together = Barrier(CALLS, timeout=30)
+
+    def app(_environ: WSGIEnvironment, _start: StartResponse) -> Iterable[bytes]:
+        together.wait()  # breaks unless all calls come
+        return [b"done"]
+
+    guarded = one_at_a_time(app)
+    with ThreadPoolExecutor(CALLS) as threads:
+        target = {"HTTP_X_AMZ_TARGET": "AmazonSQS.SendMessage"}
+        asked = [threads.submit(guarded, target, lambda *_: print) for _ in range(CALLS)]
+        assert [list(answer.result()) for answer in asked] == [[b"done"]] * CALLS

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from deploy.one_at_a_time import AtomicMotoServer
 from tests.support.servers.clients import BUCKET, client
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket, World
+from tools.local_aws.server import AtomicMotoServer
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from deploy.errors import BuildError
 from deploy.events import Subject, about, kinds, sample, written
 from deploy.events import main as make_event
 from deploy.invoke import check_local, function_for, main
-from deploy.local_aws import BUCKET, OF_EVENTS, content
 from deploy.options import ROOT
+from tools.local_aws.samples import BUCKET, OF_EVENTS, content
 
 EVENTS = ROOT / "events"
 ENVIRONMENT = {"AUDITOR_BUCKETS": "one-bucket,other-bucket", "AUDITOR_OUT": "s3://reports/audits"}

@@ -11,12 +11,13 @@ from typing import Any
 import boto3
 import pytest
 
-from deploy import local_aws, python
+from deploy import python
 from deploy.events import kinds
 from deploy.events import main as make_event
 from deploy.invoke import keep_log, main
 from deploy.options import PYTHON, ROOT
 from tests.system.deploy.test_enforced import tell
+from tools.local_aws.samples import BUCKET, load
 
 pytestmark = pytest.mark.skipif(python.find() is None, reason=f"there is no python{PYTHON} on this machine")
 OF_A_RUN_THAT_IS_NOT_THERE = {"hand-over"}
@@ -35,7 +36,7 @@ def local_url(package: None, moto_url: str, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("AUDITOR_OUT", str(tmp_path / "runs"))
     monkeypatch.setenv("AUDITOR_LEDGER", f"sqlite:{tmp_path / 'digests.db'}")
     tell(moto_url, "reset")
-    local_aws.load(moto_url)
+    load(moto_url)
     return moto_url
 
 
@@ -90,10 +91,10 @@ def test_a_hand_over_begins_a_run_that_is_not_there(local_url: str, capsys: pyte
     ("kind", "old", "new", "word"),
     [
         ("s3-notification", "caf%C3%A9", "none", "the ledger has nothing of s3://auditor-sample/photos"),
-        ("s3-eventbridge", local_aws.BUCKET, "no-such-bucket", "warnings or errors"),
+        ("s3-eventbridge", BUCKET, "no-such-bucket", "warnings or errors"),
         ("s3-notification-sns", '"Notification', '"Unsubscribe', "warnings or errors"),
         ("sqs-batch", "algorithms", "allgorithms", "warnings or errors"),
-        ("manual-prefix", local_aws.BUCKET, "no-such-bucket", "the function failed: "),
+        ("manual-prefix", BUCKET, "no-such-bucket", "the function failed: "),
     ],
 )
 def test_a_failure_is_one(
@@ -109,7 +110,7 @@ def test_a_failure_is_one(
 def test_an_event_is_made_for_an_object_that_is_there(
     local_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own = ["--bucket", local_aws.BUCKET, "--key", "files/001.txt"]
+    own = ["--bucket", BUCKET, "--key", "files/001.txt"]
     assert make_event(["--kind", "s3-eventbridge", *own]) == 0
     made = tmp_path / "event.json"
     made.write_text(capsys.readouterr().out)
@@ -117,14 +118,14 @@ def test_an_event_is_made_for_an_object_that_is_there(
     assert code == 0, said
     (found,) = answer["ledger"]
     assert (found["key"], list(found["digests"])) == ("files/001.txt", ["sha256"])
-    assert make_event(["--kind", "s3-eventbridge", "--bucket", local_aws.BUCKET, "--key", "none"]) == 1
+    assert make_event(["--kind", "s3-eventbridge", "--bucket", BUCKET, "--key", "none"]) == 1
     assert "s3://auditor-sample/none cannot be asked" in capsys.readouterr().err
 
 
 def test_a_function_that_is_not_deployed_is_told_with_the_fix(
     local_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--stage", "local", "--bucket", local_aws.BUCKET]) == 1
+    assert main(["--stage", "local", "--bucket", BUCKET]) == 1
     assert capsys.readouterr().err.endswith("s3-auditor-local-audit; deploy it: make deploy STAGE=local\n")
 
 

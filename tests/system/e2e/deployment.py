@@ -270,7 +270,7 @@ def serving(command: str, log: Path, invoke_address: Path | None = None) -> Iter
     environ = os.environ | {"DOCKER_HOST": "unix:///nonexistent"}
     with log.open("wb") as output:
         child = subprocess.Popen(
-            [Path(command).resolve().with_name("python"), "-m", "deploy.local_machine", str(port), str(address)],
+            [Path(command).resolve().with_name("python"), "-m", "tools.local_aws.machine", str(port), str(address)],
             cwd=ROOT,
             env=environ,
             stdout=output,

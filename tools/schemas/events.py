@@ -14,7 +14,7 @@ from auditor.model.keep import NAMES
 from auditor.model.outcome import FINDINGS
 from auditor.model.summary import Summary
 from auditor.s3.engines import ENGINES
-from tests.architecture.json_schema import MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker
+from tools.schemas.json_schema import MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker
 
 _WORDS: Final[Schema] = {"anyOf": [TEXTS, {"description": "Names with commas between them.", **TEXT}]}
 _TIME: Final[Schema] = {"type": "string", "pattern": "^[0-9]{1,9}(\\.[0-9]{1,9})?[smhdw]$"}

@@ -1,4 +1,4 @@
-"""The generated documents: `python -m tests.architecture.documents [--check]` writes them, or compares them."""
+"""The generated documents: `python -m tools.documents [--check]` writes them, or compares them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from auditor.reports.formats import FORMATS
 from auditor.rules import RULES
 from auditor.rules.docs import as_markdown
 from benchmarks.scale import page as scale
-from tests.architecture.schema_files import pages as schema_pages
-from tests.architecture.verdict_page import verdict_page
-from tests.support.paths import ROOT
+from tools import ROOT
+from tools.schemas.files import pages as schema_pages
+from tools.verdict_page import verdict_page
 
 CLI = """# Command line
 
@@ -140,7 +140,7 @@ def main() -> int:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if check and stale:
-        print(f"out of step: {', '.join(stale)}: run make docs")
+        sys.stdout.write(f"out of step: {', '.join(stale)}: run make docs\n")
     return 1 if check and stale else 0
 
 

@@ -10,12 +10,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 from auditor.model.access import AudienceKind, ReasonCode
-from tests.support.paths import ROOT
-from tests.verdict.case_files import FOLDER
+from tools import ROOT
 
 PAGE: Final = ROOT / "docs" / "verdict.md"
 AUDIENCES: Final = "<!-- audiences, written by `make docs` from auditor/model/access.py -->\n"
 REASONS: Final = "<!-- reasons, written by `make docs` from auditor/model/access.py -->\n"
+CASES: Final = ROOT / "tests" / "verdict" / "cases"
 IDIOMS: Final = "<!-- idioms, written by `make docs` from tests/verdict/cases/ -->\n"
 
 
@@ -47,7 +47,7 @@ def _members(enum: type[StrEnum]) -> Iterator[str]:
 
 def _idioms() -> Iterator[str]:
     """Return a line for the first case of each idiom and condition key, and for each other case that is to be shown."""
-    for path in (*sorted(FOLDER.glob("idioms_*.toml")), *sorted(FOLDER.glob("keys_*.toml"))):
+    for path in (*sorted(CASES.glob("idioms_*.toml")), *sorted(CASES.glob("keys_*.toml"))):
         for cases in tomllib.loads(path.read_text(encoding="utf-8")).values():
             for number, case in enumerate(cases):
                 if number == 0 or case.get("shown"):

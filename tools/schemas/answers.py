@@ -16,7 +16,7 @@ from auditor.model.changes import ChangeKind, Changes
 from auditor.model.finding import Severity
 from auditor.reports.explain import ReasonGroup
 from auditor.reports.what_if import Move
-from tests.architecture.json_schema import COUNTS, MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker
+from tools.schemas.json_schema import COUNTS, MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker
 
 
 def with_members(description: str, members: Mapping[str, Schema], optional: tuple[str, ...] = ()) -> Schema:

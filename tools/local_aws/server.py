@@ -1,10 +1,8 @@
-"""moto's server with a DynamoDB that answers one call after the other: `python -m deploy.one_at_a_time PORT`."""
+"""moto's server, as tests and the local AWS start it."""
 
 from __future__ import annotations
 
 import importlib
-import sys
-import threading
 
 from moto.server import ThreadedMotoServer
 
@@ -19,8 +17,3 @@ class AtomicMotoServer(ThreadedMotoServer):
         super().start()
         assert self._server is not None
         self._server.app = one_at_a_time(self._server.app)
-
-
-if __name__ == "__main__":
-    AtomicMotoServer(ip_address="127.0.0.1", port=int(sys.argv[1]), verbose=False).start()
-    threading.Event().wait()

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from deploy.local_redrive import allow_redrives
-from deploy.one_at_a_time import AtomicMotoServer
+from tools.local_aws.redrive import allow_redrives
+from tools.local_aws.server import AtomicMotoServer
 
 _LAMBDA: Final = "moto.stepfunctions.parser.asl.component.state.exec.state_task.lambda_eval_utils"
 CONFIGURATION: Final = {"stepfunctions": {"execute_state_machine": True}}

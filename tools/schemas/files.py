@@ -34,7 +34,7 @@ from auditor.runs.seal import FORM as SEAL_FORM
 from auditor.runs.seal import Seal
 from auditor.verify.outcome import Verified
 from auditor.verify.summary import VerifySummary
-from tests.architecture.answer_schemas import (
+from tools.schemas.answers import (
     diff,
     diff_line,
     explanation,
@@ -46,8 +46,8 @@ from tests.architecture.answer_schemas import (
     what_if_line,
     with_members,
 )
-from tests.architecture.event_schemas import event_of, step_result
-from tests.architecture.json_schema import (
+from tools.schemas.events import event_of, step_result
+from tools.schemas.json_schema import (
     MAYBE_TEXT,
     RUN,
     TEXT,
@@ -306,7 +306,7 @@ def index() -> str:
     rows = "".join(f"| [{one.name}]({one.name}.schema.json) | {one.of} |\n" for one in SCHEMAS)
     return f"""# JSON Schemas
 
-<!-- Written by `make docs`: edit tests/architecture/schema_files.py. -->
+<!-- Written by `make docs`: edit tools/schemas/files.py. -->
 
 A schema (draft 2020-12) for each JSON file, line and answer of this release. They are made from the code's own types,
 and the tests check real runs against them.

@@ -31,7 +31,7 @@ from auditor.runs.plan_file import PlanFile
 from auditor.runs.seal import FILES, OF_RANGES, Seal
 from auditor.s3.sequencer import MAX_LENGTH
 from auditor.verify.summary import VerifySummary
-from tests.architecture.field_texts import texts_of
+from tools.schemas.field_texts import texts_of
 
 Schema = dict[str, Any]
 
