@@ -1,32 +1,31 @@
-# make run and make test set up everything they need; `make help` lists the rest.
+# make run and make test set up everything they need; `make help` lists the targets of daily work.
 
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+UV := tools/uv
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check docs goldens rule format lock bench bench-memory scale clean \
+.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check docs goldens rule format pictures lock bench bench-memory scale clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package parquet-layer template release check-template elasticmq dynamodb-local
 
-help: ## list the targets
+help: ## list these targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(VENV)/.installed: requirements-dev.txt pyproject.toml
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed: install it, or give PYTHON=/path/to/python3"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
-		{ echo "$(PYTHON) cannot make virtual environments: install python3-venv"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "$(PYTHON) is older than Python 3.11: give PYTHON=/path/to/python3"; exit 1; }
-	@echo "Setting up $(VENV) with $$($(PYTHON) --version): once, a minute or two"
-	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+# An environment from uv.lock: $(call environment,FOLDER,EXTRAS AND GROUPS). PYTHON=python3.12 chooses the interpreter.
+environment = UV_PROJECT_ENVIRONMENT=$(1) $(UV) sync --quiet --frozen --no-install-project $(if $(PYTHON),--python $(PYTHON)) $(2)
+editable = $(UV) pip install --quiet --python $(1)/bin/python --no-deps --no-build-isolation --editable .
+ENGINES := --extra aioboto3 --extra crc64
+DEVELOPMENT := --extra demo --extra sql --group dev
+
+$(VENV)/.installed: uv.lock pyproject.toml
+	@echo "1/3 uv" && $(UV) --version >/dev/null
+	@echo "2/3 the packages of uv.lock, into $(VENV)" && $(call environment,$(VENV),$(ENGINES) $(DEVELOPMENT))
+	@echo "3/3 the auditor, from this folder" && $(call editable,$(VENV))
 	@touch $@
 
-install: $(VENV)/.installed ## set up .venv; the command is then .venv/bin/auditor
+install: $(VENV)/.installed ## set up .venv; the command is then .venv/bin/auditor; [PYTHON=python3.12]
 
 run: install ## the whole audit on an AWS inside the process; or BUCKET=s3://...
 ifdef BUCKET
@@ -40,36 +39,43 @@ endif
 # every test anew, and every process that a test starts the package.
 FAST_TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system --ignore=tests/browser
 
-test: install ## the tests that need no server but our own, within minutes
-	@$(FAST_TESTS) -m 'not slow' $(ARGS)
+test: install ## the tests that need no server but our own, within minutes; a room's alone: ROOM=verdict
+	@$(FAST_TESTS) -m 'not slow' $(if $(ROOM),tests/$(ROOM)) $(ARGS)
 
 test-slow: install ## the tests of the same kind that take longest
 	@$(FAST_TESTS) -m slow $(ARGS)
 
-test-real: install ## the tests against Ceph RGW, DynamoDB Local and ElasticMQ (each skipped, with a word, where it is missing)
+# the tests against Ceph RGW, DynamoDB Local and ElasticMQ (each skipped, with a word, where it is missing)
+test-real: install
 	@$(BIN)/python -m pytest -q tests/system/real $(ARGS)
 
-oracle: install ## compare the verdict with its oracle on 110,000 random cases, in two processes; [FIRST=1000000] [LAST=1100000] [CASES=usual|large|laws]
+# compare the verdict with its oracle on 110,000 random cases, in two processes; [FIRST=1000000] [LAST=1100000] [CASES=usual|large|laws]
+oracle: install
 	@$(BIN)/python -m tests.verdict.oracle.compare --processes 2 --cases $(or $(CASES),usual) $(or $(FIRST),1000000) $(or $(LAST),1100000)
 	@$(if $(FIRST),,$(BIN)/python -m tests.verdict.oracle.compare --processes 2 2000000 2010000)
 
-soak: install ## minutes of kill -9, a campaign against twenty hashing workers, objects of gigabytes; SOAK_SEED=7 for others
+# minutes of kill -9, a campaign against twenty hashing workers, objects of gigabytes; SOAK_SEED=7 for others
+soak: install
 	@$(BIN)/python -m pytest -q tests/system/soak $(ARGS)
 
-test-browser: install .venv-browser/.installed tests/browser/node_modules/.installed ## the pages in headless Chromium: console, requests, axe-core, keyboard, print; skipped without chromium
+# the pages in headless Chromium: console, requests, axe-core, keyboard, print; skipped without chromium
+test-browser: install .venv-browser/.installed tests/browser/node_modules/.installed
 	@.venv-browser/bin/python -m pytest -q -p no:cacheprovider tests/browser $(ARGS)
 
-test-package: install ## the built wheel in an environment of its own
+# the built wheel in an environment of its own
+test-package: install
 	@$(BIN)/python -m pytest -q tests/system/packaging $(ARGS)
 
 # What reads S3 by an SDK, and what checks a request against its model.
 NEWEST := tests/system/newest tests/s3/engines tests/s3/test_bucket.py tests/s3/test_bucket_settings.py tests/audit/test_event_holds.py \
 	tests/audit/test_customer_key_block.py tests/hashing/test_run.py tests/cli/test_inventory.py
 
-test-newest: install .venv-newest/.installed ## the engines direct and boto3 on the newest botocore, which aioboto3 refuses
+# the engines direct and boto3 on the newest botocore, which aioboto3 refuses
+test-newest: install .venv-newest/.installed
 	@.venv-newest/bin/python -m pytest -q -n 4 --dist worksteal -p no:cacheprovider -m 'not slow' $(NEWEST) $(ARGS)
 
-mutants: install .venv-mutants/.installed ## change the code and see whether a test notices; [SAMPLE=600] [SEED=1] [MODULES="auditor/verify .."] [ARGS=--again]
+# change the code and see whether a test notices; [SAMPLE=600] [SEED=1] [MODULES="auditor/verify .."] [ARGS=--again]
+mutants: install .venv-mutants/.installed
 	@.venv-mutants/bin/python -m tests.mutants.sample $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(ARGS) $(MODULES)
 
 check: install ## what CI runs: format, lint, types, imports, documents in step, tests
@@ -83,10 +89,12 @@ check: install ## what CI runs: format, lint, types, imports, documents in step,
 docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md, docs/configuration.md)
 	@$(BIN)/python -m tools.documents
 
-goldens: install ## write the expected text of each format anew, from one run with hostile keys
+# write the expected text of each format anew, from one run with hostile keys
+goldens: install
 	@$(BIN)/python -m tests.reports.formats.golden_files
 
-rule: install ## begin a rule: its file, its cases, its line in RULES; ID=o12 GROUP=access NAME=everyone_write
+# begin a rule: its file, its cases, its line in RULES; ID=o12 GROUP=access NAME=everyone_write
+rule: install
 	@$(BIN)/python -m tests.rules.new_rule "$(ID)" "$(GROUP)" "$(NAME)"
 	@$(MAKE) --no-print-directory docs
 
@@ -94,26 +102,13 @@ format: install ## format the code and sort the imports
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
-pictures: install .venv-browser/.installed ## take the pictures of the page in docs/ anew
+# take the pictures of the page in docs/ anew
+pictures: install .venv-browser/.installed
 	@.venv-browser/bin/python -m tests.browser.pictures
 
-lock: install ## write requirements*.txt anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml \
-		-o requirements.txt
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml \
-		--extra demo --extra sql --group dev -c requirements.txt -o requirements-dev.txt
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-deploy.in \
-		-c requirements-dev.txt -o requirements-deploy.txt
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-parquet.in \
-		-c requirements-dev.txt -o requirements-parquet.txt
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-check.in \
-		-o requirements-check.txt
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-newest.in \
-		-o requirements-newest.txt
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-mutants.in \
-		-c requirements-dev.txt -o requirements-mutants.txt
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-browser.in \
-		-c requirements-dev.txt -o requirements-browser.txt
+lock: ## write uv.lock from pyproject.toml, and requirements.txt, its part with all engines; newer packages: ARGS=--upgrade
+	@$(UV) lock --quiet --default-index https://pypi.org/simple $(ARGS)
+	@$(UV) export --quiet --frozen --no-header --no-emit-project $(ENGINES) -o requirements.txt
 
 # Deploying. STAGE=local deploys to `make local-aws`, and to nothing else.
 STAGE ?= prod
@@ -145,23 +140,14 @@ node_modules/.installed: package-lock.json
 	@npm ci --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
-.venv-deploy/.installed: requirements-deploy.txt | install
-	@echo "Setting up .venv-deploy, an AWS on this machine: once, half a minute or more"
-	@$(PYTHON) -m venv --clear .venv-deploy
-	@$(BIN)/uv pip install --python .venv-deploy/bin/python --require-hashes -r requirements-deploy.txt
+.venv-deploy/.installed: uv.lock
+	@echo "Setting up .venv-deploy, an AWS on this machine: once"
+	@$(call environment,.venv-deploy,--only-group deploy)
 	@touch $@
 
-.venv-check/.installed: requirements-check.txt | install
-	@echo "Setting up .venv-check, with checkov: once, a minute or more"
-	@$(PYTHON) -m venv --clear .venv-check
-	@$(BIN)/uv pip install --python .venv-check/bin/python --require-hashes -r requirements-check.txt
-	@touch $@
-
-.venv-browser/.installed: requirements-dev.txt requirements-browser.txt | install
-	@echo "Setting up .venv-browser, with playwright: once, half a minute"
-	@$(PYTHON) -m venv --clear .venv-browser
-	@$(BIN)/uv pip install --quiet --python .venv-browser/bin/python --require-hashes -r requirements-dev.txt -r requirements-browser.txt
-	@$(BIN)/uv pip install --quiet --python .venv-browser/bin/python --no-deps --no-build-isolation --editable .
+.venv-browser/.installed: uv.lock
+	@echo "Setting up .venv-browser, with playwright: once"
+	@$(call environment,.venv-browser,$(ENGINES) $(DEVELOPMENT) --group browser) && $(call editable,.venv-browser)
 	@touch $@
 
 tests/browser/node_modules/.installed: tests/browser/package-lock.json
@@ -169,17 +155,14 @@ tests/browser/node_modules/.installed: tests/browser/package-lock.json
 	@cd tests/browser && npm ci --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
-.venv-newest/.installed: requirements-newest.txt | install
-	@echo "Setting up .venv-newest, with the newest boto3: once, half a minute"
-	@$(PYTHON) -m venv --clear .venv-newest
-	@$(BIN)/uv pip install --quiet --python .venv-newest/bin/python --require-hashes -r requirements-newest.txt
+.venv-newest/.installed: uv.lock
+	@echo "Setting up .venv-newest, with the newest boto3: once"
+	@$(call environment,.venv-newest,--extra crc64 $(DEVELOPMENT) --group newest)
 	@touch $@
 
-.venv-mutants/.installed: requirements-dev.txt requirements-mutants.txt | install
-	@echo "Setting up .venv-mutants, with mutmut: once, a minute"
-	@$(PYTHON) -m venv --clear .venv-mutants
-	@$(BIN)/uv pip install --quiet --python .venv-mutants/bin/python --require-hashes -r requirements-dev.txt -r requirements-mutants.txt
-	@$(BIN)/uv pip install --quiet --python .venv-mutants/bin/python --no-deps --no-build-isolation --editable .
+.venv-mutants/.installed: uv.lock
+	@echo "Setting up .venv-mutants, with mutmut: once"
+	@$(call environment,.venv-mutants,$(ENGINES) $(DEVELOPMENT) --group mutants) && $(call editable,.venv-mutants)
 	@touch $@
 
 deploy: install node_modules/.installed ## deploy; BUCKETS=my-bucket [LEVEL=exposure|metadata|fixity] [STAGE=local]
@@ -193,7 +176,8 @@ remove: node_modules/.installed ## remove what was deployed, but for the ledger 
 		read -r answer; test "$$answer" = "$(STAGE)" || { echo "nothing was removed" >&2; exit 2; }; }
 	@$(aws) $(SLS) remove --stage $(STAGE) $(any) $(PARAMS)
 
-deployer-policy: install node_modules/.installed ## print the IAM policy of who deploys; [LEVEL=fixity] [STAGE=prod]
+# print the IAM policy of who deploys; [LEVEL=fixity] [STAGE=prod]
+deployer-policy: install node_modules/.installed
 	@$(SLS) package --stage $(STAGE) $(any) $(PARAMS) >&2
 	@$(BIN)/python -m deploy.deployer --stage $(STAGE)
 
@@ -201,32 +185,38 @@ invoke: install ## audit now; BUCKET=my-bucket [PREFIX=photos/] [FUNCTION=verify
 	@$(aws) $(BIN)/python -m deploy.invoke --stage $(STAGE) $(named) --bucket "$(BUCKET)" --prefix "$(PREFIX)"
 
 invoke-local: STAGE = local
-invoke-local: install ## run a handler here on make local-aws, nothing deployed; EVENT=events/schedule.json [FUNCTION=verify]
+# run a handler here on make local-aws, nothing deployed; EVENT=events/schedule.json [FUNCTION=verify]
+invoke-local: install
 	@$(BIN)/python -m deploy.build --local
 	@$(local) $(BIN)/python -m deploy.invoke --stage local --undeployed $(named) --bucket "$(BUCKET)" --prefix "$(PREFIX)"
 
-event: install ## print an event of a kind in events/ for your object; KIND=s3-notification BUCKET=.. KEY=.. [STAGE=local]
+# print an event of a kind in events/ for your object; KIND=s3-notification BUCKET=.. KEY=.. [STAGE=local]
+event: install
 	@$(aws) $(BIN)/python -m deploy.events --kind "$(KIND)" --bucket "$(BUCKET)" --key "$(KEY)" --prefix "$(PREFIX)" --run "$(RUN)"
 
-logs: node_modules/.installed ## a function's log; [FUNCTION=hashing] [STAGE=local]
+# a function's log; [FUNCTION=hashing] [STAGE=local]
+logs: node_modules/.installed
 	@$(aws) $(SLS) logs --function $(or $(FUNCTION),audit) --stage $(STAGE) $(any)
 
 local-aws: install .venv-deploy/.installed ## an AWS on this machine to deploy to, until Ctrl-C
 	@.venv-deploy/bin/python -m tools.local_aws
 
-package: install ## the functions' zip; ARCHITECTURE=arm64|x86_64
+# the functions' zip; ARCHITECTURE=arm64|x86_64
+package: install
 	@$(BIN)/python -m deploy.build --architecture $(ARCHITECTURE)
 
-parquet-layer: install ## the layer with DuckDB of PARAMS='--param parquet=true'; ARCHITECTURE=arm64|x86_64
+# the layer with DuckDB of PARAMS='--param parquet=true'; ARCHITECTURE=arm64|x86_64
+parquet-layer: install
 	@$(BIN)/python -m deploy.parquet --architecture $(ARCHITECTURE)
 
-template: install node_modules/.installed ## the plain CloudFormation template, in .build/template.json
+# the plain CloudFormation template, in .build/template.json
+template: install node_modules/.installed
 	@$(SLS) package --stage $(STAGE) $(given)
 	@$(BIN)/python -m deploy.template --output .build/template.json
 
 release: install node_modules/.installed ## wheel, zips, templates that take the buckets, bill of materials, in dist/; [PROJECT_URL=..]
 	@rm -rf dist && mkdir -p dist
-	@$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
+	@$(UV) build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
 	@for architecture in arm64 x86_64; do \
 		$(BIN)/python -m deploy.build --architecture $$architecture --output dist/function-$$architecture.zip || exit 1; \
 	done
@@ -239,45 +229,53 @@ release: install node_modules/.installed ## wheel, zips, templates that take the
 	@rm -f dist/*.stamp dist/.gitignore && cd dist && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
 # A file by one worker: its tests share the templates and packages that they make.
-test-deploy: install node_modules/.installed .venv-deploy/.installed ## template, roles and packages, with osls and the checkers
+# template, roles and packages, with osls and the checkers
+test-deploy: install node_modules/.installed .venv-deploy/.installed
 	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/system/deploy $(ARGS)
 
 # Two workers, each with a deployment and a local AWS of its own: the functions mostly wait, for deadlines and queues.
-test-e2e: install node_modules/.installed .venv-deploy/.installed ## deploy to a local AWS and run it as Lambda does
+# deploy to a local AWS and run it as Lambda does
+test-e2e: install node_modules/.installed .venv-deploy/.installed
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/system/e2e $(ARGS)
 
-elasticmq: .build/elasticmq/.fetched ## fetch ElasticMQ, on which test-e2e then tries the queues too; needs Maven and Java 17
+# fetch ElasticMQ, on which test-e2e then tries the queues too; needs Maven and Java 17
+elasticmq: .build/elasticmq/.fetched
 
 .build/elasticmq/.fetched: tests/system/e2e/elasticmq.xml
 	@command -v mvn >/dev/null && command -v java >/dev/null || { echo "ElasticMQ needs Maven and Java 17"; exit 1; }
 	@mvn -B -q -C -f tests/system/e2e/elasticmq.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/elasticmq
 	@touch $@
 
-dynamodb-local: .build/dynamodb-local/.fetched ## fetch DynamoDB Local, on which test-real then tries the ledger; needs Maven and Java 17
+# fetch DynamoDB Local, on which test-real then tries the ledger; needs Maven and Java 17
+dynamodb-local: .build/dynamodb-local/.fetched
 
 .build/dynamodb-local/.fetched: tests/system/real/dynamodb-local.xml
 	@command -v mvn >/dev/null && command -v java >/dev/null || { echo "DynamoDB Local needs Maven and Java 17"; exit 1; }
 	@mvn -B -q -C -f tests/system/real/dynamodb-local.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/dynamodb-local
 	@touch $@
 
-check-template: install node_modules/.installed .venv-deploy/.installed .venv-check/.installed ## the template under cfn-lint and checkov, at each level
+# the template under cfn-lint and checkov, at each level
+check-template: install node_modules/.installed .venv-deploy/.installed
 	@for level in exposure metadata fixity; do \
 		out=.build/template-$$level; \
 		$(SLS) package --stage prod --param buckets=photos --param level=$$level --param scale=map --package $$out >/dev/null && \
 		.venv-deploy/bin/cfn-lint --non-zero-exit-code informational -r us-east-1 cn-north-1 us-gov-west-1 \
 			-t $$out/cloudformation-template-*-stack.json && \
-		.venv-check/bin/checkov --quiet --compact --config-file deploy/checkov.yml \
+		$(UV) tool run --quiet --from 'checkov>=3.2' checkov --quiet --compact --config-file deploy/checkov.yml \
 			-f $$out/cloudformation-template-update-stack.json && echo "$$level: clean" || exit 1; \
 	done
 
 bench: install ## measure it all and write docs/performance.md; QUICK=1 minutes, in .build/bench; PART=engines a part
 	@$(BIN)/python -m benchmarks $(if $(PART),--part $(PART)) $(if $(QUICK),--quick) $(ARGS)
 
-bench-memory: install ## peak memory alone, of whole audits of 10,000 to 1,000,000 objects; QUICK=1: fewer
+# peak memory alone, of whole audits of 10,000 to 1,000,000 objects; QUICK=1: fewer
+bench-memory: install
 	@$(BIN)/python -m benchmarks --part memory $(if $(QUICK),--quick) $(ARGS)
 
-scale: install ## simulate nights of 10^6 to 10^10 objects for docs/scale.md; or one: ARGS="--objects 3e8 --mode mixed"
+# simulate nights of 10^6 to 10^10 objects for docs/scale.md; or one: ARGS="--objects 3e8 --mode mixed"
+scale: install
 	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
-clean: ## remove what was set up
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-mutants .venv-browser .venv-newest mutants
+# remove what was set up
+clean:
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-deploy .venv-mutants .venv-browser .venv-newest .build/uv mutants

@@ -11,11 +11,12 @@ from typing import Final
 from deploy import budget, python
 from deploy.archive import pack
 from deploy.cut import Files
-from deploy.install import install
+from deploy.install import install, locked
 from deploy.making import Install, below_python, make, tell
 from deploy.options import PLATFORMS, Options, read_options
 
-REQUIREMENTS: Final = "requirements-parquet.txt"
+SELECTION: Final = ("--only-group", "parquet")
+"""The options of `uv export` that choose what the layer has."""
 LIMITS: Final = budget.Budget(zipped=30 * budget.MB, unzipped=80 * budget.MB)
 """Largest sizes of the layer. With the largest package of the functions it must be below budget.LAMBDA."""
 
@@ -43,7 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def work() -> list[str]:
         options = read_options(
-            given.architecture, layer=False, output=given.output, kind="parquet", requirements=REQUIREMENTS
+            given.architecture,
+            layer=False,
+            output=given.output,
+            kind="parquet",
+            requirements=locked("parquet", SELECTION),
         )
         return build_layer(options, interpreter=python.find())
 

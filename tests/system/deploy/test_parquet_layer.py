@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import zipfile
-from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,9 @@ import pytest
 from deploy import python
 from deploy.budget import LAMBDA, Budget
 from deploy.errors import BuildError
+from deploy.install import locked
 from deploy.options import PYTHON, ROOT, Options, read_options
-from deploy.parquet import LIMITS, REQUIREMENTS, build_layer, main
+from deploy.parquet import LIMITS, SELECTION, build_layer, main
 from tests.support.inventory_reports import CURRENT, parquet_bytes, plain_rows
 from tests.system.deploy.packages import Packages, names
 
@@ -28,18 +29,13 @@ print([row[1] for row in parquet_rows(pathlib.Path("rows.parquet"), ("Bucket", "
 
 
 def options_of(architecture: str | None, output: Path) -> Options:
-    return read_options(architecture, layer=False, output=output, requirements=REQUIREMENTS, environ={})
+    requirements = locked("parquet", SELECTION)
+    return read_options(architecture, layer=False, output=output, requirements=requirements, environ={})
 
 
-def test_the_layer_has_the_version_that_the_command_line_is_tested_with() -> None:
-    pinned = [re.findall(r"^duckdb==.*?(?=^[a-z#]|^    #|\Z)", text, re.MULTILINE | re.DOTALL) for text in locks()]
-    (layer,), (tested,) = pinned
-    assert layer == tested
-    assert re.findall(r"^[a-z]", locks()[0], re.MULTILINE) == ["d"], "DuckDB alone"
-
-
-def locks() -> tuple[str, str]:
-    return (ROOT / REQUIREMENTS).read_text(), (ROOT / "requirements-dev.txt").read_text()
+def test_the_layer_has_duckdb_alone_in_the_version_that_the_command_line_is_tested_with() -> None:
+    pinned = re.findall(r"^([a-z].*)==([^ ]*)", (ROOT / locked("parquet", SELECTION)).read_text(), re.MULTILINE)
+    assert pinned == [("duckdb", version("duckdb"))]
 
 
 def test_the_largest_layer_and_the_largest_package_are_below_lambdas_limit() -> None:
@@ -47,26 +43,24 @@ def test_the_largest_layer_and_the_largest_package_are_below_lambdas_limit() -> 
 
 
 def test_everything_lies_where_lambda_puts_it_on_the_path(options: Options) -> None:
-    given = replace(options, requirements=REQUIREMENTS)
-    (given.root / REQUIREMENTS).write_text("duckdb==2\n")
+    (options.root / "requirements.txt").write_text("duckdb==2\n")
     packages = Packages(**{"duckdb/experimental/spark.py": b"", "adbc_driver_duckdb/__init__.py": b""})
-    build_layer(given, installer=packages)
-    found = names(given.output)
+    build_layer(options, installer=packages)
+    found = names(options.output)
     assert "python/sdk/fast.so" in found
     assert all(name.startswith("python/") for name in found)
     assert not [name for name in found if "spark" in name or "adbc" in name]
-    assert build_layer(given, installer=packages) == [f"{given.output}: unchanged"]
-    (given.root / REQUIREMENTS).write_text("duckdb==3\n")
-    build_layer(given, installer=packages)
+    assert build_layer(options, installer=packages) == [f"{options.output}: unchanged"]
+    (options.root / "requirements.txt").write_text("duckdb==3\n")
+    build_layer(options, installer=packages)
     assert packages.calls == 2
 
 
 def test_a_layer_over_its_limit_is_not_written(options: Options) -> None:
-    given = replace(options, requirements=REQUIREMENTS)
-    (given.root / REQUIREMENTS).write_text("duckdb==2\n")
+    (options.root / "requirements.txt").write_text("duckdb==2\n")
     with pytest.raises(BuildError, match=r"over its budget of 30 and 80 MB; the largest in it are huge"):
-        build_layer(given, installer=Packages(**{"huge/data.bin": bytes(LIMITS.unzipped)}))
-    assert not given.output.exists()
+        build_layer(options, installer=Packages(**{"huge/data.bin": bytes(LIMITS.unzipped)}))
+    assert not options.output.exists()
 
 
 def test_a_layer_that_cannot_be_made_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

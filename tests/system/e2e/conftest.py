@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from deploy import python
+from deploy.install import install_requirements, locked
 from deploy.options import PYTHON, ROOT
 from tests.system.deploy.checks.packaged import SERVERLESS
 from tests.system.e2e.deployment import AUDITED, Deployment, serving
@@ -27,7 +26,6 @@ from tests.system.e2e.system import RENEW, Make, System
 
 GIVEN = ("scale=map", "parquet=true", "renew=true", "renewRate=20", "maxRate=220")
 """The parameters of the deployment: all that adds a resource, and for the audits the ceiling that the stage has."""
-REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 
 @pytest.fixture(scope="session")
@@ -37,14 +35,12 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     if interpreter is None:
         pytest.skip(f"there is no python{PYTHON} on this machine: the functions are not run as Lambda runs them")
     folder = tmp_path_factory.mktemp("awslambdaric")
-    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(folder), "--no-deps"]
-    command += ["--python", sys.executable, "--python-version", PYTHON, "--only-binary", ":all:", "--require-hashes"]
-    subprocess.run([*command, "-r", str(REQUIREMENTS)], check=True)
+    install_requirements(ROOT / locked("runtime", ("--only-group", "runtime")), folder)
     return Machine(interpreter, folder)
 
 
 def server_command() -> str | None:
-    """moto with all that deploying takes has an environment of its own, requirements-deploy.txt's."""
+    """moto with all that deploying takes has an environment of its own, `make local-aws`'s."""
     given = os.environ.get("MOTO_SERVER") or str(ROOT / ".venv-deploy" / "bin" / "moto_server")
     return shutil.which(given)
 
@@ -54,7 +50,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     """Deployed once for all tests, and a sample bucket. Skips where osls or moto's server is not installed."""
     command = server_command()
     if command is None:
-        pytest.skip("moto's server is not installed: set MOTO_SERVER to the moto_server of requirements-deploy.txt")
+        pytest.skip("moto's server is not installed: make test-e2e installs it")
     if not SERVERLESS.exists() or shutil.which("node") is None:
         pytest.skip("osls is not installed: run npm ci")
     folder = tmp_path_factory.mktemp("deployment")

@@ -35,8 +35,10 @@ _SOURCES: Final = (
     "deploy",
     "serverless.yml",
     "package.json",
+    "pyproject.toml",
     "requirements.txt",
-    "requirements-parquet.txt",
+    "uv.lock",
+    "tools",
     "LICENSE",
 )
 _UP_SECONDS: Final = 60.0

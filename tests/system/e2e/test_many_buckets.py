@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A server and sources of its own, for a session has one stack of this name."""
     command = server_command()
     if command is None:
-        pytest.skip("moto's server is not installed: set MOTO_SERVER to the moto_server of requirements-deploy.txt")
+        pytest.skip("moto's server is not installed: make test-e2e installs it")
     folder = tmp_path_factory.mktemp("many")
     with serving(command, folder / "server.log") as url:
         yield Deployment(url, folder)

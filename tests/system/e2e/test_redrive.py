@@ -110,7 +110,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path
     """A client of Step Functions, and the file with the address of the Invoke API."""
     command = server_command()
     if command is None:
-        pytest.skip("moto's server is not installed: set MOTO_SERVER to the moto_server of requirements-deploy.txt")
+        pytest.skip("moto's server is not installed: make test-e2e installs it")
     folder = tmp_path_factory.mktemp("redrive")
     with serving(command, folder / "server.log", folder / "invoke.url") as url:
         session = boto3.Session("testing", "testing", region_name=REGION)

@@ -21,7 +21,7 @@ def without_layers(tmp_path: Path) -> Iterator[Deployment]:
     """A server of its own. osls deploys a stack with a layer each time: it looks for its zip in another folder."""
     command = server_command()
     if command is None:
-        pytest.skip("moto's server is not installed: set MOTO_SERVER to the moto_server of requirements-deploy.txt")
+        pytest.skip("moto's server is not installed: make test-e2e installs it")
     with serving(command, tmp_path / "server.log") as url:
         yield Deployment(url, tmp_path)
 

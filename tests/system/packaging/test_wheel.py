@@ -1,4 +1,4 @@
-"""The wheel in a virtual environment of its own, with the locked requirements of the functions and no extra."""
+"""The wheel in a virtual environment of its own, with the locked base requirements and no extra."""
 
 from __future__ import annotations
 
@@ -27,12 +27,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("venv")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    python = folder / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements.txt")], check=True)
-    subprocess.run([*pip, "--no-deps", "--no-index", str(wheel)], check=True)
+    uv("venv", str(folder), "--python", sys.executable)
+    python, base = folder / "bin" / "python", folder / "base.txt"
+    base.write_text(uv("export", "--frozen", "--no-emit-project"))
+    uv("pip", "install", "--python", str(python), "--require-hashes", "-r", str(base))
+    uv("pip", "install", "--python", str(python), "--no-deps", str(wheel))
     return python
+
+
+def uv(*arguments: str) -> str:
+    """What uv printed on stdout."""
+    command = [str(ROOT / "tools" / "uv"), "--quiet", *arguments]
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def run(python: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -80,9 +86,43 @@ def test_the_conformance_suites_are_auditor_testing(python: Path, tmp_path: Path
     assert (done.stdout, done.stderr) == ("True True auditor.testing.memory\n", "")
 
 
-def test_its_requirements_are_satisfied(python: Path, tmp_path: Path) -> None:
-    checked = run(python, "-m", "pip", "check", cwd=tmp_path)
-    assert checked.returncode == 0, checked.stdout
+def test_its_requirements_are_satisfied(python: Path) -> None:
+    uv("pip", "check", "--python", str(python))
+
+
+def test_the_base_is_small_and_has_the_newest_sdk_alone(python: Path) -> None:
+    (packages,) = (python.parent.parent / "lib").glob("python3.*/site-packages")
+    files = [path for path in packages.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert 10_000_000 < sum(path.stat().st_size for path in files) <= 56_000_000
+    installed = uv("pip", "freeze", "--python", str(python)).splitlines()
+    newest = uv("export", "--frozen", "--no-emit-project", "--no-hashes", "--only-group", "newest").splitlines()
+    assert [one for one in installed if one.startswith(("boto3==", "botocore=="))] == [
+        one for one in newest if one.startswith(("boto3==", "botocore=="))
+    ]
+    names = {one.partition("==")[0] for one in installed}
+    assert not names & {"aioboto3", "aiobotocore", "awscrt", "duckdb", "moto", "rich"}
+
+
+def test_the_lock_and_requirements_txt_are_in_step_with_the_project() -> None:
+    uv("lock", "--check", "--default-index", "https://pypi.org/simple")
+    engines = ("--extra", "aioboto3", "--extra", "crc64")
+    made = uv("export", "--frozen", "--no-header", "--no-emit-project", *engines)
+    assert made == (ROOT / "requirements.txt").read_text(), "run make lock"
+
+
+def test_the_demo_runs_from_the_wheel_with_its_extra(wheel: Path, tmp_path: Path) -> None:
+    command = [
+        str(ROOT / "tools" / "uv"),
+        "tool",
+        "run",
+        "--quiet",
+        "--python",
+        sys.executable,
+        "--from",
+        f"{wheel}[demo]",
+    ]
+    done = subprocess.run([*command, "auditor", "demo"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_audit_runs_without_any_extra(python: Path, tmp_path: Path, stub: StubServer) -> None:
