@@ -24,7 +24,7 @@ def verdict_page() -> str:
     text = PAGE.read_text(encoding="utf-8")
     text = _with_table(text, AUDIENCES, ["| kind | |", "|---|---|", *_members(AudienceKind)])
     text = _with_table(text, REASONS, ["| code | |", "|---|---|", *_members(ReasonCode)])
-    return _with_table(text, IDIOMS, ["| setting | verdict | audience |", "|---|---|---|", *_idioms()])
+    return _with_table(text, IDIOMS, ["| setting | verdict, audience |", "|---|---|", *_idioms()])
 
 
 def _with_table(text: str, marker: str, table: list[str]) -> str:
@@ -51,7 +51,7 @@ def _idioms() -> Iterator[str]:
         for cases in tomllib.loads(path.read_text(encoding="utf-8")).values():
             for number, case in enumerate(cases):
                 if number == 0 or case.get("shown"):
-                    yield f"| {_setting(case)} | {case['verdict']} | {_audience(case)} |"
+                    yield f"| {_setting(case)} | {': '.join(filter(None, (case['verdict'], _audience(case))))} |"
 
 
 def _audience(case: Mapping[str, Any]) -> str:
