@@ -32,11 +32,15 @@ Change = Callable[[Night], Night]
 OPTIONS: Final[tuple[tuple[str, Change], ...]] = (
     ("CloudTrail data events are on", lambda one: replace(one, data_events=True)),
     ("the run folder is on EFS", lambda one: replace(one, shared_files=True)),
+    ("the storage class is STANDARD_IA", lambda one: replace(one, storage_class="STANDARD_IA")),
+    ("the storage class is GLACIER_IR", lambda one: replace(one, storage_class="GLACIER_IR")),
+    ("5 % of the objects change, not 1 %", lambda one: replace(one, changed=0.05)),
+    ("the function has 512 MB", lambda one: replace(one, memory=512)),
     (f"run folders are kept {FEW_NIGHTS} nights", lambda one: replace(one, kept_nights=FEW_NIGHTS)),
     ("level `exposure`: no HEAD", lambda one: replace(one, head=False)),
     (f"HEADs are kept from the last run, `keep` head={HEAD_DAYS:.0f}d", _keep_heads),
-    ("level `fixity`, the ledger has shards", lambda one: replace(one, ledger_units=bill.SHARDED)),
-    ("level `fixity`, the ledger has none", lambda one: replace(one, ledger_units=bill.ASKED)),
+    ("level `fixity`, the ledger is read along with the listing", lambda one: replace(one, ledger_units=bill.SHARDED)),
+    ("level `fixity`, the ledger is asked about each object", lambda one: replace(one, ledger_units=bill.ASKED)),
     ("events of changed objects come through a queue", lambda one: replace(one, object_events=True)),
 )
 """Choices beside the tables' own, each as a change of a night."""

@@ -25,8 +25,7 @@ QUEUE_REQUESTS: Final = 3
 """Requests for a message: sent, received, deleted."""
 SHARDED: Final = 0.054
 ASKED: Final = 0.5
-"""Read units of an object that the ledger knows: read along with the listing in a table with shards, or asked about
-(docs/ledger.md)."""
+"""Read units of an object that the ledger knows: read along with the listing, or asked about (docs/ledger.md)."""
 MB_IN_GB: Final = 1024
 
 STORED: Final = "GB-months stored"
