@@ -39,8 +39,7 @@ OPTIONS: Final[tuple[tuple[str, Change], ...]] = (
     (f"run folders are kept {FEW_NIGHTS} nights", lambda one: replace(one, kept_nights=FEW_NIGHTS)),
     ("level `exposure`: no HEAD", lambda one: replace(one, head=False)),
     (f"HEADs are kept from the last run, `keep` head={HEAD_DAYS:.0f}d", _keep_heads),
-    ("level `fixity`, the ledger is read along with the listing", lambda one: replace(one, ledger_units=bill.SHARDED)),
-    ("level `fixity`, the ledger is asked about each object", lambda one: replace(one, ledger_units=bill.ASKED)),
+    ("level `fixity`", lambda one: replace(one, ledger_units=bill.LEDGER_UNITS)),
     ("events of changed objects come through a queue", lambda one: replace(one, object_events=True)),
 )
 """Choices beside the tables' own, each as a change of a night."""

@@ -54,8 +54,11 @@ def _rows(found: Measured) -> Iterator[tuple[str, str, str]]:
     stored = f"{found.row_bytes:.0f} bytes, {bill.INVENTORY_KEPT} reports kept"
     yield "an object's row in the Inventory, compressed", stored, "measured, with equal ACLs; the number is a guess"
     yield "ranges of a map", f"{find.RANGES}, equally large", "default of `auditor plan`, cut by the last run"
-    units = f"{bill.SHARDED} along with the listing, {bill.ASKED} asked about"
-    yield "read units of the ledger for a known object", units, "[the ledger](ledger.md#dynamodb), counted"
+    yield (
+        "read units of the ledger for a known object",
+        str(bill.LEDGER_UNITS),
+        "[the ledger](ledger.md#dynamodb), counted",
+    )
     yield "retries, refused calls, logs, alarms", "none", "not simulated"
     yield "transfer between S3 and Lambda", "none", "free in one region"
 

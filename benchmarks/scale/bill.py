@@ -23,9 +23,8 @@ MAP_STATES: Final = 5
 which AWS counts one, and its end; plan, map, summary, choice and end around them."""
 QUEUE_REQUESTS: Final = 3
 """Requests for a message: sent, received, deleted."""
-SHARDED: Final = 0.054
-ASKED: Final = 0.5
-"""Read units of an object that the ledger knows: read along with the listing, or asked about (docs/ledger.md)."""
+LEDGER_UNITS: Final = 0.054
+"""Read units of an object that the ledger knows, read along with the listing (docs/ledger.md)."""
 MB_IN_GB: Final = 1024
 
 STORED: Final = "GB-months stored"

@@ -54,13 +54,10 @@ def test_the_guide_says_the_same_of_the_audit_function() -> None:
     found = terms(Night(objects=MILLION))
     assert found[bill.LAMBDA, "GB-seconds"].dollars == pytest.approx(0.023, rel=0.02)
     assert found[bill.RUN_FOLDER, "PUT requests"].dollars < 0.001
-    asked = terms(Night(objects=MILLION, ledger_units=bill.ASKED))[bill.DYNAMODB, "read units"].dollars
-    sharded = terms(Night(objects=MILLION, ledger_units=bill.SHARDED))[bill.DYNAMODB, "read units"].dollars
-    assert 0.06 <= asked <= 0.125
-    assert 0.006 <= sharded <= 0.012
+    read = terms(Night(objects=MILLION, ledger_units=bill.LEDGER_UNITS))[bill.DYNAMODB, "read units"].dollars
+    assert 0.006 <= read <= 0.012
     guide = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
-    assert f"| asked about | 10 | {1000 * bill.ASKED:.0f} |" in guide
-    assert f"| 0.74 | {1000 * bill.SHARDED:.0f} |" in guide
+    assert f"| 0.74 | {1000 * bill.LEDGER_UNITS:.0f} |" in guide
 
 
 def test_a_billion_mixed_objects() -> None:
