@@ -56,22 +56,38 @@ def default(value: object) -> str:
 
 
 def test_every_parameter_is_named_with_its_default() -> None:
-    written = [(name, value) for name, value, _ in table("| parameter | default |")]
+    written = [(name, value) for name, value, _ in table("|parameter|default|")]
     assert written == [(f"`{name}`", default(value)) for name, value in parameters()["default"].items()]
 
 
 def test_every_parameter_is_explained() -> None:
-    assert [name for name, _, words in table("| parameter | default |") if not words] == []
+    assert [name for name, _, words in table("|parameter|default|") if not words] == []
 
 
 def test_what_stage_local_sets_is_named() -> None:
-    written = dict(table("| parameter | at stage `local` |"))
+    written = dict(table("|parameter|at stage `local`|"))
     assert written == {f"`{name}`": default(value) for name, value in parameters()["local"].items()}
 
 
-def actions_of(column: str) -> set[str]:
-    head = ["on", "action", *LEVELS, "hashing", "verify"]
-    return {action for row in table("| on | action |") if row[head.index(column)] == "yes" for action in quoted(row[1])}
+OF_ROLES = {
+    "all": {*LEVELS, "hashing", "verify"},
+    "audit": {*LEVELS},
+    "audit from metadata": {"metadata", "fixity"},
+    "audit at fixity": {"fixity"},
+    "hashing": {"hashing"},
+    "verify": {"verify"},
+}
+"""The roles, and the levels of the audit's role, by their names in the table."""
+
+
+def actions_of(role: str) -> set[str]:
+    rows = table("|on|action|role|")
+    return {
+        name
+        for row in rows
+        if role in set().union(*(OF_ROLES[one] for one in row[2].split(", ")))
+        for name in quoted(row[1])
+    }
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -103,7 +119,7 @@ def test_what_the_owner_of_a_given_key_adds_is_what_the_role_lacks_at_exposure()
 
 
 def test_every_resource_but_policies_and_subscriptions_is_named_at_its_level() -> None:
-    rows = table("| resource | levels |")
+    rows = table("|resource|levels|")
     for level in LEVELS:
         named = {name for row in rows if row[1] in ("all", level) for name in quoted(row[0])}
         made = {name for name in resources_of_level(level) if not name.endswith("Policy")}
@@ -114,8 +130,8 @@ def test_every_resource_but_policies_and_subscriptions_is_named_at_its_level() -
 def test_each_alarm_has_something_to_do() -> None:
     made = of_type(resources_of_level("fixity"), "AWS::CloudWatch::Alarm").values()
     names = {alarm["AlarmName"].removeprefix("${self:custom.name}-") for alarm in made}
-    assert {quoted(row[0])[0] for row in table("| alarm | it means |")} == names
-    assert [row for row in table("| alarm | it means |") if not row[2]] == []
+    assert {quoted(row[0])[0] for row in table("|alarm|it means|")} == names
+    assert [row for row in table("|alarm|it means|") if not row[2]] == []
 
 
 def test_the_monthly_costs_count_the_alarms_and_metrics_that_there_are() -> None:
@@ -152,7 +168,7 @@ def test_the_trails_selector_is_one() -> None:
 
 
 def test_the_sums_per_class_add_up() -> None:
-    for _, price, exposure, metadata in table("| storage class |"):
+    for _, price, exposure, metadata in table("|storage class|"):
         once = float(price.strip("$"))
         assert (float(exposure.strip("$")), float(metadata.strip("$"))) == (once, 2 * once)
 
