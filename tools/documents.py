@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.cli.parser import make_parser
 from auditor.cli.sql.athena import PLACE, athena_file
@@ -24,8 +24,8 @@ CLI = """# Command line
 
 <!-- Written by `make docs` from the commands' own help: edit auditor/cli/parser.py. -->
 
-`auditor COMMAND --help` prints all flags of a command. A flag that three commands or more have stands
-[here once](#flags-of-several-commands), and each command names those that it takes.
+`auditor COMMAND --help` prints all flags of a command. A flag that several commands have stands in
+[Flags of several commands](#flags-of-several-commands), and each command names those that it takes.
 
 ## Exit codes
 
@@ -41,37 +41,47 @@ under a prefix (`--allow-empty` allows it); it outranks 3 |
 
 Findings raise 3, verdicts do not. One of several targets that failed is a hole (4); if all failed, the code is 1.
 """
-SHARED = 3
-"""A flag of so many commands, with the same words, stands once on the page of the command line."""
 OF_ALL = frozenset({"--help", "--verbose", "--quiet", "--no-progress"})
 """Flags of all commands: no command names them."""
 
 
 def cli_page() -> str:
-    """docs/cli.md: every command's own help, the flags of several commands once."""
+    """docs/cli.md: every command's own help. A flag of several commands, with the same words, stands once."""
     os.environ["COLUMNS"] = "100"
     commands = dict(_commands(make_parser()))
     having = Counter(_words(flag) for command in commands.values() for flag in command._actions)
-    common = {words[0]: words for words, number in reversed(having.most_common()) if number >= SHARED}
+    common = {words[0]: words for words, number in reversed(having.most_common()) if number > 1}
     shared: dict[str, tuple[str, argparse.Action]] = {}
-    parts = []
+    taken: dict[str, list[str]] = {}
     for name, command in commands.items():
-        here = []
         for group in command._action_groups:
-            found = [flag for flag in group._group_actions if common.get(_words(flag)[0]) == _words(flag)]
-            group._group_actions = [flag for flag in group._group_actions if flag not in found]
-            here += [_words(flag)[0] for flag in found if flag.option_strings]
-            for flag in found:
-                shared.setdefault(_words(flag)[0], (group.title or "", flag))
-        parts.append(f"\n## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n")
-        also = [f"`{flag}`" for flag in here if flag not in OF_ALL]
-        parts.append(f"\nAlso {', '.join(also)}.\n" if also else "")
+            same = {_words(one)[0]: one for one in group._group_actions if common.get(_words(one)[0]) == _words(one)}
+            found = {flag: one for flag, one in same.items() if group.title != "options" or flag in OF_ALL}
+            group._group_actions = [one for one in group._group_actions if one not in found.values()]
+            taken.setdefault(name, []).extend(found)
+            for flag, action in found.items():
+                shared.setdefault(flag, (group.title or "", action))
+    titles = dict.fromkeys(title for title, _ in shared.values())
+    groups = {title: [flag for flag, (group, _) in shared.items() if group == title] for title in titles}
     page = make_parser()._get_formatter()
-    for title in dict.fromkeys(title for title, _ in shared.values()):
+    for title, flags in groups.items():
         page.start_section(title)
-        page.add_arguments(flag for group, flag in shared.values() if group == title)
+        page.add_arguments(shared[flag][1] for flag in flags)
         page.end_section()
-    return f"{CLI}{parts[0]}\n## Flags of several commands\n\n```text\n{page.format_help()}```\n{''.join(parts[1:])}"
+    first, *others = [
+        f"\n## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n{_also(taken[name], groups)}"
+        for name, command in commands.items()
+    ]
+    return f"{CLI}{first}\n## Flags of several commands\n\n```text\n{page.format_help()}```\n{''.join(others)}"
+
+
+def _also(taken: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
+    """Return the line that names the shared flags of a command: a group that it has as a whole by its title."""
+    named = []
+    for title, flags in groups.items():
+        here = [flag for flag in flags if flag in taken and flag.startswith("--") and flag not in OF_ALL]
+        named += [f"all of *{title}*"] if len(here) == len(flags) > 1 else [f"`{flag}`" for flag in here]
+    return f"\nAlso {', '.join(named)}.\n" if named else ""
 
 
 def _words(flag: argparse.Action) -> tuple[str, ...]:
@@ -95,10 +105,10 @@ SETTINGS_TABLE = "<!-- settings, written by `make docs` from auditor/config/sett
 def configuration_page() -> str:
     """docs/configuration.md with its table of settings written anew."""
     before, _, rest = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8").partition(SETTINGS_TABLE)
-    table = ["| setting | flag | event of | |", "|---|---|---|---|"]
+    table = ["|setting|flag|event of|", "|---|---|---|"]
     for name, setting in SETTINGS.items():
-        flag = f"`{setting.flag}`" if setting.flag else ""
-        table.append(f"| `{name}` | {flag} | {', '.join(setting.events)} | {setting.help} |")
+        words = f"`{setting.flag}`" if setting.flag else setting.help
+        table.append(f"|`{name}`|{words}|{', '.join(setting.events)}|")
     after = rest.partition("\n\n")[2]
     return f"{before}{SETTINGS_TABLE}{chr(10).join(table)}\n\n{after}"
 

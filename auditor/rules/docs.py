@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -23,13 +24,17 @@ GROUPS: Final = {
 }
 """The subjects of the rules by the first letter of their IDs, in the order of RULES."""
 
+SHARED: Final = 3
+"""A line of so many rules of a subject stands once on the page."""
+
 PAGE: Final = """# Rules
 
 <!-- Written by `make docs` from the rules' own docstrings: edit those. -->
 
-`auditor rules` prints this list and `auditor rules O02` one rule. `--only` and `--ignore` choose by id. An id never
-changes its meaning and is never used again. A rule is undecided where a fact could not be read; that is never a pass.
-[Rules that are not built](rules-not-built.md), with the calls that each would cost, are on a page of their own.
+`auditor rules O02` prints a rule with what it does not flag. `--only` and `--ignore` choose by ID. A rule is undecided
+where a fact could not be read; that is never a pass. A rule with options is selected only where
+[`auditor.toml`](configuration.md) has its table, such as `[rules.M01]`.
+[Rules that are not built](rules-not-built.md) are on a page of their own.
 """
 
 
@@ -77,22 +82,33 @@ def as_json(rules: Sequence[Rule]) -> str:
 
 
 def as_markdown(rules: Sequence[Rule]) -> str:
-    """Return the text of docs/rules.md."""
+    """Return the text of docs/rules.md. A line that several rules of a subject share stands once, above them."""
     parts = [PAGE]
     for letter, subject in GROUPS.items():
         group = [rule for rule in rules if rule.id.startswith(letter)]
         if group:
+            lines = {rule.id: _lines(rule) for rule in group}
+            counted = Counter(line for one in lines.values() for line in one)
+            shared = [line for line, number in counted.items() if number >= SHARED]
             parts.append(f"## {subject}\n")
-            parts.extend(_section(rule) for rule in group)
+            if shared:
+                parts.append(f"For each rule without such a line:\n\n{''.join(shared)}")
+            parts.extend(_section(rule, [line for line in lines[rule.id] if line not in shared]) for rule in group)
     return "\n".join(parts)
 
 
-def _section(rule: Rule) -> str:
-    lines = [f"### {rule.id} {rule.name}", "", f"**{rule.severity.value}**: {rule.title}.", ""]
-    lines.extend(f"- **{word}:** {text}" for word, text in sections(rule).items())
-    lines.append(f"- **Reads:** {', '.join(f'`{fact}`' for fact in rule.reads)}")
-    lines.extend(f"- **{word}:** {text}" for word, _, text in (line.partition(": ") for line in _options(rule)))
-    return "".join(f"{line}\n" for line in lines)
+def _section(rule: Rule, lines: Sequence[str]) -> str:
+    why = _sentence(sections(rule)["Why"])
+    return f"### {rule.id} {rule.name}\n\n**{rule.severity.value}**: {rule.title}. {why}\n\n{''.join(lines)}"
+
+
+def _lines(rule: Rule) -> list[str]:
+    texts = sections(rule)
+    return [f"- **{word}:** {texts[word]}\n" for word in ("Flagged", "Blind to", "Fix")]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _options(rule: Rule) -> list[str]:

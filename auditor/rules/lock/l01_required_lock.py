@@ -35,10 +35,9 @@ def check(
         that an event hold is off (high). An object under an event hold whose mode is not COMPLIANCE, where that is
         required: AWS does not say that nobody can release the hold (medium).
     Not flagged: a lock that is as strong as mode, or stronger; its date (L02); an event hold, where mode is GOVERNANCE.
-    Blind to: a legal hold; the bucket's default retention and default event hold, which count for new objects only. S3
-        leaves lock and event hold out of its answer for a caller without s3:GetObjectRetention: unless
-        retention_readable says that the auditor has this permission, the rule is undecided where S3 shows neither. An
-        event hold with a value other than ON and OFF leaves it undecided, too.
+    Blind to: a legal hold; the bucket's defaults, which count for new objects only. S3 hides lock and event hold from a
+        caller without s3:GetObjectRetention: where it shows neither, the rule is undecided, unless retention_readable
+        is true. An event hold other than ON and OFF leaves it undecided, too.
     Fix: set the retention with PutObjectRetention, and a default retention for the bucket.
     """
     held = head_object_lock_event_hold == HELD

@@ -34,9 +34,9 @@ def check(head: Head, now: datetime, days: int, retention_readable: bool) -> Ite
     Flagged: a retain-until date that is past, or at most days of [rules.L02] away from the beginning of the run.
     Not flagged: an object without retention (L01); a later date; an object under an event hold, which has no date: S3
         holds it until the release, and then for the hold's duration.
-    Blind to: a legal hold, which goes on. S3 leaves date and event hold out of its answer for a caller without
-        s3:GetObjectRetention: unless retention_readable says that the auditor has this permission, the rule is
-        undecided where S3 shows neither. A date or an event hold that cannot be read leaves it undecided, too.
+    Blind to: a legal hold, which goes on. S3 hides date and event hold from a caller without s3:GetObjectRetention:
+        where it shows neither, the rule is undecided, unless retention_readable is true. A date or an event hold that
+        cannot be read leaves it undecided, too.
     Fix: extend the retention with PutObjectRetention, or let the object go on purpose.
     """
     if head.object_lock_event_hold == HELD:
