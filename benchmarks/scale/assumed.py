@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -79,7 +80,7 @@ class Own:
 def own(one: Simulated) -> Own:
     """Return the dollars of a night apart from the calls on objects."""
     terms = [term for term in one.terms if term.service != bill.S3_CALLS]
-    stored = sum(term.dollars for term in terms if term.what == bill.STORED)
+    stored = math.fsum(term.dollars for term in terms if term.what == bill.STORED)
     functions = total(terms, (bill.LAMBDA, bill.STEP_FUNCTIONS))
     return Own(total(terms) - functions - stored, functions, stored)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -62,7 +63,7 @@ def bill(night: Night, course: Pace, found: Measured) -> list[Term]:
 
 def total(terms: Sequence[Term], services: Sequence[str] = SERVICES) -> float:
     """Return the dollars of the terms of these services."""
-    return sum(term.dollars for term in terms if term.service in services)
+    return math.fsum(term.dollars for term in terms if term.service in services)
 
 
 def _terms(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
