@@ -7,7 +7,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check docs goldens rule format pictures lock bench bench-memory scale clean \
+.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check lint advisories docs goldens rule format pictures lock bench bench-memory scale clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package parquet-layer template release check-template elasticmq dynamodb-local
 
 help: ## list these targets
@@ -78,13 +78,15 @@ test-newest: install .venv-newest/.installed
 mutants: install .venv-mutants/.installed
 	@.venv-mutants/bin/python -m tests.mutants.sample $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(ARGS) $(MODULES)
 
-check: install ## what CI runs: format, lint, types, imports, documents in step, tests
+check: lint test ## format, lint, types, imports, documents in step, tests
+
+# the fast half of check, for pre-commit
+lint: install
 	@$(BIN)/ruff format --check --quiet . || { echo "run make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }
 	@$(BIN)/python -m tools.documents --check
-	@$(MAKE) --no-print-directory test
 
 docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md, docs/configuration.md)
 	@$(BIN)/python -m tools.documents
