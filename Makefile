@@ -88,6 +88,11 @@ lint: install
 	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }
 	@$(BIN)/python -m tools.documents --check
 
+# known advisories on each package of the locks: of Python's from OSV, of npm's from its registry
+advisories:
+	@$(UV) audit --frozen --preview-features audit-command
+	@for folder in . tests/browser; do npm audit --package-lock-only --prefix $$folder || exit 1; done
+
 docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md, docs/configuration.md)
 	@$(BIN)/python -m tools.documents
 
@@ -216,9 +221,11 @@ template: install node_modules/.installed
 	@$(SLS) package --stage $(STAGE) $(given)
 	@$(BIN)/python -m deploy.template --output .build/template.json
 
-release: install node_modules/.installed ## wheel, zips, templates that take the buckets, bill of materials, in dist/; [PROJECT_URL=..]
+release: install node_modules/.installed ## sdist and wheel, zips, templates that take the buckets, bill of materials, in dist/; [PROJECT_URL=..] [TAG=v1.2.3]
+	@version=$$($(BIN)/python -c 'from auditor.model.version import VERSION; print(VERSION)'); \
+		test "$${TAG:-v$$version}" = "v$$version" || { echo "the tag is not v$$version, the version of the code" >&2; exit 2; }
 	@rm -rf dist && mkdir -p dist
-	@$(UV) build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
+	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 	@for architecture in arm64 x86_64; do \
 		$(BIN)/python -m deploy.build --architecture $$architecture --output dist/function-$$architecture.zip || exit 1; \
 	done
