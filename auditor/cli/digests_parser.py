@@ -133,13 +133,6 @@ def ledger_command(add: Add) -> None:
         metavar="LEDGER",
         help="write each damaged digest of this ledger anew that a sound line of the history recorded; then check it",
     )
-    whole.add_argument(
-        "--shard",
-        nargs="?",
-        const="",
-        metavar="LEDGER",
-        help="give shards to this DynamoDB table, which an earlier release began without; exit 3 for a conflict",
-    )
     _ledger_only(parser)
     format_flag(parser)
 

@@ -74,7 +74,6 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "auditor ledger s3://my-bucket/a.tif --ledger sqlite:digests.db",
         "auditor ledger --check --ledger sqlite:digests.db",
         "auditor ledger --repair sqlite:digests.db",
-        "auditor ledger --shard dynamodb:digests",
     ),
     "plan": (
         "auditor plan s3://my-bucket",

@@ -28,8 +28,7 @@ def open_ledger(
     profile: str | None = None,
     clock: Callable[[], float] = time.time,
 ) -> AbstractAsyncContextManager[Ledger]:
-    """Return an async context manager that opens the ledger of a URI: `sqlite:PATH` or `dynamodb:TABLE`. The URI
-    `dynamodb:TABLE?shards` also gives an empty table shards (see auditor/ledger/dynamodb/shards.py).
+    """Return an async context manager that opens the ledger of a URI: `sqlite:PATH` or `dynamodb:TABLE`.
 
     region, endpoint_url, profile: for the AWS client of a DynamoDB ledger; None for the SDK's defaults. clock: returns
     seconds since the epoch, by which leases expire. Raises UsageError for a wrong URI.

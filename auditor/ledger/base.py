@@ -74,8 +74,7 @@ class DigestStore(Protocol):
     def in_order(self, bucket: str) -> OrderedReader:
         """Return a reader that looks up the bucket's object versions in the order of S3's listing.
 
-        It is much cheaper than known() for many objects. The caller must close it. A ledger without an order returns
-        ordered.UnorderedReader.
+        It is much cheaper than known() for many objects. The caller must close it.
         """
         ...
 

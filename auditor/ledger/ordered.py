@@ -34,19 +34,6 @@ class OrderedReader(Protocol):
         ...
 
 
-class UnorderedReader:
-    """An OrderedReader for a ledger that has no order: each batch is a look-up of its own."""
-
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-
-    async def known(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        return await self._ask(refs, algorithms)
-
-    async def close(self) -> None:
-        pass
-
-
 class PassChoice:
     """Chooses between a pass over the ledger and questions, batch by batch.
 

@@ -42,9 +42,8 @@ from auditor.verify.deletion import in_question, is_in_history, is_settled, is_t
 from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter
-from auditor.verify.ledger_reading import LedgerReading
 from auditor.verify.loss import LossFinder
-from auditor.verify.merge import Pair
+from auditor.verify.merge import Pair, merged
 from auditor.verify.outcome import Verified
 from auditor.verify.page import Examples, verify_page
 from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
@@ -106,8 +105,6 @@ class Verification:
         now = datetime.now(UTC)
         self.verify_id = (hop and (hop.verify_id or hop.first_id)) or new_run_id(now, os.urandom(3))
         self._folder = VerifyFolder(resources.store, target.bucket, self.verify_id, hop.number if hop else 0)
-        several = resources.store if hop is not None else None
-        self._reading = LedgerReading(self._ledger, target.bucket, several, self._folder.path, self._io)
         self._now = now
         day = parse_run_id(self.verify_id).date().isoformat()
         self._holes = holes_of(settings.accepted, target.bucket, day)
@@ -139,8 +136,6 @@ class Verification:
             if self._notes.unnoted != summary.unnoted:  # the losses could not be noted
                 summary = replace(summary, unnoted=self._notes.unnoted)
                 await self._io(self._folder.put_summary, summary)
-            if summary.complete:
-                await self._reading.end()
         finally:
             try:
                 await self._io(self._folder.discard)
@@ -212,7 +207,8 @@ class Verification:
                 ended = False
                 try:
                     async with self._stop.flight() as limit:
-                        ended = await walk.all(self._reading.pairs(pages(engine, caller, target), target))
+                        records = self._ledger.subjects(target.bucket, target.prefix, target.start_after or "")
+                        ended = await walk.all(merged(pages(engine, caller, target), records, target))
                     self._at.cut = limit.expired()
                     if self._hop is not None and self._at.kept[1] != self._at.start_after:
                         self._drop_last_key()

@@ -31,7 +31,7 @@ def verified(meter: Meter, *, url: str, ledger: str, objects: int, size: int) ->
                 await opened.record_many([entry_of(number, size, digests) for number in numbers])
 
     with tempfile.TemporaryDirectory() as folder:
-        uri = f"dynamodb:{uuid4().hex}?shards" if ledger == "dynamodb" else f"sqlite:{folder}/ledger.db"
+        uri = f"dynamodb:{uuid4().hex}" if ledger == "dynamodb" else f"sqlite:{folder}/ledger.db"
         loops.run(record(uri))
         options: dict[str, Any] = {"ledger": uri, "endpoint_url": url, "out": folder, "max_rate": "unlimited"}
         auditor.verify_bucket(f"s3://{BUCKET}/{key_of(9)[:-9]}", **options)

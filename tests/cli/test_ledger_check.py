@@ -80,7 +80,7 @@ def test_rows_of_an_earlier_version_are_no_damage(run: Run, path: Path) -> None:
         (("--check",), "--ledger is missing"),
         (("--check", "sqlite:no-such.db"), "is not there"),
         (("s3://bucket/k", "--check", "sqlite:l.db"), "leave the key out"),
-        (("--ledger", "sqlite:l.db"), "write s3://BUCKET/KEY, or --check, --repair or --shard for the whole ledger"),
+        (("--ledger", "sqlite:l.db"), "write s3://BUCKET/KEY, or --check or --repair for the whole ledger"),
     ],
 )
 def test_wrong_usage_is_one_sentence(run: Run, given: tuple[str, ...], words: str) -> None:

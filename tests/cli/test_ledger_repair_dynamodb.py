@@ -62,13 +62,10 @@ class Cloud:
 
 
 @pytest.fixture
-async def made(moto_url: str, request: pytest.FixtureRequest) -> str:
-    """A ledger's table, empty or begun without shards."""
+async def made(moto_url: str) -> str:
+    """A ledger's table, empty."""
     name = f"rotted-{uuid4().hex}"
     await create_table(name, endpoint_url=moto_url)
-    if request.param == "without shards":
-        schema = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "2"}}
-        boto3.client("dynamodb", endpoint_url=moto_url).put_item(TableName=name, Item=schema)
     return name
 
 
@@ -83,12 +80,7 @@ def cloud(
     opened.close()
 
 
-KINDS = pytest.mark.parametrize(
-    ("made", "cloud"),
-    [("shards", ""), ("without shards", ""), ("shards", "Enabled"), ("without shards", "Enabled")],
-    ids=["shards", "without-shards", "versions", "versions-without-shards"],
-    indirect=True,
-)
+KINDS = pytest.mark.parametrize("cloud", ["", "Enabled"], ids=["unversioned", "versions"], indirect=True)
 
 
 @KINDS

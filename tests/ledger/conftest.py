@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from uuid import uuid4
 
-import boto3
 import pytest
 
 from auditor.ledger import open_ledger
@@ -17,12 +16,12 @@ from auditor.ledger.dynamodb.ledger import create_table
 from tests.conformance.ledgers import OpenLedger
 
 
-@pytest.fixture(params=["sqlite", "dynamodb", pytest.param("dynamodb without shards", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sqlite", "dynamodb"])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLedger:
     if request.param == "sqlite":
         return opening(f"sqlite:{tmp_path / 'ledger.db'}")
     url: str = request.getfixturevalue("moto_url")
-    return opening(f"dynamodb:{await new_table(url, shards=request.param == 'dynamodb')}", url)
+    return opening(f"dynamodb:{await new_table(url)}", url)
 
 
 def opening(uri: str, endpoint_url: str | None = None) -> OpenLedger:
@@ -32,13 +31,10 @@ def opening(uri: str, endpoint_url: str | None = None) -> OpenLedger:
     return opened
 
 
-async def new_table(url: str, *, shards: bool = True) -> str:
-    """Make a table, and return its name. shards: False to begin it as a release did that knew no shards."""
+async def new_table(url: str) -> str:
+    """Make an empty table, and return its name."""
     table = f"ledger-{uuid4().hex}"
     await create_table(table, endpoint_url=url)
-    if not shards:
-        schema = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "2"}}
-        boto3.client("dynamodb", endpoint_url=url).put_item(TableName=table, Item=schema)
     return table
 
 

@@ -17,9 +17,10 @@ from auditor.errors import CallFailed, LedgerError
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Expectation, Known, Notice
 from auditor.ledger.dynamodb.calls import ConditionFailed
-from auditor.ledger.dynamodb.changes import Change
+from auditor.ledger.dynamodb.changes import Change, key_of
 from auditor.ledger.dynamodb.items import NOTICE, checked_row, evidence, manifest, row, seal_of
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
+from auditor.ledger.dynamodb.shards import stored_name
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.matching import LedgerRow
 from auditor.model.object import ObjectRef
@@ -54,8 +55,14 @@ def ledger_of(client: Answers, pauses: list[float] | None = None) -> DynamoLedge
     return DynamoLedger("digests", cast(ThreadedClient, client), sleep=sleep)
 
 
-def item(sk: str, digest: str = "00") -> dict[str, Any]:
+def plain(sk: str, digest: str = "00") -> dict[str, Any]:
+    """An item under its plain name."""
     return {"pk": {"S": "b/k"}, "sk": {"S": sk}, "size": {"N": "1"}, "hashed_at": {"S": "t"}, "sha256": {"S": digest}}
+
+
+def item(sk: str, digest: str = "00", key: str = "k") -> dict[str, Any]:
+    """The same item as the table stores it. sk: of its plain name."""
+    return plain(sk, digest) | key_of(stored_name((f"b/{key}", sk)))
 
 
 async def test_missing_table_is_named_at_the_start(moto_url: str) -> None:
@@ -92,7 +99,7 @@ async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:
     items = boto3.client("dynamodb", endpoint_url=moto_url).scan(TableName="layout")["Items"]
     stored = {found["sk"]["S"]: found for found in items}
     assert stored.keys() == {"-", "k\x01null#e", " etag#e"}
-    assert stored["-"] == {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "3"}}
+    assert stored["-"] == {"pk": {"S": "-"}, "sk": {"S": "-"}, "format": {"N": "1"}}
     place = stored["k\x01null#e"]["place"]
     digest = {
         "size": {"N": "1"},
@@ -133,9 +140,9 @@ async def test_items_that_change_at_every_try_end_the_run(moto_url: str, monkeyp
 
 async def test_table_of_a_newer_auditor(moto_url: str) -> None:
     await create_table("newer", endpoint_url=moto_url)
-    schema = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "4"}}
+    schema = {"pk": {"S": "-"}, "sk": {"S": "-"}, "format": {"N": "2"}}
     boto3.client("dynamodb", endpoint_url=moto_url).put_item(TableName="newer", Item=schema)
-    with pytest.raises(LedgerError, match=r"'newer' was written by a newer auditor \(schema 4\): upgrade this one"):
+    with pytest.raises(LedgerError, match=r"'newer' was written by a newer auditor \(format 2\): upgrade this one"):
         async with open_ledger("dynamodb:newer", endpoint_url=moto_url):
             pass
 
@@ -192,7 +199,7 @@ async def test_versioned_ref_needs_no_query() -> None:
     versioned = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z", version_id="v1")
     assert await ledger_of(client).known("b", [versioned], ["sha256"]) == [{}]
     asked = [[key["sk"]["S"] for key in one.RequestItems["digests"]["Keys"]] for one in client.asked]
-    assert asked == [["v1#e"], [" etag#e", "null#e"]]
+    assert asked == [["k\x01v1#e"], [" etag#e", "k\x01null#e"]]
 
 
 async def test_item_deleted_between_the_refusal_and_the_read_is_written() -> None:
@@ -270,9 +277,7 @@ async def test_line_of_the_history_is_written_so_that_nothing_replaces_it() -> N
 
 def batches(sk: str, refs: Sequence[ObjectRef], **more: str) -> list[dict[str, Any]]:
     """Answers to BatchGetItem: of each object the item with this sk."""
-    items = [
-        item(sk) | {"pk": {"S": f"b/{ref.key}"}} | {name: {"S": one} for name, one in more.items()} for ref in refs
-    ]
+    items = [item(sk, key=ref.key) | {name: {"S": one} for name, one in more.items()} for ref in refs]
     return [{"Responses": {"digests": items[start : start + 100]}} for start in range(0, len(items), 100)]
 
 
@@ -307,7 +312,7 @@ async def test_match_is_one_write_and_nothing_else() -> None:
     )
     await ledger_of(client).note("b", [match])
     (asked,) = client.asked
-    assert (asked.operation, asked.Key["sk"]["S"]) == ("UpdateItem", "null#e")
+    assert (asked.operation, asked.Key["sk"]["S"]) == ("UpdateItem", "k\x01null#e")
     assert "list_append" in asked.UpdateExpression
 
 
@@ -315,7 +320,7 @@ def test_look_up_takes_the_digests_that_the_whole_evidence_calls_undamaged() -> 
     chance, states = random.Random(7), set()
     values = ["", "s3", "auditor", "2026-01-02T03:04:05Z", "00", "11", "é\n"]
     for _ in range(2_000):
-        made = item(chance.choice(["null#e", "v1#e", "sha256:00", " etag#e"]))
+        made = plain(chance.choice(["null#e", "v1#e", "sha256:00", " etag#e"]))
         for name in ("version_id", "etag", "sha256_source", "sha256_at", "hashed_at", "md5", "md5_at", "md5_source"):
             if chance.random() < 0.4:
                 made[name] = {"S": chance.choice(values)}

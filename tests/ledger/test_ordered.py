@@ -124,7 +124,7 @@ async def sharded(moto_url: str) -> Any:
     name = f"ledger-{uuid4().hex}"
     await create_table(name, endpoint_url=moto_url)
     async with open_client("dynamodb", threads=16, region=None, endpoint_url=moto_url, profile=None) as client:
-        ledger = DynamoLedger(name, client, shards=True)
+        ledger = DynamoLedger(name, client)
         await ledger.probe()
         table = Table(name, client, asyncio.sleep)
         await table.probe()
@@ -172,7 +172,6 @@ def generated_reader(table: GeneratedTable, *, first: int = FIRST) -> ShardReade
         pass
 
     opened = Table("digests", cast(ThreadedClient, table), sleep)
-    opened.layout.sharded = True
     return ShardReader(opened, "bucket", partial(digests.known, opened, "bucket"), first=first)
 
 

@@ -1,7 +1,8 @@
-"""The shards of the shared ledger: keys in order, reads that leave out the history, and tables of earlier schemas."""
+"""The shards of the shared ledger: keys in order, reads that leave out the history, and the first write."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -18,13 +19,13 @@ from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, LedgerError, LedgerReadOnlyError
 from auditor.ledger.base import Event, Ledger
 from auditor.ledger.dynamodb.items import WHOLE_KEY
-from auditor.ledger.dynamodb.layout import REREAD_SECONDS
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.shards import SHARDS, cut_key, own_name, partitions, stored_name
 from auditor.ledger.dynamodb.table import Table
-from tests.conformance.ledgers.base import ENTRY, KEY, SHA, all_subjects, lines
+from tests.conformance.ledgers.base import ENTRY, KEY, all_subjects
 
+FORMAT = {"pk": {"S": "-"}, "sk": {"S": "-"}, "format": {"N": "1"}}
 HEAD = "h" * 868
 LETTERS = ["\0", "\x01", "\x02", " ", "a", "é", "\ufffd", "\U0010fffd", "\U0010ffff"]
 NAMES = ["null#etag", "v1#etag", " notice", " told#null#-listed", "v" * 500 + "#e", " told#" + "v" * 500 + "#e"]
@@ -60,8 +61,6 @@ READING: KeyReading[int] = KeyReading(lambda _, items: len(items), 250, 250)
 
 class Pages:
     """A table with the items of these keys, in pages of `size` items."""
-
-    sharded = True
 
     def __init__(self, found: list[str], size: int) -> None:
         self._items = sorted((stored(key, name) for key in found for name in NAMES), key=lambda one: one["sk"]["S"])
@@ -113,11 +112,11 @@ class Seen:
 
 
 @asynccontextmanager
-async def opened(url: str, table: str, *denied: str, shards: bool = True) -> AsyncIterator[tuple[Ledger, Seen]]:
+async def opened(url: str, table: str, *denied: str) -> AsyncIterator[tuple[Ledger, Seen]]:
     async with open_client("dynamodb", threads=16, region=None, endpoint_url=url, profile=None) as client:
         seen = Seen(client)
         seen.denied = {*denied}
-        ledger = DynamoLedger(table, cast(ThreadedClient, seen), shards=shards)
+        ledger = DynamoLedger(table, cast(ThreadedClient, seen))
         await ledger.probe()
         yield ledger, seen
 
@@ -130,21 +129,16 @@ async def table(moto_url: str) -> SimpleNamespace:
     client = boto3.client("dynamodb", endpoint_url=moto_url)
 
     def put(**item: str) -> None:
-        values = {attribute: {"S": value} for attribute, value in item.items() if attribute != "size"}
-        client.put_item(TableName=name, Item=values | {"size": {"N": "5"}})
+        client.put_item(TableName=name, Item={attribute: {"S": value} for attribute, value in item.items()})
 
-    def schema() -> int:
-        return int(client.get_item(TableName=name, Key={"pk": {"S": "-"}, "sk": {"S": "-"}})["Item"]["schema"]["N"])
-
-    def begin(version: int) -> None:
-        item = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": str(version)}}
-        client.put_item(TableName=name, Item=item)
+    def items() -> list[Any]:
+        found: list[Any] = client.scan(TableName=name)["Items"]
+        return found
 
     def partitions_of(letters: str) -> set[str]:
-        items = client.scan(TableName=name)["Items"]
-        return {one["pk"]["S"] for one in items if one["sk"]["S"].endswith(letters)}
+        return {one["pk"]["S"] for one in items() if one["sk"]["S"].endswith(letters)}
 
-    return SimpleNamespace(name=name, url=moto_url, put=put, schema=schema, begin=begin, partitions_of=partitions_of)
+    return SimpleNamespace(name=name, url=moto_url, put=put, items=items, partitions_of=partitions_of)
 
 
 async def test_verifying_reads_no_history(table: Any) -> None:
@@ -157,98 +151,58 @@ async def test_verifying_reads_no_history(table: Any) -> None:
         assert [one.key async for one in ledger.subjects("bucket", "", "a")] == ["b", "c"]
 
 
-async def test_table_that_was_begun_without_shards_goes_on_so(table: Any) -> None:
-    """Auditors of the schema that its item names read and write it still."""
-    table.put(pk=f"bucket/{KEY}", sk="v1#etag", hashed_at="2026", sha256=SHA)
-    with pytest.raises(LedgerError, match=r"has items without shards: .* or give it shards by auditor ledger --shard"):
-        async with opened(table.url, table.name):
-            pass
-    async with opened(table.url, table.name, shards=False) as (ledger, seen):
-        await ledger.record(ENTRY)
-        assert table.schema() == 2
-        assert table.partitions_of("#etag") == {f"bucket/{KEY}"}
-        (found,) = await all_subjects(ledger)
-        assert {one.version_id for one in found.versions} == {"null", "v1"}
-        assert seen.asked["Scan"]
-    async with opened(table.url, table.name, shards=False) as (ledger, seen):
-        assert await ledger.subject("bucket", KEY) == found
-        assert len(await lines(ledger)) == 2
-        assert not seen.asked["Scan"]
-
-
-async def test_table_keeps_the_shards_that_it_was_begun_with(table: Any) -> None:
-    async with opened(table.url, table.name, shards=False) as (late, _):  # it has seen an empty table
-        async with opened(table.url, table.name) as (ledger, seen):
-            assert (table.schema(), seen.asked["Scan"]) == (3, 1)
-            await ledger.record(ENTRY)
-        await late.record(replace(ENTRY, key="b"))
-        assert await late.subject("bucket", KEY) is not None
-    async with opened(table.url, table.name, "Scan", shards=False) as (ledger, _):
-        assert [one.key for one in await all_subjects(ledger)] == [KEY, "b"]
-    async with opened(table.url, table.name, "Scan"):
-        pass
-    assert {"/" in pk for pk in table.partitions_of("null#etag")} == {False}
-
-
-async def test_new_table_gets_shards_by_the_first_write_and_by_no_read(table: Any) -> None:
-    async with opened(table.url, table.name, shards=False) as (ledger, seen):
+async def test_first_write_to_a_table_says_the_format_and_no_read_does(table: Any) -> None:
+    async with opened(table.url, table.name) as (ledger, seen):
         assert await ledger.subject("bucket", KEY) is None
-        assert seen.asked.keys() == {"GetItem", "Query"}
-        await ledger.record(ENTRY)
-        await ledger.record(replace(ENTRY, key="b"))
-        assert seen.asked["Scan"] == 1
-    assert table.schema() == 3
+        assert seen.asked == {"GetItem": 1, "Scan": 1, "Query": 1}
+        assert table.items() == []
+        await asyncio.gather(ledger.record(ENTRY), ledger.record(replace(ENTRY, key="b")))
+        assert seen.asked["UpdateItem"] == 1
+    assert FORMAT in table.items()
     assert {"/" in pk for pk in table.partitions_of("null#etag")} == {False}
+    async with opened(table.url, table.name, "Scan") as (ledger, _):
+        assert [one.key for one in await all_subjects(ledger)] == [KEY, "b"]
 
 
-async def test_new_table_of_a_role_that_may_not_scan_goes_on_without_shards(
-    table: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with opened(table.url, table.name, "Scan", shards=False) as (ledger, _):
+async def test_two_begin_a_table_at_once(table: Any) -> None:
+    async with opened(table.url, table.name) as (late, _), opened(table.url, table.name) as (ledger, _):
         await ledger.record(ENTRY)
-        assert await ledger.subject("bucket", KEY) is not None
-    assert table.schema() == 2
-    assert "allow dynamodb:Scan" in caplog.text
-    assert "goes on without shards" in caplog.text
+        await late.record(replace(ENTRY, key="b"))
+        assert [one.key for one in await all_subjects(late)] == [KEY, "b"]
+    assert table.items().count(FORMAT) == 1
 
 
-async def test_two_begin_a_table_at_once_and_the_first_one_decides(table: Any) -> None:
-    """Another release, which knows no shards, writes between the look at the empty table and the declaration."""
-    asking = open_client("dynamodb", threads=1, region=None, endpoint_url=table.url, profile=None)
-    async with asking as client:
+async def test_table_that_is_begun_between_the_two_looks_at_it_is_no_other_program_s(table: Any) -> None:
+    async with opened(table.url, table.name) as (ledger, _):
+        asking = open_client("dynamodb", threads=1, region=None, endpoint_url=table.url, profile=None)
+        async with asking as client:
 
-        class Overtaken(Seen):
-            async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
-                answer = await super().call(operation, **arguments)
-                if operation == "Scan":
-                    table.begin(2)
-                return answer
+            class Overtaken(Seen):
+                async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+                    if operation == "Scan":
+                        await ledger.record(ENTRY)
+                    return await super().call(operation, **arguments)
 
-        late = DynamoLedger(table.name, cast(ThreadedClient, Overtaken(client)), shards=True)
-        with pytest.raises(LedgerError, match="has items without shards"):
+            late = DynamoLedger(table.name, cast(ThreadedClient, Overtaken(client)))
             await late.probe()
-        usual = DynamoLedger(table.name, cast(ThreadedClient, Overtaken(client)))
-        await usual.probe()
-        await usual.record(ENTRY)
-    assert table.schema() == 2
-    assert table.partitions_of("null#etag") == {f"bucket/{KEY}"}
+            assert await late.subject("bucket", KEY) is not None
 
 
-async def test_long_lived_writer_notices_that_its_table_was_given_shards(table: Any) -> None:
-    now = 1000.0
-    table.begin(2)
-    async with open_client("dynamodb", threads=16, region=None, endpoint_url=table.url, profile=None) as client:
-        ledger = DynamoLedger(table.name, client, clock=lambda: now)
-        await ledger.probe()
-        await ledger.record(ENTRY)
-        table.begin(3)
-        await ledger.record(replace(ENTRY, key="b"))
-        now += REREAD_SECONDS + 1
-        await ledger.record(replace(ENTRY, key="c"))
-    assert {pk.partition("/")[2] for pk in table.partitions_of("null#etag")} == {KEY, "b", ""}
+async def test_older_auditor_that_begins_a_table_after_it_was_opened_is_noticed_by_the_first_write(table: Any) -> None:
+    async with opened(table.url, table.name) as (ledger, _):
+        table.put(pk="-", sk="-", schema="3")
+        with pytest.raises(LedgerError, match="was written by a development version"):
+            await ledger.record(ENTRY)
+    assert len(table.items()) == 1
+
+
+async def test_role_that_may_not_look_into_a_new_table_is_told_so(table: Any) -> None:
+    with pytest.raises(LedgerError, match="allow dynamodb:Scan"):
+        async with opened(table.url, table.name, "Scan"):
+            pass
 
 
 async def test_writes_that_are_denied_are_told_as_a_ledger_that_can_be_read(table: Any) -> None:
-    async with opened(table.url, table.name, "UpdateItem", shards=False) as (ledger, _):
+    async with opened(table.url, table.name, "UpdateItem") as (ledger, _):
         with pytest.raises(LedgerReadOnlyError, match="allow dynamodb:UpdateItem"):
             await ledger.note("bucket", [Event(key=KEY, at="2026", what="missing")])

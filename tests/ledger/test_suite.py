@@ -28,10 +28,9 @@ LARGE: Final = frozenset(
 
 def cases() -> Iterator[Any]:
     for check in (*CHECKS, *SLOW_CHECKS):
-        for kind in ("sqlite", "dynamodb", "dynamodb without shards"):
+        for kind in ("sqlite", "dynamodb"):
             large = kind != "sqlite" and check.__name__ in LARGE
-            slow = check in SLOW_CHECKS or large or kind == "dynamodb without shards"
-            marks = [pytest.mark.slow] if slow else []
+            marks = [pytest.mark.slow] if check in SLOW_CHECKS or large else []
             yield pytest.param(check, kind, marks=marks, id=f"{kind}-{check.__name__}")
 
 

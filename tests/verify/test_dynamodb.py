@@ -1,10 +1,8 @@
-"""Verifying against the other kind of ledger: a table with shards, and one that has no order of its own."""
+"""Verifying against the other kind of ledger."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import pytest
 
 from auditor.ledger import open_ledger
 from auditor.text import visible
@@ -15,12 +13,10 @@ from tests.support.servers.stub import StubServer
 from tests.support.verification import Bench
 
 
-@pytest.mark.parametrize("shards", [True, False])
 async def test_keys_come_from_the_table_in_the_order_of_the_listing(
-    stub: StubServer, tmp_path: Path, moto_url: str, shards: bool
+    stub: StubServer, tmp_path: Path, moto_url: str
 ) -> None:
-    table = await new_table(moto_url, shards=shards)
-    async with open_ledger(f"dynamodb:{table}", endpoint_url=moto_url) as ledger:
+    async with open_ledger(f"dynamodb:{await new_table(moto_url)}", endpoint_url=moto_url) as ledger:
         bench = Bench(stub, ledger, tmp_path / "out")
         items = {key: bench.put(key, key.encode()) for key in ODD_KEYS.values()}
         await bench.recorded(*items.values())

@@ -85,7 +85,7 @@ async def test_verifications_of_ranges_read_each_row_in_one_range(
             assert seen.first == [first_sort_key("", after or "")] * SHARDS
             outcomes += found.outcomes["match"]
         assert outcomes == 24
-        assert seen.scans == 1  # of the first write, to the new table
+        assert seen.scans == 1  # of the opening of the new table
 
 
 @pytest.mark.parametrize("ranges", [4, pytest.param(16, marks=pytest.mark.slow)])

@@ -44,8 +44,8 @@ ACL_CALLS: Final = {False: "s3:GetObjectAcl", True: "s3:GetObjectVersionAcl"}
 READ_CALLS: Final = {False: "s3:GetObject", True: "s3:GetObjectVersion"}
 STORE_WRITES: Final = ("s3:DeleteObject", "s3:PutObject")
 STORE_READS: Final = ("s3:GetObject",)
-REPORT_CALLS: Final = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
-"""Actions on the reports of verifications. A verification deletes its snapshot of the ledger, and no report."""
+REPORT_CALLS: Final = ("s3:GetObject", "s3:PutObject")
+"""Actions on the reports of verifications."""
 
 RENEWAL_WRITES: Final = ("s3:PutObject",)
 """Actions on the renewals beside the run folders."""
@@ -55,10 +55,9 @@ STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
 
 LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
 LEDGER_WRITES: Final = ("dynamodb:Scan", "dynamodb:UpdateItem")
-"""Actions of each writer to the ledger. The first writer to a new table reads one item by Scan, and finds none."""
-LEDGER_SCANS: Final = ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan")
-"""Actions with which `verify` reads a bucket's records in the ledger. Scan is for a table without shards. Reading does
-not need BatchGetItem."""
+"""Actions of each writer to the ledger. Whoever opens a table that nobody has written to looks for an item by Scan."""
+VERIFY_READS: Final = ("dynamodb:GetItem", "dynamodb:Query")
+"""Actions with which `verify` reads a bucket's records in the ledger."""
 
 QUEUE_CALLS: Final = {
     "SendMessageBatch": "sqs:SendMessage",

@@ -82,7 +82,7 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
         statement("Objects", actions.READ_CALLS.values(), object_arns(targets, arns)),
         *key_statements("Keys", actions.AUDITED_KEYS, deployment.audited_keys),
         *_reports(deployment, arns, actions.REPORT_CALLS),
-        _ledger(deployment, [*{*actions.LEDGER_WRITES, *actions.LEDGER_SCANS}], arns),
+        _ledger(deployment, [*actions.LEDGER_WRITES, *actions.VERIFY_READS], arns),
         *_own_invocations("verify", deployment, arns),
         *_lambda("verify", deployment, arns),
     )

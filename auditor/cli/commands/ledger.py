@@ -1,4 +1,4 @@
-"""The command `auditor ledger`: show the ledger's record of one key, check or repair a whole ledger, or shard it."""
+"""The command `auditor ledger`: show the ledger's record of one key, or check or repair a whole ledger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from auditor.cli import signals
 from auditor.cli.ledger_check import CHECK, REPAIR
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import first_word, print_json
-from auditor.cli.sharding import SHARD
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
@@ -20,8 +19,6 @@ from auditor.text import visible
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.shard is not None:
-        return SHARD.run(options, options.shard)
     if options.repair is not None:
         return REPAIR.run(options, options.repair)
     if options.check is not None:
@@ -29,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "ledger")
     if options.target is None:
-        raise UsageError("no key is named: write s3://BUCKET/KEY, or --check, --repair or --shard for the whole ledger")
+        raise UsageError("no key is named: write s3://BUCKET/KEY, or --check or --repair for the whole ledger")
     target = parse_target(options.target)
     if not target.prefix:
         raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")

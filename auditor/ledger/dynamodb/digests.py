@@ -46,7 +46,7 @@ async def known(
     1. Read the row of each object version. 2. For versions with a digest still missing, read the row for an unknown
     version ID, and the first "recorded" history line of the ETag: the line's name has no version ID, so it is found for
     any version. 3. Read the row of the version that the line names, which may be damaged. 4. For versions without a
-    version ID, read all items of the key, because early releases wrote no history lines.
+    version ID, read all items of the key: another version with the same ETag may have a digest that is missing.
     """
     wanted = len(set(algorithms))
     found: list[Mapping[str, str]] = [{}] * len(refs)

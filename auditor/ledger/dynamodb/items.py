@@ -1,4 +1,4 @@
-"""The items of a DynamoDB ledger: their names (pk and sk), as in a table without shards, and their attributes.
+"""The items of a DynamoDB ledger: their plain names (pk and sk) and their attributes. shards.py has the stored names.
 
 The item of a digest has the sk "version#etag". The sk of every other item begins with a space.
 """
@@ -50,9 +50,7 @@ has such a name."""
 
 
 def partition(bucket: str, key: str) -> str:
-    """Return the pk that the items of an object key have in a table without shards. Raises LedgerError if the pk is too
-    long.
-    """
+    """Return the pk of the plain names of an object key's items. Raises LedgerError if the pk is too long."""
     pk = f"{bucket}/{key}"
     if len(pk.encode("utf-8", "surrogatepass")) > _LONGEST_PK:
         raise LedgerError(

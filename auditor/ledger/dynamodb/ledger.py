@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, DigestConflict
@@ -19,17 +19,10 @@ from auditor.ledger.dynamodb.ordered import ShardReader
 from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.ordered import OrderedReader
-from auditor.ledger.snapshot import SnapshotLine
 from auditor.model.object import AnyVersion
 from auditor.s3.json_calls import open_json_client
 
-if TYPE_CHECKING:
-    from auditor.ledger.sharding import CopiedRows
-
 Clock = Callable[[], float]
-
-BEGIN_SHARDS: Final = "?shards"
-"""The end of a table's name that asks for shards. A real table name has no question mark."""
 
 
 class DynamoLedger:
@@ -42,16 +35,12 @@ class DynamoLedger:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Clock = time.time,
-        shards: bool = False,
     ) -> None:
-        """shards: True to begin shards in an empty table (see shards.py)."""
-        self._shards = shards
         self._table = Table(table, client, sleep, clock)
         self._clock = clock
-        self._sleep = sleep
 
     async def probe(self) -> None:
-        await self._table.probe(shards=self._shards)
+        await self._table.probe()
 
     async def known(
         self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
@@ -103,23 +92,6 @@ class DynamoLedger:
     def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
         return scanning.subjects(self._table, bucket, prefix, start_after)
 
-    @property
-    def scanned(self) -> bool:
-        return not self._table.sharded
-
-    def exported(
-        self, bucket: str, prefix: str = "", start_after: str = ""
-    ) -> AsyncGenerator[list[SnapshotLine], None]:
-        return scanning.exported(self._table, bucket, prefix, start_after)
-
-    async def imported(self, bucket: str, lines: Sequence[bytes]) -> list[KeyRecord]:
-        return await scanning.imported(self._table, bucket, lines)
-
-    async def give_shards(self, tell: Callable[[CopiedRows], object], stop: Callable[[], bool]) -> bool:
-        from auditor.ledger.dynamodb.sharding import Sharding  # no function gives shards
-
-        return await Sharding(self._table, tell, stop, self._sleep).run()
-
     def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
         return scanning.histories(self._table, bucket, prefix)
 
@@ -136,18 +108,15 @@ async def open_dynamodb(
     profile: str | None = None,
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
-    """Open the DynamoDB ledger in the table `name`, which must exist (create_table).
+    """Open the DynamoDB ledger in the table `name`, which must exist (create_table). Raises LedgerError.
 
-    name: ends with `?shards` to begin an empty table now, and refuse a table without shards. Without it, an empty table
-    is begun by the first write, and each table keeps the layout that it has.
     region, endpoint_url, profile: for the AWS client; None for the SDK's defaults. clock: returns seconds since the
     epoch, by which leases expire.
     """
     async with open_json_client(
         "dynamodb", threads=THREADS, region=region, endpoint_url=endpoint_url, profile=profile
     ) as client:
-        table = name.removesuffix(BEGIN_SHARDS)
-        ledger = DynamoLedger(table, client, clock=clock, shards=table != name)
+        ledger = DynamoLedger(name, client, clock=clock)
         await ledger.probe()
         yield ledger
 

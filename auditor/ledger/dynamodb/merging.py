@@ -30,7 +30,7 @@ T = TypeVar("T")
 class KeyReading(Generic[T]):
     """The way in which keys are read: the value of each key, and how many items at once.
 
-    decode: makes the wanted value of a key's items; it is called with the pk that they have in a table without shards.
+    decode: makes the wanted value of a key's items; it is called with the pk of their plain names.
     Memory holds one page of values of each shard. page, largest_page: number of items that the first Query to a shard
     returns, and up to which the number grows. arguments: further arguments of the Query, such as the attributes that
     the items come with.
@@ -47,8 +47,8 @@ async def keys_in_order(
 ) -> AsyncGenerator[tuple[str, T], None]:
     """Yield the pk and the value of each key that begins with `prefix` and comes after `start_after`, in key order.
 
-    The pk is the one of a table without shards. The first and the last keys may be outside this range (the first one
-    may be `start_after` itself); the caller has to drop them.
+    The pk is that of the plain names. The first and the last keys may be outside this range (the first one may be
+    `start_after` itself); the caller has to drop them.
     """
     async with AsyncExitStack() as stack:
         first, beginning = first_sort_key(prefix, start_after), partition(bucket, prefix[:_COMPARED])
@@ -83,7 +83,7 @@ async def _pages(
     """Yield the items of the shard `pk` from the sort key `first` on, page by page, up to the page that ends after the
     wanted keys.
 
-    beginning: start of the wanted items' pk (bucket/key), as in a table without shards.
+    beginning: start of the wanted items' plain pk (bucket/key).
     """
     values = {":pk": {"S": pk}, ":first": {"S": first}}
     pages = table.pages(

@@ -1,4 +1,4 @@
-"""Look up the digests of a listing in a table with shards: one pass over the rows of the bucket, in key order."""
+"""Look up the digests of a listing in a DynamoDB ledger: one pass over the rows of the bucket, in key order."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ShardReader:
         self._pass: _Pass | None = None
 
     async def known(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        if not refs or not _READ.issuperset(algorithms) or not self._table.sharded:
+        if not refs or not _READ.issuperset(algorithms):
             return await self._ask(refs, algorithms)
         if self._pass is None:
             if not self._choice.passes(len(refs)):

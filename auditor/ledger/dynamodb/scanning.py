@@ -1,7 +1,6 @@
 """Read a whole DynamoDB ledger in key order.
 
-A table with shards stores its items in this order. In other tables, and for history lines, a Scan reads the items, and
-a temporary file sorts them.
+The shards have the rows in this order. History lines are read by a Scan, and a temporary file sorts them.
 """
 
 from __future__ import annotations
@@ -21,13 +20,12 @@ from auditor.aio.groups import together
 from auditor.errors import LedgerError
 from auditor.ledger.base import Checked, HistoryEntry, KeyRecord
 from auditor.ledger.dynamodb.evidence import record_of
-from auditor.ledger.dynamodb.items import DIGESTS, STATE, Item, add, evidence, partition, state_of
+from auditor.ledger.dynamodb.items import DIGESTS, Item, add, evidence, partition, state_of
 from auditor.ledger.dynamodb.lines import lines_in
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.key_rows import KeyRows
 from auditor.ledger.seals import check_key, entries
-from auditor.ledger.snapshot import SnapshotLine
 
 SEGMENTS: Final = 4
 """Number of parts of the table that are scanned at the same time. Memory holds one page of each part, at most 1 MB."""
@@ -35,8 +33,6 @@ _FETCHED: Final = 500
 _PAGE: Final = 250
 """Number of items that one Query to a shard returns. An item takes some 8 KB in memory."""
 
-Group = tuple[str, list[Item]]
-"""The pk that the items of one object key have in a table without shards, and these items."""
 _WHOLE_ITEMS: Final[KeyReading[list[Item]]] = KeyReading(lambda _, items: items, _PAGE, _PAGE)
 
 T = TypeVar("T")
@@ -45,10 +41,7 @@ T = TypeVar("T")
 async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> AsyncGenerator[KeyRecord, None]:
     """Yield the records of the keys that begin with `prefix` and come after `start_after`, in key order."""
     beginning = partition(bucket, prefix)
-    reading = _scanned_rows(table, beginning)
-    if table.sharded:
-        reading = keys_in_order(table, bucket, prefix, start_after, _WHOLE_ITEMS)
-    async with aclosing(reading):
+    async with aclosing(keys_in_order(table, bucket, prefix, start_after, _WHOLE_ITEMS)) as reading:
         async for pk, items in reading:
             key = pk[len(bucket) + 1 :]
             if pk.startswith(beginning) and key > start_after:
@@ -56,54 +49,6 @@ async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> 
                 for item in items:
                     add(rows, bucket, key, item)
                 yield await record_of(table, bucket, key, rows)
-
-
-async def _scanned_rows(table: Table, beginning: str) -> AsyncGenerator[Group, None]:
-    """Yield the items of each key whose pk begins with `beginning`, in key order, without history lines and leases.
-
-    This is for a table without shards. The whole table is read, because DynamoDB does not sort the partitions.
-    """
-    pages = _sorted(table, **_rows_from(beginning))
-    async with aclosing(pages):
-        async for page in pages:
-            for pk, items in page:
-                yield pk, _read(items)
-
-
-def _rows_from(beginning: str) -> dict[str, Any]:
-    """Return the arguments of a Scan for all items but history lines and leases whose pk begins with `beginning`."""
-    values = {":wanted": {"S": beginning}, ":state": {"S": STATE}}
-    return {
-        "FilterExpression": "begins_with(pk, :wanted) AND sk >= :state",
-        "ExpressionAttributeValues": values,
-    }
-
-
-async def exported(
-    table: Table, bucket: str, prefix: str, start_after: str
-) -> AsyncGenerator[list[SnapshotLine], None]:
-    """Yield the keys of a table without shards that begin with `prefix` and come after `start_after`, in key order.
-
-    The line of a key has its items as a JSON list.
-    """
-    beginning, start = partition(bucket, prefix), len(bucket) + 1
-    pages = _sorted(table, **_rows_from(beginning))
-    async with aclosing(pages):
-        async for page in pages:
-            yield [(pk[start:], f"[{','.join(items)}]\n".encode()) for pk, items in page if pk[start:] > start_after]
-
-
-async def imported(table: Table, bucket: str, lines: Iterable[bytes]) -> list[KeyRecord]:
-    """Return the records of the keys in these lines of exported()."""
-    found = []
-    for line in lines:
-        items: list[Item] = json.loads(line)
-        key = items[0]["pk"]["S"][len(bucket) + 1 :]
-        rows = KeyRows()
-        for item in items:
-            add(rows, bucket, key, item)
-        found.append(await record_of(table, bucket, key, rows))
-    return found
 
 
 async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[HistoryEntry], None]:

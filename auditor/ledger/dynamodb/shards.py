@@ -1,10 +1,8 @@
-"""Tell where a table with shards stores its items. A shard has items of one bucket, sorted by object key, without
-history lines and leases.
+"""Tell where a table stores its items. A shard has items of one bucket, sorted by object key, without history lines
+and leases.
 
 A shard is one of 16 partitions of a bucket. The sort keys in a shard begin with the object key, so that a Query reads
-keys in order, without their histories. A table has shards if it was empty when a release that knows shards first wrote
-to it, or if it was given shards later (sharding.py). In a table without shards all items of a key have the pk
-bucket/key.
+keys in order, without their histories. History lines and leases are stored under their plain names (items.py).
 """
 
 from __future__ import annotations
@@ -40,10 +38,7 @@ def partitions(bucket: str) -> list[str]:
 
 
 def stored_name(name: Name) -> Name:
-    """Return the pk and sk under which a table with shards stores an item.
-
-    name: pk and sk of the item in a table without shards. History lines and leases have the same names in both.
-    """
+    """Return the pk and sk under which the table stores the item with this plain name."""
     pk, sk = name
     bucket, slash, key = pk.partition("/")
     if not slash or sk < STATE:
@@ -52,9 +47,9 @@ def stored_name(name: Name) -> Name:
 
 
 def stored_range(pk: str, first: str, last: str | None) -> tuple[str, str, str | None]:
-    """Return the pk, first sk and last sk under which a table with shards stores a range of items.
+    """Return the pk, first sk and last sk under which the table stores a range of items.
 
-    pk, first, last: the range in a table without shards; None for last means no end.
+    pk, first, last: the range by plain names; None for last means no end.
     """
     if first < STATE:
         return pk, first, last
@@ -76,16 +71,8 @@ def cut_key(name: Name) -> str | None:
     return key if slash and name[1] >= STATE and _head(key) != _escaped(key) else None
 
 
-def is_left_over(item: Item) -> bool:
-    """True for an item of a table with shards that would be in a shard, but is stored as in a table without.
-
-    The table was given shards later (sharding.py), which copies items and deletes none.
-    """
-    return item["sk"]["S"] >= STATE and "/" in item["pk"]["S"]
-
-
 def own_name(item: Item) -> Item:
-    """Return an item of a table with shards, under the pk and sk that it would have in a table without."""
+    """Return a stored item under its plain name."""
     pk = item["pk"]["S"]
     if "/" in pk or "#" not in pk:
         return item

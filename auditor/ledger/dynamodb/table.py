@@ -1,4 +1,4 @@
-"""Read and write the items of one DynamoDB table, by their names in a table without shards: in batches and pages."""
+"""Read and write the items of one DynamoDB table, by their plain names: in batches and pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from auditor.aws.client import ThreadedClient
 from auditor.ledger.dynamodb.calls import BATCH, THREADS, TableCalls
 from auditor.ledger.dynamodb.changes import Change, key_of
 from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, Name
-from auditor.ledger.dynamodb.layout import Layout
-from auditor.ledger.dynamodb.shards import cut_key, is_left_over, own_name, stored_name, stored_range
+from auditor.ledger.dynamodb.shards import cut_key, own_name, stored_name, stored_range
+from auditor.ledger.dynamodb.table_format import TableFormat
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,8 +23,7 @@ R = TypeVar("R")
 class Table:
     """One DynamoDB table, called by at most THREADS calls at a time.
 
-    Callers use the names that items have in a table without shards. This class converts them to the names that a table
-    with shards stores.
+    Callers use the plain names of items (items.py). This class converts them to the names that are stored (shards.py).
     """
 
     def __init__(
@@ -38,21 +37,14 @@ class Table:
         self.calls = TableCalls(name, client, sleep)
         self._clock = clock
         self._place = 0
-        self.layout = Layout(self.calls, clock)
+        self._format = TableFormat(self.calls)
 
-    @property
-    def sharded(self) -> bool:
-        return self.layout.sharded
+    async def probe(self) -> None:
+        """Check the table's format at the start of a run, so that a missing table or permission shows now, not later.
 
-    async def probe(self, *, shards: bool = False) -> None:
-        """Read the table's layout at the start of a run, so that a missing table or permission shows now, not later.
-
-        shards: True to give an empty table shards now. Raises LedgerError, also if a newer release has written the
-        table, or if shards are wanted in a table that has items but no shards.
+        Raises LedgerError, also for a table of another format.
         """
-        await self.layout.read()
-        if shards:
-            await self.layout.begin_shards()
+        await self._format.check()
 
     def place(self) -> int:
         """Return a number that orders the writes of the ledger: microseconds since the epoch, but larger with each
@@ -62,35 +54,30 @@ class Table:
         return self._place
 
     async def get(self, name: Name) -> Item | None:
-        answer = await self.calls.send("GetItem", TableName=self.name, Key=self._key(name), ConsistentRead=True)
+        answer = await self.calls.send("GetItem", TableName=self.name, Key=_key(name), ConsistentRead=True)
         item: Item | None = answer.get("Item")
-        return item and self._own([item])[0]
+        return item and own_name(item)
 
     async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
         """Return the items with these names, by name. A name without an item is left out.
 
         consistent: True to see the newest writes.
         """
-        wanted = {self._stored(name): name for name in names}
+        wanted = {stored_name(name): name for name in names}
         keys = [key_of(stored) for stored in wanted]
         found: dict[Name, Item] = {}
         for start in range(0, len(keys), BATCH):
             items = await self.calls.get_batch(keys[start : start + BATCH], consistent=consistent)
-            names = [wanted[item["pk"]["S"], item["sk"]["S"]] for item in items]
-            found.update(zip(names, self._own(items), strict=True))
+            found.update({wanted[item["pk"]["S"], item["sk"]["S"]]: own_name(item) for item in items})
         return found
 
     async def pages(
         self, operation: str, *, largest: int | None = None, **arguments: Any
     ) -> AsyncGenerator[list[Item], None]:
-        """Yield the items of a Query or a Scan, page by page, as TableCalls.pages() does.
-
-        A table that was given shards keeps its earlier rows beside them; they are left out.
-        """
-        mixed = self.sharded and operation == "Scan"
+        """Yield the items of a Query or a Scan, page by page, as TableCalls.pages() does."""
         async with aclosing(self.calls.pages(operation, largest=largest, **arguments)) as pages:
             async for page in pages:
-                yield self._own([item for item in page if not is_left_over(item)] if mixed else page)
+                yield [own_name(item) for item in page]
 
     async def query(
         self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any
@@ -100,8 +87,7 @@ class Table:
 
         pages: largest number of pages to read; None to read all.
         """
-        if self.sharded:
-            pk, first, last = stored_range(pk, first, last)
+        pk, first, last = stored_range(pk, first, last)
         values = {":pk": {"S": pk}, ":first": {"S": first}} | arguments.pop("ExpressionAttributeValues", {})
         condition = "pk = :pk AND sk >= :first"
         if last is not None:
@@ -121,32 +107,25 @@ class Table:
 
         returned: ReturnValues of UpdateItem, which choose the attributes in the answer.
         """
-        await self.layout.declare()
-        answer = await self.calls.send(
-            "UpdateItem", TableName=self.name, ReturnValues=returned, **self._arguments(change)
-        )
+        await self._format.begin()
+        answer = await self.calls.send("UpdateItem", TableName=self.name, ReturnValues=returned, **_arguments(change))
         found: Item = answer.get("Attributes", {})
         return found
 
     async def update_all(self, changes: Sequence[Change]) -> None:
         """Make all changes in one transaction. Raises ConditionFailed if one of their conditions does not hold."""
-        await self.layout.declare()
-        updates = [{"Update": {"TableName": self.name, **self._arguments(change)}} for change in changes]
+        await self._format.begin()
+        updates = [{"Update": {"TableName": self.name, **_arguments(change)}} for change in changes]
         await self.calls.send("TransactWriteItems", TransactItems=updates)
 
-    def _stored(self, name: Name) -> Name:
-        return stored_name(name) if self.sharded else name
 
-    def _key(self, name: Name) -> dict[str, dict[str, str]]:
-        return key_of(self._stored(name))
+def _key(name: Name) -> dict[str, dict[str, str]]:
+    return key_of(stored_name(name))
 
-    def _own(self, items: list[Item]) -> list[Item]:
-        return [own_name(item) for item in items] if self.sharded else items
 
-    def _arguments(self, change: Change) -> dict[str, Any]:
-        if self.sharded:
-            change.once(WHOLE_KEY, cut_key(change.name))
-        return change.arguments() | {"Key": self._key(change.name)}
+def _arguments(change: Change) -> dict[str, Any]:
+    change.once(WHOLE_KEY, cut_key(change.name))
+    return change.arguments() | {"Key": _key(change.name)}
 
 
 async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Callable[[T], Awaitable[R]]) -> list[R]:

@@ -26,13 +26,13 @@ from auditor.hashing.batch.job import NO_BUCKET, NO_ROLE, S3_NAMES, row
 from auditor.hashing.batch.write_jobs import JobOwner, write_batch
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
-from auditor.ledger.ordered import UnorderedReader
 from auditor.model.digest import ALGORITHMS as OURS
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.runs.stores.local import LocalStore
 from tests.support.audit_runs import audit
+from tests.support.fakes.ledger import UnorderedReader
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer

@@ -9,8 +9,21 @@ from typing import Any
 from auditor.errors import DigestConflict
 from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
 from auditor.ledger.leases import Held, Lease, Work
-from auditor.ledger.ordered import OrderedReader, UnorderedReader
+from auditor.ledger.ordered import Ask, OrderedReader
 from auditor.model.object import AnyVersion
+
+
+class UnorderedReader:
+    """An OrderedReader whose batches are each a look-up of its own."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def known(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+        return await self._ask(refs, algorithms)
+
+    async def close(self) -> None:
+        pass
 
 
 class Hooked:

@@ -44,9 +44,9 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"AWS_{name}", value)
 
 
-@pytest.fixture(params=[True, False], ids=["shards", "no shards"])
-async def opener(request: pytest.FixtureRequest, local: DynamoDbLocal) -> OpenLedger:
-    return opening(f"dynamodb:{await new_table(local.url, shards=request.param)}", local.url)
+@pytest.fixture
+async def opener(local: DynamoDbLocal) -> OpenLedger:
+    return opening(f"dynamodb:{await new_table(local.url)}", local.url)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ async def test_pass_along_a_listing_answers_as_questions_do_and_reads_a_tenth_of
     opening = open_client("dynamodb", threads=16, region=None, endpoint_url=local.url, profile=None)
     async with opening as client:
         weighed = Weighed(client)
-        ledger = DynamoLedger(table, cast(ThreadedClient, weighed), shards=True)
+        ledger = DynamoLedger(table, cast(ThreadedClient, weighed))
         await ledger.probe()
         await filled(ledger, entries)
         await ledger.record_many(many)
