@@ -39,7 +39,7 @@ const NUMBERS = {
   logDays: [1, 3653],
   reportDays: [1, 36500],
 };
-// MB of the audit function that reads reports of S3 Inventory, measured: docs/deploy.md, "S3 Inventory".
+// Fewest MB of an audit function that reads reports of S3 Inventory, in CSV and in Parquet: docs/deploy.md, "S3 Inventory".
 const INVENTORY_MEMORY = 512;
 const PARQUET_MEMORY = 768;
 // The concurrency that Lambda gives an account (Lambda quotas).
