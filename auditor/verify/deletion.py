@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from auditor.ledger.base import Event, Version
-from auditor.ledger.key_rows import NO_SLACK, SLACK, is_after, is_seen_after
-from auditor.ledger.matching import NULL
+from auditor.ledger.base import Event
+from auditor.ledger.key_rows import NO_SLACK, SLACK, is_after
 from auditor.verify.merge import Pair
 
 
@@ -48,27 +45,3 @@ def is_settled(pair: Pair) -> bool:
     """
     known = pair.version or pair.subject
     return is_told(pair) or (known is not None and known.retired_at is not None)
-
-
-def in_question(pair: Pair) -> list[Version]:
-    """Return the versions of the pair that may have been deleted according to the key's history.
-
-    Early releases wrote a deletion only into the history, not into the record. The result is the pair's version or, if
-    the pair has none, all versions of the key without a recorded deletion.
-    """
-    if pair.version is not None:
-        return [pair.version]
-    if pair.subject is None or pair.subject.unrecorded:
-        return []
-    return [one for one in pair.subject.versions if one.digests and one.removed_at is None]
-
-
-def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool:
-    """True if the key's history has the deletion of each of these versions, and no version was read long after its
-    deletion.
-    """
-    told = {event.version_id: event.at for event in history if event.what == "deleted"}
-    return all(
-        one.version_id != NULL and one.version_id in told and not is_seen_after(one, told[one.version_id])
-        for one in versions
-    )

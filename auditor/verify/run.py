@@ -38,7 +38,7 @@ from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
 from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.compare import Comparison, ReadRequest
-from auditor.verify.deletion import in_question, is_in_history, is_settled, is_told
+from auditor.verify.deletion import is_told
 from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter
@@ -242,13 +242,7 @@ class Verification:
     async def _absent(self, judge: Comparison, losses: LossFinder, pair: Pair) -> Verified | None:
         if pair.replaced_by is not None:
             return await losses.find(pair)
-        return judge.absent(pair, await self._gone(pair))
-
-    async def _gone(self, pair: Pair) -> bool:
-        if is_settled(pair):
-            return is_told(pair)
-        versions = in_question(pair)
-        return bool(versions) and is_in_history(versions, await self._ledger.history(self._target.bucket, pair.key))
+        return judge.absent(pair, is_told(pair))
 
     def _used_up(self, caller: Caller, reads: PacedReads) -> bool:
         most = self._settings.max_calls

@@ -11,7 +11,7 @@ from auditor.ledger.base import Event, Expectation, KeyRecord, Known, Version
 from auditor.model.object import ObjectRef
 from auditor.model.outcome import VerifyOutcome
 from auditor.verify.compare import Comparison, ReadRequest, cross_checked, verified
-from auditor.verify.deletion import in_question, is_in_history, is_settled, listed_again
+from auditor.verify.deletion import is_settled, listed_again
 from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
 
@@ -217,25 +217,6 @@ def test_record_says_that_an_object_is_settled() -> None:
     assert is_settled(replace(pair, version=replace(VERSION, retired_at=OLD)))
     assert is_settled(replace(pair, subject=subject(VERSION, retired_at=OLD)))
     assert not is_settled(replace(pair, subject=subject(VERSION, retired_at=OLD), version=VERSION))
-
-
-def test_versions_whose_deletion_only_the_history_may_tell() -> None:
-    gone, empty = replace(version("v1"), removed_at=OLD), replace(version("v2"), digests={})
-    pair = Pair("key", None, subject(gone, empty, version("v3")), absent=True)
-    assert [one.version_id for one in in_question(pair)] == ["v3"]
-    assert in_question(replace(pair, version=gone)) == [gone]
-    assert in_question(replace(pair, subject=None)) == []
-    assert in_question(replace(pair, subject=subject(version("v3"), unrecorded=True))) == []
-
-
-def test_history_tells_of_a_deletion_for_each_version_and_after_its_last_read() -> None:
-    lines = [Event(key="key", at=OLD, what="deleted", version_id=name) for name in ("v1", "null")]
-    assert is_in_history([version("v1")], lines)
-    assert not is_in_history([version("v1"), version("v2")], lines)
-    assert not is_in_history([version("null")], lines), "it can be written again"
-    assert not is_in_history([version("v1")], [replace(lines[0], what="changed")])
-    read = replace(version("v1"), digests={"sha256": replace(KNOWN, verified_at="2026-01-02T00:00:00Z")})
-    assert not is_in_history([read], lines)
 
 
 @pytest.mark.parametrize(

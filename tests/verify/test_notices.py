@@ -14,11 +14,9 @@ import pytest
 from auditor.hashing.queue.notification import decode_notification
 from auditor.hashing.queue.superseded import drop_superseded
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Event, KeyRecord, Known, Notice, Version
+from auditor.ledger.base import Event, Notice
 from auditor.ledger.dynamodb.ledger import create_table
-from auditor.verify.deletion import in_question, is_in_history
 from auditor.verify.history import acknowledgements
-from auditor.verify.merge import Pair
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket, StubObject
@@ -128,36 +126,6 @@ async def test_of_two_lost_versions_only_one_was_told(
     await told(bench, "ObjectRemoved:Delete", newer.version_id, "01")
     found = await bench.verify(versions=versions)
     assert (found.outcomes, found.code) == ({"missing": 1} | ({"deleted": 1} if versions else {}), 3)
-
-
-@pytest.mark.parametrize(
-    ("version_id", "unrecorded", "read_at", "expected"),
-    [
-        ("v1", False, LONG_AGO, True),
-        ("other", False, LONG_AGO, False),
-        ("v1", True, LONG_AGO, False),
-        ("v1", False, "2026-01-04T00:16:00Z", False),
-        ("null", False, LONG_AGO, False),
-    ],
-)
-@pytest.mark.parametrize("versions", [False, True])
-def test_history_of_an_earlier_auditor_tells_of_versions_deleted_for_good(
-    version_id: str, unrecorded: bool, read_at: str, expected: bool, versions: bool
-) -> None:
-    digest = Known(digest="aa", source="auditor", recorded_at=read_at, verified_at=None, bytes_read=1)
-    version = Version(
-        version_id="null" if version_id == "null" else "v1",
-        etag="e",
-        size=1,
-        digests={"sha256": digest},
-        first_seen=LONG_AGO,
-    )
-    record = KeyRecord(key="key", versions=(version,), unrecorded=unrecorded)
-    pair = Pair("key", None, record, absent=True, version=version if versions else None)
-    removal = Event(key="key", at="2026-01-04T00:00:00Z", what="deleted", version_id=version_id)
-    question = in_question(pair)
-    told = bool(question) and is_in_history(question, [removal])
-    assert told is (expected or (versions and unrecorded))
 
 
 async def test_key_with_a_notification_alone_is_in_flight_for_the_grace_period(bench: Bench) -> None:
