@@ -5,19 +5,32 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from auditor.aio.stop import Stop
-from auditor.cli.whole_ledger import SHOWN, WholeLedgerWork
-from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Checked, Ledger, Soundness
+from auditor.cli import signals
+from auditor.cli.options import check_needed, settings_of
+from auditor.cli.output import first_word, print_json
+from auditor.cli.progress import make_progress, showing
+from auditor.cli.signals import stop_on_signals
+from auditor.config.resources import check_ledger, ledger_of
+from auditor.config.settings import Settings
+from auditor.errors import UsageError
+from auditor.ledger.base import DAMAGED, SOUND, Checked, Ledger, Soundness
+from auditor.progress import Snapshot
 from auditor.text import counted, healed_rows, visible
 
+SHOWN: Final = 100
+"""Largest number of damaged rows and lines that a command names one by one."""
 _KINDS: Final = ("row", "line")
-_STATES: Final = (SOUND, DAMAGED, UNSEALED)
+_STATES: Final = (SOUND, DAMAGED)
 
 
 @dataclass(slots=True)
@@ -32,10 +45,6 @@ class LedgerCheckCounts:
     damage: list[Checked] = field(default_factory=list)
     complete: bool = False
     healed: int | None = None
-
-    @property
-    def objects(self) -> int:
-        return self.counts.total()
 
     @property
     def faults(self) -> int:
@@ -58,8 +67,7 @@ class LedgerCheckCounts:
             yield "; ".join(healed_rows(self.healed)) or "no row was written anew"
         for kind in _KINDS:
             states = ", ".join(f"{self.counts[kind, state]:,} {state}" for state in _STATES)
-            old = " (an earlier version wrote them)" if self.counts[kind, UNSEALED] else ""
-            yield f"{counted(sum(self.counts[kind, state] for state in _STATES), kind)}: {states}{old}"
+            yield f"{counted(sum(self.counts[kind, state] for state in _STATES), kind)}: {states}"
         for one in self.damage:
             yield f"  damaged {one.kind}: {visible(f's3://{one.bucket}/{one.key}')}: {visible(one.words)}"
         if self.faults > len(self.damage):
@@ -98,5 +106,50 @@ async def _repair(ledger: Ledger, counts: LedgerCheckCounts, stop: Stop) -> None
     await _check(ledger, counts, stop)
 
 
-CHECK: Final = WholeLedgerWork("--check", "checks the whole ledger", "checking", LedgerCheckCounts, _check)
-REPAIR: Final = WholeLedgerWork("--repair", "repairs the whole ledger", "repairing", LedgerCheckCounts, _repair)
+@dataclass(frozen=True, slots=True)
+class LedgerCheck:
+    """One of the two commands. flag: its option. words: its work, for a message. doing: the same for the first word on
+    stderr. work: goes through the ledger, adds to the counts, and ends soon after the stop.
+    """
+
+    flag: str
+    words: str
+    doing: str
+    work: Callable[[Ledger, LedgerCheckCounts, Stop], Awaitable[None]]
+
+    def run(self, options: argparse.Namespace, given: str) -> int:
+        """Do the work, print the counts, and return the exit code: 4 if the ledger was not gone through to its end,
+        else 3 for damage. given: the ledger that the option names; "" for that of the settings.
+        """
+        if options.target is not None:
+            raise UsageError(f"{self.flag} {self.words}: leave the key out, or leave {self.flag} out")
+        options.ledger = given or options.ledger
+        settings = settings_of(options)
+        check_needed(settings, "ledger")
+        check_ledger(settings)
+        first_word(f"{self.doing} the ledger {visible(settings.ledger or '')}")
+        found = signals.run(self._counted(settings))
+        if options.format == "json":
+            print_json(found.document())
+        else:
+            sys.stdout.write("".join(f"{line}\n" for line in found.lines()))
+        if not found.complete:
+            return 4
+        return 3 if found.faults else 0
+
+    async def _counted(self, settings: Settings) -> LedgerCheckCounts:
+        name = settings.ledger or ""
+        found, stop, began = LedgerCheckCounts(name), Stop(), time.monotonic()
+        stop_on_signals(stop)
+
+        def snapshot() -> Snapshot:
+            return Snapshot(what=visible(name), objects=found.counts.total(), seconds=time.monotonic() - began)
+
+        with closing(make_progress()) as progress:
+            async with showing(progress, snapshot, ends=False), ledger_of(settings) as ledger:
+                await self.work(ledger, found, stop)
+        return found
+
+
+CHECK: Final = LedgerCheck("--check", "checks the whole ledger", "checking", _check)
+REPAIR: Final = LedgerCheck("--repair", "repairs the whole ledger", "repairing", _repair)

@@ -292,11 +292,9 @@ class KeyHistory(Protocol):
         ...
 
 
-Soundness = Literal["sound", "damaged", "unsealed"]
+Soundness = Literal["sound", "damaged"]
 SOUND: Final[Soundness] = "sound"
 DAMAGED: Final[Soundness] = "damaged"
-UNSEALED: Final[Soundness] = "unsealed"
-"""The state of a row or a history line that has no seal, because an early release wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +311,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One event of a key's history, and whether its stored line is sound, damaged or without a seal."""
+    """One event of a key's history, and whether its stored line is sound or damaged."""
 
     event: Event
     seal: Soundness

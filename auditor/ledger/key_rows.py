@@ -141,7 +141,7 @@ def version_of(
 ) -> Version:
     """Make a Version.
 
-    first_seen: time of its first digest; None, in a row of an early release, to take the oldest time in `digests`.
+    first_seen: time of its first digest; None to take the oldest time in `digests`.
     """
     seen = first_seen or min((one.recorded_at for one in digests.values()), default="")
     return Version(version_id=version_id, etag=etag, size=size, digests=dict(digests), first_seen=seen)

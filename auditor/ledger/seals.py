@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Checked, Event, HistoryEntry, Known, Soundness, Version
-from auditor.ledger.history import fingerprint
+from auditor.ledger.base import DAMAGED, SOUND, Checked, Event, HistoryEntry, Known, Soundness, Version
 from auditor.ledger.key_rows import KeyRows, source_of
 from auditor.ledger.matching import NULL
 
@@ -29,24 +28,15 @@ _STRING: Final = json.encoder.encode_basestring_ascii
 class Line:
     """A stored line of a key's history: an event with its seal.
 
-    after: the `link` of the line before this one, which the seal covers too; "" if there is none. seal: None in a line
-    that an early release wrote.
+    after: the seal of the line before this one, which the line's own seal covers too; "" if there is none. seal: "" for
+    a line that has lost its seal.
     """
 
     event: Event
     after: str
-    seal: str | None
-
-    @property
-    def link(self) -> str:
-        """The text by which the next line refers to this one: the line's seal or, if it has none, its event's
-        fingerprint.
-        """
-        return self.seal if self.seal is not None else fingerprint(self.event).hex()
+    seal: str
 
     def soundness(self, bucket: str) -> Soundness:
-        if self.seal is None:
-            return UNSEALED
         return SOUND if line_seal(bucket, self.event, self.after) == self.seal else DAMAGED
 
 
@@ -58,7 +48,7 @@ def entries(bucket: str, lines: Iterable[Line]) -> list[HistoryEntry]:
 def line_seal(bucket: str, event: Event, after: str) -> str:
     """Return the seal that a history line with this event must have.
 
-    after: `link` of the line before, which the seal covers too; "" for the first line of a key.
+    after: seal of the line before, which this seal covers too; "" for the first line of a key.
     """
     size, detail = event.size, dict(sorted(event.detail.items()))
     return _seal("line", after, bucket, event.key, event.at, event.what, event.version_id, event.etag, size, detail)
@@ -221,36 +211,35 @@ def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> st
     return told.detail["digest"]
 
 
-def check_key(
-    bucket: str, key: str, rows: Iterable[tuple[Version, str, Soundness]], lines: Sequence[Line]
-) -> list[Checked]:
+def check_key(bucket: str, key: str, rows: Iterable[tuple[Version, str]], lines: Sequence[Line]) -> list[Checked]:
     """Check the rows and history lines of one key for damage: whether their seals are right, and whether rows and lines
     agree with each other.
 
-    rows: the version, the algorithm and the state of the seal of each row.
+    rows: each row as a version with one or more digests, and the algorithm of the row's.
     """
     events = [line.event for line in lines if line.soundness(bucket) != DAMAGED]
-    places = {"", *(line.link for line in lines)}
+    places = {"", *(line.seal for line in lines)}
     told, verified = _proven(events), {event.at for event in events if event.what == "verified"}
     found, names = [], set()
-    for version, algorithm, state in rows:
+    for version, algorithm in rows:
+        known, state = version.digests[algorithm], SOUND
         name = (version.version_id, version.etag, algorithm)
         names.add(name)
         words = f"{algorithm} of version {name[0]}, ETag {name[1]}: "
-        if state == DAMAGED:
-            words += "the seal does not hold"
+        if known.damaged:
+            state, words = DAMAGED, f"{words}the seal does not hold"
         elif contradicted(events, version, algorithm) is not None:
             state, words = DAMAGED, f"{words}the history has another digest or size"
-        elif state == SOUND and name not in told:
+        elif name not in told:
             state, words = DAMAGED, f"{words}its line is missing from the history"
-        elif state == SOUND and (at := version.digests[algorithm].verified_at) is not None and at not in verified:
-            state, words = DAMAGED, f"{words}the history has no verification at {at}"
+        elif known.verified_at is not None and known.verified_at not in verified:
+            state, words = DAMAGED, f"{words}the history has no verification at {known.verified_at}"
         found.append(Checked(bucket, key, "row", state, words if state == DAMAGED else ""))
     for line in lines:
         state, words = line.soundness(bucket), f"{line.event.what} at {line.event.at}: "
         if state == DAMAGED or line.after not in places:
             state, words = DAMAGED, f"{words}the seal does not hold, or the line before it is missing"
-        elif state == SOUND and line.event.what == "recorded" and not names.issuperset(_proven([line.event])):
+        elif line.event.what == "recorded" and not names.issuperset(_proven([line.event])):
             state, words = DAMAGED, f"{words}the digest's row is missing"
         found.append(Checked(bucket, key, "line", state, words if state == DAMAGED else ""))
     return found

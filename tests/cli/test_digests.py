@@ -271,8 +271,8 @@ def test_line_of_the_history_that_was_damaged_is_shown_as_it_is(run: Run) -> Non
     record(entry("key", "content"))
     with closing(sqlite3.connect("digests.db", isolation_level=None)) as database:
         database.execute(
-            "INSERT INTO history (bucket, key, line, at, what, detail) VALUES ('bucket', CAST('key' AS BLOB), x'00', ?,"
-            " 'verified', '{scratched')",
+            "INSERT INTO history (bucket, key, line, at, what, detail, seal) VALUES ('bucket', CAST('key' AS BLOB),"
+            " x'00', ?, 'verified', '{scratched', '')",
             (THEN,),
         )
     code, out, err = run("ledger", "s3://bucket/key", *LEDGER)

@@ -1,12 +1,14 @@
 """Ledgers that a development version wrote are refused with one sentence, and stay as they are.
 
-The file in `older` has the items that commit 38b36516 wrote into a DynamoDB table for one recorded and verified digest.
+The files in `older` are what commit 38b36516 wrote for one recorded and verified digest: the dump of its SQLite file,
+with its number, and the items of its DynamoDB table.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -52,6 +54,22 @@ def say(capfd: pytest.CaptureFixture[str], moto_url: str, tmp_path: Path, monkey
         return code, capfd.readouterr().err.splitlines()[-1]
 
     return call
+
+
+@COMMANDS
+def test_file_of_a_development_version(say: Say, tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = tmp_path / "digests.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((OLDER / "schema_3.sql").read_text())
+    before = path.read_bytes()
+    code, said = say(*command, "--ledger", f"sqlite:{path}")
+    assert (code, said) == (
+        1,
+        f"auditor: --ledger sqlite:{path} is the file of a development version of the auditor or of another program:"
+        f" name a new file, for example sqlite:{tmp_path}/digests-new.db",
+    )
+    assert path.read_bytes() == before
+    assert {one.name for one in tmp_path.iterdir()} == {path.name}
 
 
 @pytest.fixture

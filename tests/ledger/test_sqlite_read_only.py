@@ -153,16 +153,11 @@ async def test_record_is_refused(place: Path) -> None:
                 await ledger.record(replace(ENTRY, key="two"))
 
 
-async def test_earlier_schema_says_to_copy_it(place: Path) -> None:
-    path = await _filled(place, ("",))
+async def test_file_of_a_development_version_is_refused_as_anywhere(place: Path) -> None:
+    path = place / "kept" / "digests.db"
     with closing(sqlite3.connect(path)) as connection:
-        for statement in (
-            "ALTER TABLE digests DROP COLUMN seal",
-            "ALTER TABLE history DROP COLUMN seal",
-            "PRAGMA user_version = 2",
-        ):
-            connection.execute(statement)
-    with sealed_off(path.parent), pytest.raises(LedgerError, match=r"schema 2, .* copy it to a place where it can"):
+        connection.executescript((Path(__file__).parent / "older" / "schema_3.sql").read_text())
+    with sealed_off(path.parent), pytest.raises(LedgerError, match=r"of a development version .*: name a new file"):
         async with open_ledger(f"sqlite:{path}"):
             pass
 

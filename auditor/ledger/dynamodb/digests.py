@@ -173,9 +173,6 @@ def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Chang
     for algorithm in new:
         source = text(stored, f"{algorithm}_source")
         change.when(algorithm, text(stored, algorithm)).when(f"{algorithm}_source", source)
-        if source is not None and f"{algorithm}_seal" not in stored:  # S3's digest has no line of its own
-            change.put(f"{algorithm}_s3_at", text(stored, f"{algorithm}_at"))
-            change.put(f"{algorithm}_s3_place", number(stored, f"{algorithm}_place"))
         _put(change, entry, algorithm, place)
     return change
 
@@ -267,22 +264,3 @@ async def _rows(table: Table, bucket: str, key: str, items: Sequence[Item]) -> l
     for _, one, name in await _healed(table, bucket, key, items):
         rows.append(LedgerRow(one.version_id, one.etag, one.size, {name: one.digests[name].digest}, healable=True))
     return rows
-
-
-async def seal_old(table: Table, bucket: str, key: str, item: Item, algorithm: str) -> None:
-    """Add the seal and the history line to a digest that an early release recorded without them.
-
-    Do nothing if the item has changed in the meantime.
-    """
-    version, _ = evidence(bucket, key, item)
-    entry = entry_of(bucket, key, version, algorithm)
-    change = (
-        Change((item["pk"]["S"], item["sk"]["S"]))
-        .when(algorithm, entry.digests[algorithm])
-        .when(f"{algorithm}_seal", None)
-    )
-    place = number(item, f"{algorithm}_place") or 0
-    _put(change, entry, algorithm, place)
-    with suppress(ConditionFailed):
-        first = await table.get(_first_name(entry))
-        await table.update_all([change, *_lines(entry, [algorithm], first, place)])

@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Entry, Expectation, Known, Soundness, Version
+from auditor.ledger.base import Entry, Expectation, Known, Version
 from auditor.ledger.key_rows import KeyRows, Latest, NoticedVersion, source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow
 from auditor.ledger.seals import row_seal
@@ -115,16 +114,10 @@ def checked_row(bucket: str, key: str, item: Item) -> tuple[LedgerRow, bool]:
 
 
 def _seal_holds(bucket: str, key: str, found: LedgerRow, item: Item, name: str) -> bool:
-    """True if the seal of a digest holds, or if it has none: an early release wrote it.
-
-    found: the item's version and digests.
-    """
-    if (seal := text(item, f"{name}_seal")) is None:
-        return True
-    at = text(item, f"{name}_at") or text(item, "hashed_at") or ""
-    read = number(item, f"{name}_bytes_read")
-    recorded = (found.digests[name], source_of(text(item, f"{name}_source")), at, found.size if read is None else read)
-    return seal == row_seal(bucket, key, found.version_id, found.etag, found.size, name, *recorded)
+    """True if the seal of a digest holds. found: the item's version and digests."""
+    at, read = text(item, f"{name}_at") or "", number(item, f"{name}_bytes_read") or 0
+    recorded = (name, found.digests[name], source_of(text(item, f"{name}_source")), at, read)
+    return text(item, f"{name}_seal") == row_seal(bucket, key, found.version_id, found.etag, found.size, *recorded)
 
 
 def version_and_etag(item: Item) -> tuple[str, str]:
@@ -157,45 +150,34 @@ def seal_of(bucket: str, key: str, found: LedgerRow, algorithm: str, known: Know
     return row_seal(bucket, key, *identity, known.digest, known.source, known.recorded_at, known.bytes_read)
 
 
-def state_of(bucket: str, key: str, item: Item, algorithm: str, known: Known) -> Soundness:
-    seal = text(item, f"{algorithm}_seal")
-    if seal is None:
-        return UNSEALED
-    return SOUND if seal == seal_of(bucket, key, row(item), algorithm, known) else DAMAGED
-
-
 def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
     """Return the object version that an item is about, with its digests, and the number that orders the item among the
     writes of its key.
-
-    If an item names no source of a digest, an early release wrote it: the auditor had then read the whole object.
     """
     found = row(item)
-    hashed_at = text(item, "hashed_at") or ""
-    known = {}
-    for name, digest in found.digests.items():
-        one = Known(
+    known = {
+        name: Known(
             digest=digest,
             source=source_of(text(item, f"{name}_source")),
-            recorded_at=text(item, f"{name}_at") or hashed_at,
+            recorded_at=text(item, f"{name}_at") or "",
             verified_at=text(item, f"{name}_verified_at"),
-            bytes_read=found.size if (read := number(item, f"{name}_bytes_read")) is None else read,
+            bytes_read=number(item, f"{name}_bytes_read") or 0,
+            damaged=not _seal_holds(bucket, key, found, item, name),
             chain=chain_of(item, name),
         )
-        damaged = state_of(bucket, key, item, name, one) == DAMAGED
-        known[name] = replace(one, damaged=True) if damaged else one
-    version = version_of(found.version_id, found.etag, found.size, known, hashed_at)
+        for name, digest in found.digests.items()
+    }
+    version = version_of(found.version_id, found.etag, found.size, known, text(item, "hashed_at"))
     return version, number(item, "place") or 0
 
 
 def chain_of(item: Item, algorithm: str) -> str:
     """Return the text for Known.chain: the number of verifications that the item holds, and the seal of the last one.
 
-    Return "" if the item is full of verifications, or if the digest has no seal: the next verification must then read
-    the item first.
+    Return "" if the item is full of verifications: the next verification must then read the item first.
     """
     looks = item.get(f"{algorithm}_looks", {}).get("L", [])
-    if f"{algorithm}_seal" not in item or len(looks) >= LOOKS:
+    if len(looks) >= LOOKS:
         return ""
     return f"{len(looks)}:{text(item, f'{algorithm}_look_seal') or ''}"
 

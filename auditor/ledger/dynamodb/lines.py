@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from auditor.ledger.base import S3, Entry, Event, Version
+from auditor.ledger.base import Entry, Event, Version
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
     DIGESTS,
@@ -53,13 +53,14 @@ def _sortable(at: str) -> str:
 
 
 async def _last_seal(table: Table, bucket: str, key: str) -> str:
-    """Return the text (Line.link) by which the next history line refers to the key's newest line; "" if there is no
-    line. Only lines that are items of their own count.
+    """Return the seal of the key's newest history line, to which the next line refers; "" if there is no line.
+
+    Only lines that are items of their own count.
     """
     items = await table.query(
         partition(bucket, key), RECORDED, LAST_LINE, ConsistentRead=True, ScanIndexForward=False, Limit=1, pages=1
     )
-    seals = [line.link for item in items for line in lines_in(bucket, key, [item])]
+    seals = [line.seal for item in items for line in lines_in(bucket, key, [item])]
     return seals[-1] if seals else ""
 
 
@@ -141,24 +142,13 @@ def entry_of(bucket: str, key: str, version: Version, algorithm: str) -> Entry:
 
 
 def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
-    """Return the "recorded" history lines in an item, each with its place in the key's order of writes.
-
-    An early release wrote no lines: the digests of its items are returned as lines without seals, with place 0 if they
-    have none.
-    """
+    """Return the "recorded" lines in an item of the history, each with its place in the key's order of writes."""
     version, _ = evidence(bucket, key, item)
-    is_line = item["sk"]["S"].startswith(RECORDED)
     lines = []
     for algorithm, known in version.digests.items():
-        seal = text(item, f"{algorithm}_seal")
-        entry = entry_of(bucket, key, version, algorithm)
-        event = recorded(entry, algorithm)
-        if is_line or seal is None:
-            sound = None if seal is None else "" if known.damaged else line_seal(bucket, event, "")
-            lines.append((number(item, f"{algorithm}_place") or 0, Line(event, "", sound)))
-        if (before := text(item, f"{algorithm}_s3_at")) is not None:
-            s3s_entry = replace(entry, hashed_at=before, source=S3, bytes_read=0)
-            lines.append((number(item, f"{algorithm}_s3_place") or 0, Line(recorded(s3s_entry, algorithm), "", None)))
+        event = recorded(entry_of(bucket, key, version, algorithm), algorithm)
+        seal = "" if known.damaged else line_seal(bucket, event, "")
+        lines.append((number(item, f"{algorithm}_place") or 0, Line(event, "", seal)))
     return lines
 
 
@@ -174,7 +164,7 @@ def history_line(key: str, item: Item) -> Line:
         size=number(item, "size"),
         detail={name: str(value["S"]) for name, value in item["detail"]["M"].items()},
     )
-    return Line(event, text(item, "after") or "", text(item, "seal"))
+    return Line(event, text(item, "after") or "", text(item, "seal") or "")
 
 
 def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[Line]:
@@ -187,9 +177,9 @@ def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[Line]:
         sk = item["sk"]["S"]
         if sk.startswith(HISTORY) and "what" in item:
             found.append((number(item, "place") or 0, history_line(key, item)))
-        elif sk.startswith((RECORDED, HISTORY)) or sk >= DIGESTS:
-            if not sk.startswith(HISTORY):
-                found += recorded_lines(bucket, key, item)
+        elif sk.startswith(RECORDED):
+            found += recorded_lines(bucket, key, item)
+        elif sk.startswith(HISTORY) or sk >= DIGESTS:
             version, _ = evidence(bucket, key, item)
             for algorithm in version.digests:
                 found += looks_of(bucket, item, version, algorithm, key)

@@ -7,10 +7,9 @@ from __future__ import annotations
 from typing import Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import DAMAGED, UNSEALED, Event, Known, Version
+from auditor.ledger.base import Event, Known, Version
 from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
-from auditor.ledger.dynamodb.digests import seal_old
 from auditor.ledger.dynamodb.items import (
     HISTORY,
     LOOKS,
@@ -19,13 +18,12 @@ from auditor.ledger.dynamodb.items import (
     evidence,
     identity,
     partition,
-    state_of,
     text,
 )
-from auditor.ledger.dynamodb.lines import lines_of, look_time, write_look
+from auditor.ledger.dynamodb.lines import look_time, write_look
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.matching import NULL
-from auditor.ledger.seals import contradicted, line_seal
+from auditor.ledger.seals import line_seal
 
 _TRIES: Final = 30
 """Number of attempts to write a verification; then LedgerError. After the first attempt, an attempt fails only if
@@ -66,23 +64,14 @@ async def looked(table: Table, bucket: str, event: Event) -> bool:
 
 
 async def _sealed(table: Table, bucket: str, event: Event, name: Name, algorithm: str) -> Item:
-    """Return the item of a digest, after adding a seal if an early release wrote it without one.
-
-    Return {} if the digest is missing, is damaged, contradicts the history, or has this or a later verification
+    """Return the item of a digest. Return {} if the digest is missing, is damaged, or has this or a later verification
     already.
     """
     item = await table.get(name) or {}
     if algorithm not in item or (text(item, f"{algorithm}_verified_at") or "") >= event.at:
         return {}
     version, _ = evidence(bucket, event.key, item)
-    state = state_of(bucket, event.key, item, algorithm, version.digests[algorithm])
-    if state == UNSEALED:
-        told = [line.event for line in await lines_of(table, bucket, event.key)]
-        if contradicted(told, version, algorithm) is not None:
-            return {}
-        await seal_old(table, bucket, event.key, item, algorithm)
-        return await table.get(name) or {}
-    return {} if state == DAMAGED else item
+    return {} if version.digests[algorithm].damaged else item
 
 
 def _as_told(event: Event, algorithm: str) -> Version | None:

@@ -29,7 +29,7 @@ _SPARE: Final = 3_000
 _PAUSE: Final = 2_000
 _LONGEST_PAUSE: Final = 64_000
 _OF_DIGEST: Final = ("", "_source", "_at", "_bytes_read", "_seal")
-_OF_ROW: Final = ("pk", "sk", "size", "version_id", "etag", "hashed_at", WHOLE_KEY)
+_OF_ROW: Final = ("pk", "sk", "size", "version_id", "etag", WHOLE_KEY)
 
 
 @dataclass(frozen=True, slots=True)

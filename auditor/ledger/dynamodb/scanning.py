@@ -20,7 +20,7 @@ from auditor.aio.groups import together
 from auditor.errors import LedgerError
 from auditor.ledger.base import Checked, HistoryEntry, KeyRecord
 from auditor.ledger.dynamodb.evidence import record_of
-from auditor.ledger.dynamodb.items import DIGESTS, Item, add, evidence, partition, state_of
+from auditor.ledger.dynamodb.items import DIGESTS, Item, add, evidence, partition
 from auditor.ledger.dynamodb.lines import lines_in
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
@@ -77,8 +77,7 @@ def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:
     for item in items:
         if item["sk"]["S"] >= DIGESTS:
             version, _ = evidence(bucket, key, item)
-            for name, known in version.digests.items():
-                rows.append((version, name, state_of(bucket, key, item, name, known)))
+            rows += [(version, name) for name in version.digests]
     return check_key(bucket, key, rows, lines_in(bucket, key, items))
 
 

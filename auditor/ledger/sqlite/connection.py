@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from auditor.errors import LedgerError, LedgerFileError, LedgerGoneError, LedgerReadOnlyError, UsageError
-from auditor.ledger.sqlite.schema import set_up
+from auditor.ledger.sqlite.schema import is_made, set_up
 
 BUSY_SECONDS: Final = 30.0
 MEMORY: Final = ":memory:"
@@ -62,7 +62,7 @@ def as_number(value: object) -> int | None:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open the file of a SQLite ledger. Create it if it is missing; upgrade its tables if an earlier release made them.
+    """Open the file of a SQLite ledger. Create it if it is missing.
 
     If the directory cannot be written, open an existing file for reading only. Raises LedgerError.
     """
@@ -71,11 +71,16 @@ def connect(path: str) -> sqlite3.Connection:
         raise LedgerError(f"the directory of --ledger sqlite:{path} does not exist: make {str(parent)!r} first")
     if path != MEMORY:
         _create(path)
+
+    def prepare(opened: sqlite3.Connection) -> None:
+        is_made(opened, path)  # before the first write: the file of another program stays as it is
+        _use_wal(opened)
+
     try:
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, factory=FileConnection)
         if path != MEMORY:
             connection.watch(Path(path))
-        return _opened(path, connection, _use_wal)
+        return _opened(path, connection, prepare)
     except sqlite3.OperationalError as error:
         if _code(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) or not _is_sealed_off(Path(path)):
             raise

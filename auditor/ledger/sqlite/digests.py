@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import AUDITOR, DAMAGED, S3, SOUND, UNSEALED, Entry, Event, Known, Soundness, Version, What
+from auditor.ledger.base import AUDITOR, S3, Entry, Event, Known, Version, What
 from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail, recorded, write_detail
 from auditor.ledger.key_rows import source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction
 from auditor.ledger.seals import Line, healed, line_seal, row_seal
 from auditor.ledger.sqlite.connection import as_number, as_text, blob, text, writing
-from auditor.ledger.sqlite.schema import ADD_LINE
 
 _PER_QUERY: Final = 400
 """Number of object versions in one query. Each takes two variables, and the oldest SQLite allows 999 variables
@@ -29,6 +28,11 @@ COLUMNS: Final = (
 
 _FROM_KEY: Final = f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key >= ? ORDER BY key LIMIT ?"  # noqa: S608
 _OF_KEY: Final = f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ?"  # noqa: S608
+
+_ADD_LINE: Final = (
+    "INSERT INTO history (bucket, key, line, at, what, version_id, etag, size, detail, seal) "
+    "VALUES (?,?,?,?,?,?,?,?,?,?)"
+)
 
 Found = dict[tuple[bytes, str], list[LedgerRow]]
 
@@ -51,7 +55,7 @@ class DigestRow(NamedTuple):
     source: str
     bytes_read: int
     verified_at: str | None
-    seal: str | None
+    seal: str
 
     @property
     def algorithm_name(self) -> str:
@@ -65,7 +69,7 @@ class DigestRow(NamedTuple):
             recorded_at=as_text(self.hashed_at) or "",
             verified_at=as_text(self.verified_at),
             bytes_read=as_number(self.bytes_read) or 0,
-            damaged=self.state == DAMAGED,
+            damaged=self.damaged,
         )
 
     @property
@@ -74,10 +78,8 @@ class DigestRow(NamedTuple):
         return row_seal(self.bucket, text(self.key), *self[2:-1])
 
     @property
-    def state(self) -> Soundness:
-        if self.seal is None:
-            return UNSEALED
-        return SOUND if self.seal == self.true_seal else DAMAGED
+    def damaged(self) -> bool:
+        return self.seal != self.true_seal
 
     def version(self) -> Version:
         """Return the object version that this row belongs to. Its `digests` has the one digest of the row."""
@@ -135,7 +137,7 @@ def _add(connection: sqlite3.Connection, found: Found, bucket: str, rows: Iterab
     digests: dict[str, str] = {}
     for row in rows:  # a DigestRow of each would take as long as all the rest
         key, etag, version_id, size, algorithm, digest, *_, seal = row
-        if seal is not None and seal != row_seal(bucket, text(key), *row[1:-1]):
+        if seal != row_seal(bucket, text(key), *row[1:-1]):
             damaged.add(key)
             continue
         version = (key, etag, version_id, size)
@@ -162,7 +164,7 @@ def _healed(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[tup
 def _row_of(bucket: str, key: bytes, version: Version, algorithm: str) -> DigestRow:
     one = version.digests[algorithm]
     values = (one.digest, one.recorded_at, one.source, one.bytes_read, one.verified_at)
-    return DigestRow(bucket, key, version.etag, version.version_id, version.size, algorithm, *values, None)
+    return DigestRow(bucket, key, version.etag, version.version_id, version.size, algorithm, *values, "")
 
 
 def heal(connection: sqlite3.Connection, bucket: str, keys: Iterable[str]) -> int:
@@ -206,7 +208,7 @@ def record(connection: sqlite3.Connection, entries: Iterable[Entry]) -> list[boo
 def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConflict:
     identity = (entry.bucket, blob(entry.key), entry.etag, entry.version_id or NULL)
     rows = rows_of(connection, *identity)
-    if any(one.state == DAMAGED for one in rows) and _heal(connection, *identity[:2]):
+    if any(one.damaged for one in rows) and _heal(connection, *identity[:2]):
         rows = rows_of(connection, *identity)
     size = next((one.version().size for one in rows), entry.size)
     if clash := contradiction(entry, size, {one.algorithm: one.known.digest for one in rows}):
@@ -224,7 +226,7 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
         verified_at = stored[name].verified_at if name in stored else None
         version, digest = identity[3], entry.digests[name]
         values = (entry.etag, version, entry.size, name, digest, entry.hashed_at, entry.source, entry.bytes_read)
-        write_row(connection, DigestRow(entry.bucket, identity[1], *values, verified_at, None))
+        write_row(connection, DigestRow(entry.bucket, identity[1], *values, verified_at, ""))
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, first_seen, recorded_place) VALUES (?,?,?,?,?,?) "
         "ON CONFLICT DO UPDATE SET first_seen = coalesce(first_seen, excluded.first_seen), "
@@ -274,8 +276,8 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Li
             size=as_number(size),
             detail=read_detail(as_text(detail) or ""),
         )
-        lines.append(Line(event, after, as_text(seal)))
-        after = lines[-1].link
+        lines.append(Line(event, after, as_text(seal) or ""))
+        after = lines[-1].seal
     return lines
 
 
@@ -292,12 +294,11 @@ def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Even
         ).fetchone():
             continue
         before = connection.execute(
-            "SELECT coalesce(seal, lower(hex(line))) FROM history "
-            "WHERE bucket = ? AND key = ? ORDER BY place DESC LIMIT 1",
+            "SELECT seal FROM history WHERE bucket = ? AND key = ? ORDER BY place DESC LIMIT 1",
             variables,
         ).fetchone()
         seal = line_seal(bucket, event, (as_text(before[0]) or "") if before else "")
         detail = write_detail(event.detail)
         row = (*variables, line, event.at, event.what, event.version_id, event.etag, event.size, detail, seal)
-        connection.execute(ADD_LINE, row)
+        connection.execute(_ADD_LINE, row)
     return int(connection.execute("SELECT coalesce(max(place), 0) FROM history").fetchone()[0])

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from auditor.ledger.base import DAMAGED, UNSEALED, Checked, Event, Expectation, HistoryEntry, KeyRecord, Known, Notice
+from auditor.ledger.base import DAMAGED, Checked, Event, Expectation, HistoryEntry, KeyRecord, Known, Notice
 from auditor.ledger.history import imported, noticed
 from auditor.ledger.key_record import key_record_of
 from auditor.ledger.key_rows import MARKS, KeyRows, Latest, Mark, NoticedVersion, is_older, is_same, mark_of, version_of
 from auditor.ledger.matching import NULL
-from auditor.ledger.seals import check_key, contradicted, entries, mend
+from auditor.ledger.seals import check_key, entries, mend
 from auditor.ledger.sqlite.connection import as_number, as_text, blob, text, writing
 from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, write_row
 
@@ -35,18 +35,13 @@ def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -
 def _verified(connection: sqlite3.Connection, bucket: str, event: Event) -> None:
     """Write the time of a "verified" event into the row of the verified digest, and renew the row's seal.
 
-    A damaged row stays unchanged, because a new seal would hide the damage. So does a row without a seal that
-    contradicts the history.
+    A damaged row stays unchanged, because a new seal would hide the damage.
     """
     for row in rows_of(connection, bucket, blob(event.key), event.etag, event.version_id or NULL):
         if row.algorithm != event.detail.get("algorithm") or (as_text(row.verified_at) or "") >= event.at:
             continue
-        if row.state == DAMAGED or (
-            row.state == UNSEALED
-            and contradicted(history(connection, bucket, event.key), row.version(), row.algorithm) is not None
-        ):
-            continue
-        write_row(connection, row._replace(verified_at=event.at))
+        if not row.damaged:
+            write_row(connection, row._replace(verified_at=event.at))
 
 
 def history(connection: sqlite3.Connection, bucket: str, key: str) -> list[Event]:
@@ -76,7 +71,7 @@ def checked(
         rows = connection.execute(f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ?", (bucket, key))  # noqa: S608
         read = [DigestRow(bucket, *values) for values in rows]
         lines = lines_of(connection, bucket, key)
-        found += check_key(bucket, text(key), [(one.version(), one.algorithm_name, one.state) for one in read], lines)
+        found += check_key(bucket, text(key), [(one.version(), one.algorithm_name) for one in read], lines)
     return found, keys[-1]
 
 

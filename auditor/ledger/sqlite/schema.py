@@ -1,20 +1,22 @@
-"""The tables of a SQLite ledger, and their upgrade from schema versions 1 and 2."""
+"""The tables of a SQLite ledger, and the two numbers in its file that say so."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import Entry
-from auditor.ledger.history import fingerprint, recorded, write_detail
 
-SCHEMA_VERSION: Final = 3
+APPLICATION: Final = 0x53334155
+"""The file's `application_id`, "S3AU": it tells a ledger from the database of another program."""
+FORMAT: Final = 1
+"""The file's `user_version`."""
 
 # Keys are blobs: SQLite compares them byte by byte, as S3's listing does, and a NUL does not end them.
-_DIGESTS: Final = """
+_TABLES: Final = (
+    """
 CREATE TABLE digests (
     bucket TEXT NOT NULL,
     key BLOB NOT NULL,
@@ -24,13 +26,13 @@ CREATE TABLE digests (
     size INTEGER NOT NULL,
     digest TEXT NOT NULL,
     hashed_at TEXT NOT NULL,
+    source TEXT NOT NULL,
+    verified_at TEXT,
+    bytes_read INTEGER NOT NULL,
+    seal TEXT NOT NULL,
     PRIMARY KEY (bucket, key, etag, version_id, algorithm)
 ) WITHOUT ROWID
-"""
-_FROM_1: Final = (
-    "ALTER TABLE digests ADD COLUMN source TEXT NOT NULL DEFAULT 'auditor'",
-    "ALTER TABLE digests ADD COLUMN verified_at TEXT",
-    "ALTER TABLE digests ADD COLUMN bytes_read INTEGER NOT NULL DEFAULT 0",
+""",
     """
 CREATE TABLE versions (
     bucket TEXT NOT NULL,
@@ -56,6 +58,7 @@ CREATE TABLE history (
     etag TEXT,
     size INTEGER,
     detail TEXT NOT NULL,
+    seal TEXT NOT NULL,
     UNIQUE (bucket, key, line)
 )
 """,
@@ -109,95 +112,45 @@ CREATE TABLE leases (
     checkpoint TEXT
 ) WITHOUT ROWID
 """,
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {FORMAT}",
 )
-_FROM_2: Final = (
-    # NULL in rows and lines of earlier versions: they are unsealed.
-    "ALTER TABLE digests ADD COLUMN seal TEXT",
-    "ALTER TABLE history ADD COLUMN seal TEXT",
+_NUMBERS: Final = (
+    "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+    "FROM pragma_application_id, pragma_user_version"
 )
-ADD_LINE: Final = (
-    "INSERT INTO history (bucket, key, line, at, what, version_id, etag, size, detail, seal) "
-    "VALUES (?,?,?,?,?,?,?,?,?,?)"
-)
-
-_Line = tuple[str, bytes, bytes, str, str, str | None, str | None, int | None, str, None]
+"""One query, so that another process makes no tables between two of its numbers."""
 
 
 def set_up(connection: sqlite3.Connection, path: str) -> None:
-    """Create the tables in an empty file, or upgrade the tables of an earlier release.
+    """Create the tables in an empty file. If several processes open the file at once, one of them does this.
 
-    If several processes open the file at once, one of them does this.
+    Raises LedgerError as is_made() does.
     """
-    version = _version(connection)
-    if version == SCHEMA_VERSION:
+    if is_made(connection, path):
         return
-    try:
-        _upgrade(connection, path)
-    except sqlite3.OperationalError as error:
-        if version and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
-            raise LedgerError(
-                f"the ledger sqlite:{path} has schema {version}, which this auditor upgrades first, and cannot be"
-                " written: copy it to a place where it can, with its -wal if there is one"
-            ) from error
-        raise
-
-
-def _upgrade(connection: sqlite3.Connection, path: str) -> None:
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        version = _version(connection)  # read again: from now on no other process can make the tables
-        if version > SCHEMA_VERSION:
-            raise LedgerError(
-                f"--ledger sqlite:{path} was made by a newer auditor (schema {version}): upgrade this one"
-            )
-        if version == SCHEMA_VERSION:
-            return
-        if version == 0:
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise LedgerError(f"--ledger sqlite:{path} is another program's database: name another file")
-            connection.execute(_DIGESTS)
-        for statement in (*(_FROM_1 if version < 2 else ()), *_FROM_2):
-            connection.execute(statement)
-        if version < 2:
-            _add_history_of_1(connection)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        if not is_made(connection, path):  # asked again: from now on no other process can make the tables
+            for statement in _TABLES:
+                connection.execute(statement)
 
 
-def _add_history_of_1(connection: sqlite3.Connection) -> None:
-    """Write the histories and the order of versions for a ledger of schema 1, which had neither.
+def is_made(connection: sqlite3.Connection, path: str) -> bool:
+    """Return True if the file has the tables of this format, False if it is empty. Nothing is written.
 
-    In such a ledger, the auditor had computed every digest from the object's bytes.
+    Raises LedgerError for a ledger of a newer auditor, and for every other database.
     """
-    connection.execute("UPDATE digests SET bytes_read = size")
-    connection.executemany(ADD_LINE, _lines(connection))
-    connection.execute(
-        "INSERT INTO versions (bucket, key, etag, version_id, first_seen, recorded_place) "
-        "SELECT d.bucket, d.key, d.etag, d.version_id, min(d.hashed_at), min(h.place) FROM digests d JOIN history h "
-        "ON h.bucket = d.bucket AND h.key = d.key AND h.etag = d.etag AND h.version_id = d.version_id "
-        "GROUP BY d.bucket, d.key, d.etag, d.version_id"
+    with closing(connection.execute(_NUMBERS)) as cursor:
+        application, number, tables = cursor.fetchone()
+    if (application, number) == (APPLICATION, FORMAT):
+        return True
+    if application == APPLICATION and number > FORMAT:
+        raise LedgerError(f"--ledger sqlite:{path} was made by a newer auditor (format {number}): upgrade this one")
+    if (application, number, tables) == (0, 0, 0):
+        return False
+    new = Path(path).with_stem(f"{Path(path).stem}-new")
+    raise LedgerError(
+        f"--ledger sqlite:{path} is the file of a development version of the auditor or of another program:"
+        f" name a new file, for example sqlite:{new}"
     )
-
-
-def _lines(connection: sqlite3.Connection) -> Iterator[_Line]:
-    rows = connection.execute(
-        "SELECT bucket, key, version_id, etag, size, algorithm, digest, hashed_at FROM digests ORDER BY hashed_at"
-    )
-    for bucket, key, version_id, etag, size, algorithm, digest, hashed_at in rows:
-        entry = Entry(
-            bucket=bucket,
-            key=key.decode("utf-8", "surrogatepass"),
-            version_id=version_id,
-            etag=etag,
-            size=size,
-            digests={algorithm: digest},
-            hashed_at=hashed_at,
-            bytes_read=size,
-        )
-        event = recorded(entry, algorithm)
-        detail = write_detail(event.detail)
-        yield (bucket, key, fingerprint(event), hashed_at, event.what, version_id, etag, size, detail, None)
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    with closing(connection.execute("PRAGMA user_version")) as cursor:
-        return int(cursor.fetchone()[0])

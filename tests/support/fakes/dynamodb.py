@@ -10,6 +10,7 @@ from typing import Any
 from auditor.errors import CallFailed
 from auditor.ledger.dynamodb.items import by_etag
 from auditor.ledger.dynamodb.shards import own_name, stored_name
+from auditor.ledger.seals import row_seal
 from auditor.model.object import ObjectRef
 
 ETAG = "e" * 32
@@ -69,7 +70,7 @@ class GeneratedTable:
             if (pk, sk) in self._rows:
                 yield self._row(pk, sk)
             elif key in self._keys and sk == by_etag(ETAG):
-                yield _item(pk, sk, key) | {"version_id": {"S": "null"}, "etag": {"S": ETAG}}
+                yield self._item(pk, sk, key) | {"version_id": {"S": "null"}, "etag": {"S": ETAG}}
 
     def _query(self, asked: Any) -> dict[str, Any]:
         values = asked["ExpressionAttributeValues"]
@@ -88,14 +89,14 @@ class GeneratedTable:
 
     def _row(self, pk: str, sk: str) -> dict[str, Any]:
         own = own_name({"pk": {"S": pk}, "sk": {"S": sk}})
-        return _item(pk, sk, own["pk"]["S"].partition("/")[2])
+        return self._item(pk, sk, own["pk"]["S"].partition("/")[2])
+
+    def _item(self, pk: str, sk: str, key: str) -> dict[str, Any]:
+        digest = digest_of(key)
+        seal = row_seal(self._bucket, key, "null", ETAG, SIZE, "sha256", digest, "auditor", "2026", 0)
+        values = {"pk": pk, "sk": sk, "hashed_at": "2026", "sha256": digest, "sha256_at": "2026", "sha256_seal": seal}
+        return {name: {"S": value} for name, value in values.items()} | {"size": {"N": str(SIZE)}}
 
 
 def digest_of(key: str) -> str:
     return key.encode().hex().zfill(64)[-64:]
-
-
-def _item(pk: str, sk: str, key: str) -> dict[str, Any]:
-    """An item without a seal, as an early release wrote it."""
-    values = {"pk": pk, "sk": sk, "hashed_at": "2026", "sha256": digest_of(key)}
-    return {name: {"S": value} for name, value in values.items()} | {"size": {"N": str(SIZE)}}

@@ -17,8 +17,10 @@ import pytest
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
+from auditor.ledger.dynamodb.changes import key_of
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.ordered import ShardReader
+from auditor.ledger.dynamodb.shards import stored_name
 from auditor.ledger.dynamodb.table import Table
 from auditor.model.object import ObjectRef
 from tests.conformance.ledgers import OpenLedger
@@ -69,10 +71,14 @@ def client(local: DynamoDbLocal) -> Iterator[Any]:
         yield made
 
 
-def bulky(key: str, version: str = "null") -> dict[str, Any]:
-    """An item of 300 KB, as an earlier version wrote it, but for its size."""
-    item = {"pk": f"bucket/{key}", "sk": f"{version}#etag", "hashed_at": "t", "sha256": f"of {key}", "bulk_": BULK}
-    return {name: {"S": value} for name, value in item.items()} | {"size": {"N": "5"}}
+def fatten(client: Any, table: str, key: str, version: str = "null") -> dict[str, Any]:
+    """Make the item of a recorded version 300 KB large, and return its key in the table."""
+    name = key_of(stored_name((f"bucket/{key}", f"{version}#{ENTRY.etag}")))
+    values = {":bulk": {"S": BULK}}
+    client.update_item(
+        TableName=table, Key=name, UpdateExpression="SET bulk_ = :bulk", ExpressionAttributeValues=values
+    )
+    return name
 
 
 def ref(key: str, version: str | None = None) -> ObjectRef:
@@ -94,22 +100,23 @@ def test_nothing_but_this_machine_reaches_the_server(local: DynamoDbLocal) -> No
 
 async def test_16_megabytes_an_answer(local: DynamoDbLocal, table: str, client: Any) -> None:
     keys = [f"key-{number:03}" for number in range(80)]
-    for key in keys:
-        client.put_item(TableName=table, Item=bulky(key))
-    wanted = [{"pk": {"S": f"bucket/{key}"}, "sk": {"S": "null#etag"}} for key in keys]
-    answer = client.batch_get_item(RequestItems={table: {"Keys": wanted}})
-    assert answer["UnprocessedKeys"], "else this test shows nothing"
     async with open_ledger(f"dynamodb:{table}", endpoint_url=local.url) as ledger:
+        await ledger.record_many([replace(ENTRY, key=key) for key in keys])
+        wanted = [fatten(client, table, key) for key in keys]
+        answer = client.batch_get_item(RequestItems={table: {"Keys": wanted}})
+        assert answer["UnprocessedKeys"], "else this test shows nothing"
         answers = await ledger.known("bucket", [ref(key) for key in keys], ["sha256"])
-        assert answers == [{"sha256": f"of {key}"} for key in keys]
+        assert answers == [dict(ENTRY.digests)] * len(keys)
         assert [one.key async for one in ledger.subjects("bucket")] == keys
 
 
 async def test_a_megabyte_a_page_of_a_query(local: DynamoDbLocal, table: str, client: Any) -> None:
-    for version in range(8):
-        client.put_item(TableName=table, Item=bulky("k", f"v{version}") | {"sha256": {"S": "one"}})
+    versions = [f"v{number}" for number in range(8)]
     async with open_ledger(f"dynamodb:{table}", endpoint_url=local.url) as ledger:
-        assert await ledger.known("bucket", [ref("k")], ["sha256"]) == [{"sha256": "one"}]
+        await ledger.record_many([replace(ENTRY, key="k", version_id=version) for version in versions])
+        for version in versions:
+            fatten(client, table, "k", version)
+        assert await ledger.known("bucket", [ref("k")], ["sha256"]) == [dict(ENTRY.digests)]
         found = await ledger.subject("bucket", "k")
         assert found is not None
         assert len(found.versions) == 8
