@@ -234,7 +234,7 @@ release: install node_modules/.installed ## sdist and wheel, zips, templates tha
 			--param level=$$level --param architecture=$$architecture $(PARAMS) >/dev/null && \
 		$(BIN)/python -m deploy.template --buckets-parameter --output dist/template-$$level-$$architecture.json || exit 1; \
 	done; done
-	@$(BIN)/python -m deploy.sbom > dist/sbom.cdx.json
+	@$(UV) export --quiet --frozen --format cyclonedx1.5 --extra crc64 --group newest > dist/sbom.cdx.json
 	@rm -f dist/*.stamp dist/.gitignore && cd dist && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
 # A file by one worker: its tests share the templates and packages that they make.

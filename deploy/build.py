@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from auditor.aws.session import SERVICES
 from deploy import budget, python
@@ -13,10 +14,13 @@ from deploy.archive import pack
 from deploy.bytecode import compiled
 from deploy.config import config_files, outvoted
 from deploy.cut import Files
-from deploy.install import install
+from deploy.install import install, locked
 from deploy.making import Install, below_python, make, tell
-from deploy.options import PLATFORMS, Options, read_options
+from deploy.options import PLATFORMS, PYTHON, PYTHONS, REQUIREMENTS, Options, read_options
 from deploy.sources import source_files
+
+NEWEST: Final = ("--extra", "crc64", "--group", "newest")
+"""The options of `uv export` that choose what functions with the engines direct and boto3 depend on."""
 
 
 def build(
@@ -61,6 +65,13 @@ def parser() -> argparse.ArgumentParser:
     target = made.add_mutually_exclusive_group(required=True)
     target.add_argument("--architecture", choices=sorted(PLATFORMS), help="Lambda's architecture")
     target.add_argument("--local", action="store_true", help="for this machine, from the same lock")
+    made.add_argument(
+        "--engines",
+        choices=("default", "all"),
+        default="default",
+        help="default: direct and boto3, with the newest botocore; all: aioboto3 too, with the botocore that it needs",
+    )
+    made.add_argument("--python", choices=PYTHONS, default=PYTHON, help="the functions' Python (default: %(default)s)")
     made.add_argument("--layer", action="store_true", help="dependencies in a layer, beside the function's zip")
     made.add_argument("--config", type=Path, help="an auditor.toml for the functions (default: none)")
     made.add_argument("--buckets", default="", help="the functions' targets, commas between them (default: none)")
@@ -74,9 +85,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def work() -> list[str]:
         options = read_options(
-            given.architecture, layer=given.layer, output=given.output, config=given.config, buckets=given.buckets
+            given.architecture,
+            layer=given.layer,
+            output=given.output,
+            config=given.config,
+            buckets=given.buckets,
+            requirements=REQUIREMENTS if given.engines == "all" else locked("newest", NEWEST),
+            python=given.python,
         )
-        return build(options, interpreter=python.find())
+        return build(options, interpreter=python.find(given.python))
 
     return tell(work, "package")
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from deploy.archive import replace
 from deploy.errors import BuildError
-from deploy.options import PYTHON, ROOT, Options
+from deploy.options import ROOT, Options
 
 UV: Final = str(ROOT / "tools" / "uv")
 
@@ -31,18 +31,17 @@ def locked(kind: str, selection: Sequence[str]) -> str:
 
 def install(folder: Path, options: Options) -> None:
     """Install only wheels, and check each against its hash in the lock. uv's messages go to stderr."""
-    install_requirements(options.root / options.requirements, folder, options.platform, options.architecture)
+    install_requirements(options.root / options.requirements, folder, options.python, options.platform)
 
 
-def install_requirements(
-    requirements: Path, folder: Path, platform: str | None = None, architecture: str = "this machine"
-) -> None:
-    """Install wheels for the functions' Python. Raises BuildError. platform: uv's name of it; None: this machine."""
+def install_requirements(requirements: Path, folder: Path, python: str, platform: str | None = None) -> None:
+    """Install wheels for a version of Python. platform: uv's name of it; None: this machine. Raises BuildError."""
     command = [UV, "pip", "install", "--quiet", "--target", str(folder)]
-    command += ["--python", sys.executable, "--python-version", PYTHON, "--only-binary", ":all:", "--require-hashes"]
+    command += ["--python", sys.executable, "--python-version", python, "--only-binary", ":all:", "--require-hashes"]
     command += ["--no-compile-bytecode", "--link-mode", "copy"]  # links would point into uv's cache
     if platform:
         command += ["--python-platform", platform]
     command += ["-r", str(requirements)]
     if subprocess.run(command, check=False).returncode:  # noqa: S603 - our own arguments
-        raise BuildError(f"uv did not install {requirements.name} for {architecture}: see its message above")
+        target = platform or "this machine"
+        raise BuildError(f"uv did not install {requirements.name} for {target}: see its message above")

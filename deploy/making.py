@@ -13,7 +13,7 @@ from deploy.archive import replace
 from deploy.bytecode import compiled, in_place_of_sources
 from deploy.cut import Files, installed_files
 from deploy.errors import BuildError
-from deploy.options import PYTHON, Options
+from deploy.options import Options
 
 Install = Callable[[Path, Options], None]
 """Installs the requirements into a folder."""
@@ -40,7 +40,9 @@ def make(
         return [f"{options.output}: unchanged"]
     notes = []
     if interpreter is None:
-        notes.append(f"no python{PYTHON} is on the PATH: without its bytecode each cold start takes twice the CPU")
+        notes.append(
+            f"no python{options.python} is on the PATH: without its bytecode each cold start takes twice the CPU"
+        )
     with tempfile.TemporaryDirectory(prefix="package-") as folder:
         installer(Path(folder), options)
         files = installed_files(Path(folder), services, options.architecture)

@@ -13,8 +13,10 @@ from typing import Final
 from deploy.errors import BuildError
 
 ROOT: Final = Path(__file__).parent.parent
-PYTHON: Final = "3.13"
-"""The functions' runtime, python3.13."""
+PYTHONS: Final = ("3.13", "3.14")
+"""The versions of the functions' Python: Lambda's runtimes python3.13 and python3.14."""
+PYTHON: Final = PYTHONS[0]
+"""The version unless another is asked for."""
 
 PLATFORMS: Final = {"arm64": "aarch64-manylinux_2_34", "x86_64": "x86_64-manylinux_2_34"}
 """Lambda's names of the architectures, and uv's platforms of wheels for them: Amazon Linux 2023 has glibc 2.34."""
@@ -23,7 +25,7 @@ _MACHINES: Final = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "a
 _ZIP_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 REQUIREMENTS: Final = "requirements.txt"
-"""The lock of what the functions depend on."""
+"""The part of uv.lock that functions with all engines depend on."""
 
 Moment = tuple[int, int, int, int, int, int]
 
@@ -31,7 +33,7 @@ Moment = tuple[int, int, int, int, int, int]
 @dataclass(frozen=True, slots=True)
 class Options:
     """platform: uv's name of the target; None: this machine. layer: the dependencies' own zip, or None. requirements:
-    the name of the lock of what is installed.
+    the path, from root, of the requirements with hashes that are installed. python: a version of PYTHONS.
 
     config: an auditor.toml for the functions, or None. buckets: their targets, if no variable can hold them. time: the
     date of every entry, in UTC.
@@ -43,6 +45,7 @@ class Options:
     layer: Path | None = None
     root: Path = ROOT
     requirements: str = REQUIREMENTS
+    python: str = PYTHON
     config: Path | None = None
     buckets: tuple[str, ...] = ()
     time: Moment = _ZIP_EPOCH
@@ -61,6 +64,7 @@ def read_options(
     buckets: str = "",
     kind: str = "function",
     requirements: str = REQUIREMENTS,
+    python: str = PYTHON,
     environ: Mapping[str, str] = os.environ,
 ) -> Options:
     """architecture: one of PLATFORMS; None: this machine's. output: the function's zip; the layer's lies beside it.
@@ -76,6 +80,7 @@ def read_options(
         output=output,
         layer=output.with_name(f"{output.stem}-layer.zip") if layer else None,
         requirements=requirements,
+        python=python,
         config=config,
         buckets=tuple(buckets.split(",")) if buckets else (),
         time=entry_time(environ.get("SOURCE_DATE_EPOCH")),

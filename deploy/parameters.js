@@ -12,7 +12,7 @@ const LEVELS = ['exposure', 'metadata', 'fixity'];
 const NAMES = [
   'buckets', 'roleBuckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'keyPolicies', 'inventory', 'inventoryKey', 'parquet', 'trusted', 'auditedKeys', 'schedule',
   'timezone', 'scheduleState', 'silentHours', 'bucketAlarms', 'verifySilentHours', 'verifySchedule', 'verifyScheduleState', 'verifyMaxAge',
-  'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'concurrency', 'maxRate', 'algorithms', 'acceptCost',
+  'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'engines', 'runtime', 'concurrency', 'maxRate', 'algorithms', 'acceptCost',
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
   'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
   'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'chatTopic', 'eventBus', 'ledger',
@@ -329,7 +329,7 @@ function layer(checked, name, description, artifact) {
     name,
     description,
     package: { artifact },
-    compatibleRuntimes: ['python3.13'],
+    compatibleRuntimes: [checked.runtime],
     compatibleArchitectures: [checked.architecture],
   };
 }
@@ -362,6 +362,10 @@ module.exports = async ({ options, resolveVariable }) => {
   for (const name of Object.keys(NUMBERS)) checked[name] = number(name, values[name]);
   checked.mapConcurrency = atOnce(values.mapConcurrency);
   choice('level', values.level, LEVELS);
+  choice('runtime', values.runtime, ['python3.13', 'python3.14']);
+  if (choice('engines', values.engines, ['default', 'all']) === 'default' && values.engine === 'aioboto3') {
+    fail("the parameter engine is 'aioboto3', which the functions do not have: give engines=all too");
+  }
   const architecture = choice('architecture', values.architecture, ARCHITECTURES);
   checked.artifact = `.build/function-${architecture === 'host' ? 'local' : architecture}.zip`;
   checked.architecture = architecture === 'host' ? HOST : architecture;

@@ -13,7 +13,7 @@ from deploy.archive import pack
 from deploy.cut import Files
 from deploy.install import install, locked
 from deploy.making import Install, below_python, make, tell
-from deploy.options import PLATFORMS, Options, read_options
+from deploy.options import PLATFORMS, PYTHON, PYTHONS, Options, read_options
 
 SELECTION: Final = ("--only-group", "parquet")
 """The options of `uv export` that choose what the layer has."""
@@ -39,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--architecture", choices=sorted(PLATFORMS), help="Lambda's architecture")
     target.add_argument("--local", action="store_true", help="for this machine, from the same lock")
+    parser.add_argument(
+        "--python", choices=PYTHONS, default=PYTHON, help="the functions' Python (default: %(default)s)"
+    )
     parser.add_argument("--output", type=Path, help="the layer's zip (default: .build/parquet-ARCHITECTURE.zip)")
     given = parser.parse_args(arguments)
 
@@ -49,8 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             output=given.output,
             kind="parquet",
             requirements=locked("parquet", SELECTION),
+            python=given.python,
         )
-        return build_layer(options, interpreter=python.find())
+        return build_layer(options, interpreter=python.find(given.python))
 
     return tell(work, "layer")
 

@@ -12,12 +12,12 @@ from deploy.options import PYTHON
 _SHARED = ("PATH", "HOME", "SSL_CERT_FILE", "LANG")
 
 
-def find() -> Path | None:
-    """Return the interpreter of the functions' version; None if this machine has none that starts."""
-    command = shutil.which(f"python{PYTHON}")
+def find(version: str = PYTHON) -> Path | None:
+    """Return the interpreter of a version of Python; None if this machine has none that starts."""
+    command = shutil.which(f"python{version}")
     if command is None:
         return None
-    environ = {**os.environ, "PYENV_VERSION": PYTHON}  # without it, pyenv's command does not start
+    environ = {**os.environ, "PYENV_VERSION": version}  # without it, pyenv's command does not start
     asked = subprocess.run(  # noqa: S603 - an interpreter on the PATH, which prints its own path
         [command, "-c", "import sys; print(sys.executable)"], env=environ, capture_output=True, text=True, check=False
     )

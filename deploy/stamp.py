@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deploy.archive import replace
 from deploy.cut import Files
-from deploy.options import PYTHON, Options
+from deploy.options import Options
 
 
 def input_digest(options: Options, sources: Files, interpreter: Path | None) -> str:
@@ -19,7 +19,7 @@ def input_digest(options: Options, sources: Files, interpreter: Path | None) -> 
         options.platform,
         options.layer is not None,
         list(options.time),
-        PYTHON,
+        options.python,
         str(interpreter),
     ]
     inputs = dict(sources)

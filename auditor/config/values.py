@@ -13,7 +13,7 @@ from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import FailOn, Severity
 from auditor.model.keep import NAMES, Keep
 from auditor.model.outcome import FINDINGS, VerifyOutcome
-from auditor.s3.engines import ENGINES
+from auditor.s3.engines import ENGINES, is_installed
 from auditor.verdict.trust import check_entry
 
 MAX_CONCURRENCY: Final = 1000
@@ -156,6 +156,11 @@ def outcomes(value: Any, source: str) -> tuple[VerifyOutcome, ...]:
 def engine(value: Any, source: str) -> str:
     if not isinstance(value, str) or value not in ENGINES:
         raise UsageError(f"{source} is {str(value)[:100]!r}, which is no engine: use {' or '.join(ENGINES)}")
+    if not is_installed(value):
+        raise UsageError(
+            f"{source} is {value}, whose package is not installed: from the project's folder, pip install '.[{value}]';"
+            " in a deployment --param engines=all"
+        )
     return value
 
 

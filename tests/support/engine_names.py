@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Final
 
 import pytest
 
-from auditor.s3.engines import ENGINES
+from auditor.s3.engines import ENGINES, is_installed
 
 OURS_FIRST: Final = ["direct", *(pytest.param(name, marks=pytest.mark.slow) for name in ENGINES if name != "direct")]
 
-INSTALLED: Final = tuple(name for name in ENGINES if name != "aioboto3" or find_spec("aioboto3") is not None)
+INSTALLED: Final = tuple(filter(is_installed, ENGINES))
 """The engines that this environment has. Only the environment of the newest botocore lacks one: aioboto3 refuses it."""

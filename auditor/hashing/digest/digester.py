@@ -13,6 +13,9 @@ from auditor.hashing.digest.resumable import ResumableDigest
 from auditor.model.digest import ALGORITHMS, SIZES
 
 CRC64NVME: Final = "crc64nvme"
+_NO_CRC64: Final = (
+    "crc64nvme needs the package awscrt: from the project's folder, pip install '.[crc64]'; or ask for sha256"
+)
 STATE_DIGITS: Final[Mapping[str, int]] = {name: 2 * SIZES[name] for name in ALGORITHMS}
 """Number of hex digits of each algorithm's state, which is as long as its digest."""
 _Checksum = Callable[[memoryview, int], int]
@@ -138,6 +141,6 @@ def _crc64nvme() -> _Checksum:
     try:
         from awscrt.checksums import crc64nvme
     except ImportError as error:
-        raise UsageError("crc64nvme needs the package awscrt 0.23.5 or later: install it, or ask for sha256") from error
+        raise UsageError(_NO_CRC64) from error
     checksum: _Checksum = crc64nvme
     return checksum

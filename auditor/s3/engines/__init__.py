@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Final
 
@@ -24,11 +25,16 @@ def _module(name: str) -> ModuleType:
 def load(name: str | None) -> None:
     """Import an engine's module ahead of its first use, so that opening the engine is fast.
 
-    name: None for the default engine; a wrong name is ignored here, because the settings refuse it. Lambda functions
-    call this while they start, when they have a whole CPU.
+    name: None for the default engine; a wrong name, or that of an engine which is not installed, is ignored here,
+    because the settings refuse it. Lambda functions call this while they start, when they have a whole CPU.
     """
-    if (name or DEFAULT_ENGINE) in ENGINES:
-        _module(name or DEFAULT_ENGINE)
+    if (chosen := name or DEFAULT_ENGINE) in ENGINES and is_installed(chosen):
+        _module(chosen)
+
+
+def is_installed(name: str) -> bool:
+    """True if the packages of an engine are installed. Those of direct and boto3 always are."""
+    return name != "aioboto3" or find_spec("aioboto3") is not None
 
 
 # Each module is imported when its engine is opened, so that a cold start does not import an SDK that it does not use.

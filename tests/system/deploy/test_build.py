@@ -184,7 +184,7 @@ def test_requirements_that_uv_cannot_install_are_refused_and_uv_says_why(
 ) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
     (options.root / "requirements.txt").write_text(f"six==1.17.0 --hash=sha256:{'0' * 64}\n")
-    with pytest.raises(BuildError, match=r"uv did not install requirements.txt for arm64"):
+    with pytest.raises(BuildError, match=r"uv did not install requirements.txt for aarch64"):
         build(options)
     assert "six" in capfd.readouterr().err
 

@@ -18,10 +18,11 @@ import pytest
 from auditor.aws.session import SERVICES
 from deploy import measure, python
 from deploy.budget import Budget, check, weigh
-from deploy.build import build
+from deploy.build import NEWEST, build
 from deploy.errors import BuildError
+from deploy.install import locked
 from deploy.native import is_native
-from deploy.options import PYTHON, ROOT, Options, read_options
+from deploy.options import PYTHON, REQUIREMENTS, ROOT, Options, read_options
 
 DATA_OF_ALL = {"_retry.json", "endpoints.json", "partitions.json", "sdk-default-configuration.json"}
 """What botocore reads for every client."""
@@ -47,6 +48,7 @@ class Built:
     arm64: Path
     x86_64: Path
     local: Path
+    all: Path
     again: Path
     code: Path
     layer: Path
@@ -58,14 +60,16 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     root = folder / "root"
     for name in ("auditor", "handlers", "deploy"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("requirements.txt", "LICENSE"):
+    newest = locked("newest", NEWEST)
+    for name in (newest, REQUIREMENTS, "LICENSE"):
+        (root / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, root / name)
 
     (folder / "ours.toml").write_text(CONFIG)
 
-    def make(architecture: str | None, name: str, *, layer: bool = False) -> Options:
+    def make(architecture: str | None, name: str, *, layer: bool = False, requirements: str = newest) -> Options:
         made = read_options(architecture, layer=layer, output=folder / name, config=folder / "ours.toml", environ={})
-        options = replace(made, root=root)
+        options = replace(made, root=root, requirements=requirements)
         build(options, interpreter=python.find())
         return options
 
@@ -75,6 +79,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         make("arm64", "arm64.zip").output,
         make("x86_64", "x86_64.zip").output,
         make(None, "local.zip").output,
+        make(None, "all.zip", requirements=REQUIREMENTS).output,
         make("arm64", "again.zip").output,
         layered.output,
         layered.layer,
@@ -91,8 +96,11 @@ def interpreter() -> Path:
 
 @pytest.fixture(scope="module")
 def unzipped(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("task")
-    with zipfile.ZipFile(built.local) as archive:
+    return unzip(built.local, tmp_path_factory.mktemp("task"))
+
+
+def unzip(path: Path, folder: Path) -> Path:
+    with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)
     return folder
 
@@ -181,8 +189,8 @@ def test_no_file_tells_of_the_machine_that_built_it(built: Built) -> None:
 def test_every_package_comes_with_its_licence(built: Built) -> None:
     names = contents(built.arm64).keys()
     packages = {name.partition("/")[0] for name in names if ".dist-info/" in name}
-    locked = re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
-    assert len(packages) == len(set(locked) - {"typing-extensions"})
+    pinned = re.findall(r"^([a-z0-9-]+)==", (ROOT / locked("newest", NEWEST)).read_text(), re.MULTILINE)
+    assert len(packages) == len(set(pinned) - {"typing-extensions"})
     for package in packages:
         inside = [name for name in names if name.startswith(f"{package}/")]
         assert f"{package}/METADATA" in inside
@@ -234,28 +242,34 @@ for settings in (read_event({"bucket": "photos"}, environ).settings, load_settin
     assert run(interpreter, unzipped, code, unzipped) == "True\nTrue\n"
 
 
-def test_every_client_opens_from_the_data_that_was_left(interpreter: Path, unzipped: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "engines"), [("local", ["direct", "boto3"]), ("all", ["direct", "aioboto3", "boto3"])]
+)
+def test_every_client_opens_from_the_data_that_was_left(
+    interpreter: Path, built: Built, tmp_path: Path, package: str, engines: list[str]
+) -> None:
     code = """
 import asyncio, json
-import aioboto3
 from auditor.aws.session import SERVICES, make_client
-from auditor.s3.engines import ENGINES
+from auditor.s3.engines import ENGINES, is_installed
 from auditor.aws.connection import Connection
 
+installed = list(filter(is_installed, ENGINES))
+
 async def engines():
-    session = aioboto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name="eu-central-1")
-    async with session.client("s3") as client:
-        assert await client.generate_presigned_url("get_object", Params={"Bucket": "b", "Key": "k"})
-    for open_engine in ENGINES.values():
-        async with open_engine(Connection(bucket="b", region="eu-central-1")):
+    for name in installed:
+        async with ENGINES[name](Connection(bucket="b", region="eu-central-1")):
             pass
 
 clients = {name: make_client(name, Connection(bucket="b", region="eu-central-1")) for name in SERVICES}
 assert clients["s3"].get_paginator("list_objects_v2")
 asyncio.run(engines())
-print(json.dumps({name: len(client.meta.service_model.operation_names) for name, client in clients.items()}))
+operations = {name: len(client.meta.service_model.operation_names) for name, client in clients.items()}
+print(json.dumps([installed, operations]))
 """
-    operations = json.loads(run(interpreter, unzipped, code, tmp_path))
+    unzipped = unzip(getattr(built, package), tmp_path / "task")
+    found, operations = json.loads(run(interpreter, unzipped, code, tmp_path))
+    assert found == engines
     assert operations.keys() == set(SERVICES)
     assert min(operations.values()) > 5
 

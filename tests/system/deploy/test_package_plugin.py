@@ -34,9 +34,9 @@ def node() -> str:
     return found
 
 
-def builder(folder: Path, code: int = 0) -> None:
+def builder(folder: Path, code: int = 0, environment: str = ".venv") -> None:
     """A builder that notes how it is called."""
-    python = folder / ".venv" / "bin" / "python"
+    python = folder / environment / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\necho "$@" >> called\nexit {code}\n')
     python.chmod(0o755)
@@ -143,10 +143,43 @@ def test_a_build_that_fails_fails_the_packaging(node: str, tmp_path: Path) -> No
     assert "the package was not built: the reason is above" in done.stdout
 
 
-def test_without_the_environment_it_says_how_to_set_it_up(node: str, tmp_path: Path) -> None:
+def uv(folder: Path, code: int) -> None:
+    """A uv that notes how it is called, and for which environment."""
+    (folder / "tools").mkdir()
+    path = folder / "tools" / "uv"
+    path.write_text(f'#!/bin/sh\necho "$UV_PROJECT_ENVIRONMENT: $@" >> synced\nexit {code}\n')
+    path.chmod(0o755)
+
+
+def test_without_make_install_uv_makes_an_environment_from_the_lock(node: str, tmp_path: Path) -> None:
+    uv(tmp_path, 0)
+    builder(tmp_path, environment=".build/venv")
+    done = package(node, tmp_path, service(architecture="arm64"))
+    assert done.returncode == 0, done.stdout
+    call = f"-m deploy.build --architecture arm64 --output {tmp_path}/.build/f.zip"
+    assert (tmp_path / "called").read_text().splitlines() == [call, call]
+    synced = set((tmp_path / "synced").read_text().splitlines())
+    options = "sync --quiet --frozen --no-install-project --extra aioboto3 --extra crc64"
+    assert synced == {f"{tmp_path}/.build/venv: {options}"}
+
+
+def test_without_uv_and_without_python_it_says_that_it_needs_one(node: str, tmp_path: Path) -> None:
+    uv(tmp_path, 1)
     done = package(node, tmp_path, service())
     assert done.returncode == 1
-    assert "make install" in done.stdout
+    assert "the package needs uv, or Python 3.11 or later" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("runtime", "engines", "options"),
+    [("python3.14", "default", "--python 3.14"), ("python3.13", "all", "--python 3.13 --engines all")],
+)
+def test_it_builds_for_the_functions_python_and_engines(
+    node: str, tmp_path: Path, runtime: str, engines: str, options: str
+) -> None:
+    builder(tmp_path)
+    package(node, tmp_path, {**service(runtime=runtime), "custom": {"checked": {"engines": engines}}})
+    assert f"--architecture x86_64 {options} --output" in (tmp_path / "called").read_text()
 
 
 def test_a_service_that_names_no_package_is_refused(node: str, tmp_path: Path) -> None:

@@ -40,6 +40,9 @@ from tests.system.deploy.checks.sources import parameters
         (["buckets=photos", "logLevel=LOUD"], "give DEBUG or INFO or WARNING or ERROR"),
         (["buckets=photos", "chatTopic=alerts"], "give the ARN of an SNS topic, and another one than topic"),
         (["buckets=photos", "eventBus=default"], "give the ARN of an event bus"),
+        (["buckets=photos", "engine=aioboto3"], "which the functions do not have: give engines=all too"),
+        (["buckets=photos", "engines=direct"], "give default or all"),
+        (["buckets=photos", "runtime=python3.12"], "give python3.13 or python3.14"),
         (["buckets=photos", "ledger=dynamodb:digests"], "give the name or the ARN of a DynamoDB table"),
     ],
     ids=lambda value: "" if isinstance(value, str) else (value[-1].split("=")[0] if value else "none"),
@@ -87,6 +90,8 @@ def test_duckdb_is_a_layer_of_the_audit_alone(dependencies: str) -> None:
     layer = found["layers"]["parquet"]
     assert layer["package"] == {"artifact": ".build/parquet-x86_64.zip"}
     assert (layer["compatibleArchitectures"], layer["compatibleRuntimes"]) == (["x86_64"], ["python3.13"])
+    newer = resolved(parquet="true", inventory="s3://reports", runtime="python3.14", engines="all", engine="aioboto3")
+    assert newer["layers"]["parquet"]["compatibleRuntimes"] == ["python3.14"]
 
 
 @needs_osls

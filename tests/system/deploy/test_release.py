@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from deploy.build import NEWEST
+from deploy.install import locked
 from deploy.limits import exceeded
 from deploy.resolving import Stack
-from deploy.sbom import bill
 from deploy.template import PLACEHOLDER, main, plain, with_buckets
 from tests.support.paths import ROOT
 from tests.system.deploy.checks.packaged import needs_osls, template
@@ -69,40 +71,15 @@ def test_a_template_of_other_buckets_takes_no_parameter() -> None:
             with_buckets(packaged("fixity", buckets))
 
 
-LOCK = """\
-aiohttp==3.14.5 \\
-    --hash=sha256:00
-Zope_Thing==1.0 ; python_full_version < '3.12' \\
-    --hash=sha256:01
-pywin32==312 ; sys_platform == 'win32' \\
-    --hash=sha256:02
-uvloop==0.22.1 ; sys_platform != 'win32' \\
-    --hash=sha256:03
-    # via s3-auditor
-"""
-
-
-def test_the_bill_names_what_the_lock_pins_and_is_the_same_for_the_same_lock() -> None:
-    made = bill(LOCK)
-    assert [(one["name"], one["version"]) for one in made["components"]] == [
-        ("aiohttp", "3.14.5"),
-        ("zope-thing", "1.0"),
-        ("uvloop", "0.22.1"),
-    ]
-    assert [one["purl"] for one in made["components"]][1] == "pkg:pypi/zope-thing@1.0"
+def test_the_bill_of_materials_has_each_package_of_the_functions(tmp_path: Path) -> None:
+    shown = subprocess.run(["make", "-n", "release"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (command,) = [line.partition(" > ") for line in shown.splitlines() if line.endswith("sbom.cdx.json")]
+    made = json.loads(subprocess.run(shlex.split(command[0]), cwd=ROOT, capture_output=True, check=True).stdout)
     assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.5")
-    assert made["dependencies"][0]["dependsOn"] == [one["bom-ref"] for one in made["components"]]
-    assert bill(LOCK) == made
-    assert bill(LOCK.replace("3.14.5", "3.14.6"))["serialNumber"] != made["serialNumber"]
-
-
-def test_the_bill_of_our_lock_has_every_package_of_it() -> None:
-    done = subprocess.run([sys.executable, "-m", "deploy.sbom"], cwd=ROOT, capture_output=True, text=True, check=True)
-    names = {one["name"] for one in json.loads(done.stdout)["components"]}
-    lock = (ROOT / "requirements.txt").read_text()
-    pinned = {line.split("==")[0].lower().replace("_", "-") for line in lock.splitlines() if line[:1].isalnum()}
-    assert names == pinned
-    assert {"aioboto3", "awscrt", "uvloop"} <= names
+    found = {(one["name"], one["version"]) for one in made["components"]}
+    requirements = (ROOT / locked("newest", NEWEST)).read_text()
+    assert set(re.findall(r"^([a-z0-9-]+)==([^ ]+)", requirements, re.MULTILINE)) <= found
+    assert {"awscrt", "boto3", "uvloop"} <= {name for name, _ in found}
 
 
 def test_the_hosts_ci_runs_what_any_machine_runs() -> None:

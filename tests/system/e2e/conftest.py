@@ -35,7 +35,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     if interpreter is None:
         pytest.skip(f"there is no python{PYTHON} on this machine: the functions are not run as Lambda runs them")
     folder = tmp_path_factory.mktemp("awslambdaric")
-    install_requirements(ROOT / locked("runtime", ("--only-group", "runtime")), folder)
+    install_requirements(ROOT / locked("runtime", ("--only-group", "runtime")), folder, PYTHON)
     return Machine(interpreter, folder)
 
 

@@ -140,6 +140,16 @@ def test_an_audit_runs_without_any_extra(python: Path, tmp_path: Path, stub: Stu
     assert json.loads(done.stdout)["verdicts"]["exposed"] == 1
 
 
+def test_an_engine_that_is_not_installed_is_refused_with_the_command_that_brings_it(
+    python: Path, tmp_path: Path
+) -> None:
+    done = run(python, "-m", "auditor", "audit", "s3://audited", "--engine", "aioboto3", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install '.[aioboto3]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir()), "no run is begun"
+
+
 def test_the_demo_says_which_extra_it_needs(python: Path, tmp_path: Path) -> None:
     done = run(python, "-m", "auditor", "demo", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
