@@ -16,7 +16,8 @@ AuditorError              base of all; its text is one sentence for the user
 |   +-- OutputError       the run folder cannot be written
 |   |   +-- RunTaken      another process writes this run, or has finished it
 |   |   |   +-- RunGivenUp  a newer run of the target has taken its place
-|   |   +-- RunDamaged    the checkpoint or a part of the run is damaged or gone
+|   |   +-- RunDamaged    a file of the run is damaged or gone
+|   |       +-- OldRun    a development version wrote the file: exit 2
 |   +-- QueueError        the queue cannot be used
 |   +-- InventoryError    an S3 Inventory report is incomplete, damaged or of no use: an older one may do
 |   +-- ManifestError     a manifest has a malformed line, or two lines that contradict each other
@@ -109,7 +110,13 @@ class RunGivenUp(RunTaken):
 
 
 class RunDamaged(OutputError):  # noqa: N818 - as above
-    """The run's checkpoint or one of its parts is damaged or gone, so that the run cannot be resumed."""
+    """A file of the run is damaged or gone, so that the run cannot be read or resumed."""
+
+
+class OldRun(RunDamaged):
+    """A file has no member `format`, because a development version of the auditor wrote it. No such file is read."""
+
+    exit_code = 2
 
 
 class QueueError(RunError):

@@ -14,10 +14,10 @@ from typing import Final
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
 from auditor.audit.report import page_of
-from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, file_of, stored_counts
+from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, stored_counts
 from auditor.audit.stored_standing import StoredStandings
 from auditor.audit.stored_values import StoredValues
-from auditor.errors import OutputError, RunStopped, UsageError
+from auditor.errors import OutputError, RunStopped
 from auditor.model.access import Verdict
 from auditor.model.bucket import BucketFacts
 from auditor.model.changes import Changes
@@ -30,7 +30,7 @@ from auditor.progress import Snapshot
 from auditor.reports.causes import causes_between
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
-from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
+from auditor.reports.lines import encode_line, routed_line, undecided_line
 from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
@@ -69,7 +69,7 @@ class JudgeAgain:
         self._out = out
         self._by = by
         self._stopped = stopped
-        self._file = file_of(run)
+        self._file = run.begun_with
         self._target = self._file.target
         self._keeps_values = self._file.configuration.get("keep_metadata") is True
         self._now = _time(self._file, run)
@@ -93,8 +93,6 @@ class JudgeAgain:
         """
         read = tuple(replace(one, facts=self._facts(one)) for one in self._file.read)
         parts = self._run.by_part()
-        if parts and replace(self._file, read=read).at(parts[0][0]) is None:
-            raise UsageError(f"{self._run.uri} was begun by an earlier version, without {BUCKET_FILE}: audit again")
         self._tally = stored_counts(self._run)
         self._exceptions = RunExceptions(self._by.settings, self._target.bucket, self._file.now, self._tally)
         plans = self._values.plans(read)
@@ -129,9 +127,8 @@ class JudgeAgain:
             self._judge_parts(folder, parts, read, plans)
             summary = self._summary(folder, plans[-1])
             rollups = finished_rollups(self._rollups, summary, nights_of(self._run) if self._same else ())
-            return folder.finish(
-                summary, page_of(summary, self.shown, file, rollups), None if rollups is None else rollups.to_json()
-            )
+            page = page_of(summary, self.shown, judged, rollups)
+            return folder.finish(summary, page, rollups.to_json())
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""
@@ -180,10 +177,8 @@ class JudgeAgain:
         self._tally.trust(judge.trust.used)
         self._tally.add_findings(findings)
         standings = self._exceptions.bucket(findings, self._standings.findings(findings, stored))
-        nobody = repeat(None)
         self._rollups.add_bucket(findings, standings)
-        folder.write_findings(map(encode_finding, findings, nobody, standings))
-        self.shown.add_findings(map(finding_line, findings, nobody, standings))
+        folder.write_findings(map(encode_finding, findings, repeat(None), standings))
 
     def _write(self, folder: RunFolder, judge: Judge, stored: StoredObject) -> None:
         line, evidence = stored.line, stored.line.evidence
@@ -198,8 +193,8 @@ class JudgeAgain:
         recorded = self._exceptions.object(self._standings.object(judgement, line, stored.findings))
         self._rollups.add(recorded)
         undecided = undecided_line(judgement)
-        if findings or undecided is not None or verdict is Verdict.EXPOSED:
-            self.shown.add(judgement, list(map(finding_line, findings, repeat(verdict), recorded.findings)), undecided)
+        if undecided is not None or verdict is Verdict.EXPOSED:
+            self.shown.add(judgement, undecided)
         full = folder.write(
             ref.key,
             ref.version_id,

@@ -19,7 +19,7 @@ from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.latest import last_run
 from auditor.runs.parts import found_parts
-from auditor.runs.paths import UNDIVIDED, run_path, target_name
+from auditor.runs.paths import UNDIVIDED, run_path
 from auditor.runs.plan_file import NAME as PLAN_FILE
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
@@ -54,16 +54,17 @@ class RunSoFar:
 
     state: the run's checkpoint; None for a new run, or for one that has not written any. target: the target with the
     run's own key range. latest: the target's latest complete run; None if there is none, or if the target is a key
-    range. bucket, bucket_data: the run's bucket.json and its bytes; None for a new run. facts: the facts of the bucket
-    if an earlier process has read them for this one, too; None to read them. expected: estimate of the objects that the
-    target has; None if there is none. is_latest: True if the run becomes the target's latest one when it is complete.
+    range. bucket, bucket_data: the run's bucket.json and its bytes; None and b"" for a new run. facts: the facts of the
+    bucket if an earlier process has read them for this one, too; None to read them. expected: estimate of the objects
+    that the target has; None if there is none. is_latest: True if the run becomes the target's latest one when it is
+    complete.
     """
 
     state: Checkpoint | None
     target: Target
     latest: RunReader | None
     bucket: BucketFile | None = None
-    bucket_data: bytes | None = None
+    bucket_data: bytes = b""
     facts: BucketFacts | None = None
     expected: int | None = None
     is_latest: bool = True
@@ -74,7 +75,7 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
 
     run_id: ID of the run to resume; None for a new run. selection: the settings that must be those of the resumed run.
     """
-    latest = last_run(store, target.bucket, target_name(target)) if target.whole else None
+    latest = last_run(store, target) if target.whole else None
     store.check_writable()
     if run_id is None:
         return RunSoFar(None, target, latest)
@@ -85,7 +86,7 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
     if any(part.range_id != UNDIVIDED for part in found_parts(store, folder)):
         raise RunDamaged(f"{store.uri(folder)} has parts of ranges of keys, but no {PLAN_FILE}: start a new run")
     run = RunReader(store, target.bucket, run_id)
-    return RunSoFar(state, target, latest, run.bucket if state else None, run.bucket_data)
+    return RunSoFar(state, target, latest, run.bucket if state else None, run.bucket_data or b"")
 
 
 def against_of(before: RunSoFar) -> str | None:

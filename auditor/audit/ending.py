@@ -9,7 +9,7 @@ from functools import partial
 
 from auditor.audit.folder_thread import FolderThread
 from auditor.audit.recorder import Recorder
-from auditor.audit.report import few_highlights_of, highlights_of, page_of
+from auditor.audit.report import highlights_of, page_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
@@ -23,6 +23,7 @@ from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.reports.trend import trend
 from auditor.rules.plan import Plan
+from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import RangeEnd
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
@@ -34,7 +35,7 @@ from auditor.verdict.trust import Trust
 class GatheredRun:
     """A run whose objects are gathered and recorded, up to the end of the listing or to a stop.
 
-    region: of the bucket. rollups: the counts in groups; None if the run has none. earlier: the run with which this one
+    region: of the bucket. rollups: the counts in groups. earlier: the run with which this one
     compares. complete: True if the listing reached its end. resumed: True if earlier processes wrote lines of the run.
     is_latest: True if the run becomes the target's latest one when it is complete. lacks_acls: True if the server has
     no ACLs of objects. algorithms: the wanted digests that the summary counts; None without a ledger. more_unseen:
@@ -51,7 +52,7 @@ class GatheredRun:
     plan: Plan
     folder: RunFolder
     recorder: Recorder
-    rollups: RollUpBuilder | None
+    rollups: RollUpBuilder
     earlier: RunReader | None
     complete: bool
     resumed: bool
@@ -66,8 +67,8 @@ class GatheredRun:
 class RunEnding:
     """Ends one run. Call one of hand_on(), leave_range() and finish(). thread: the thread that writes the run folder.
 
-    rollups: the roll-ups of the run, after finish(); None if it has none. shown: the objects and findings that a report
-    names, whole after finish(). Of a resumed run with roll-ups it has only the undecided objects.
+    rollups: the roll-ups of the run; None before finish(). shown: the objects that a report names, whole after
+    finish(). Of a resumed run it has only the undecided objects.
     """
 
     def __init__(self, run: GatheredRun, thread: FolderThread) -> None:
@@ -104,10 +105,10 @@ class RunEnding:
         self.rollups = groups = await save(folder, lambda: self._finished_rollups(result))
         if run.resumed:  # only the run folder has the lines of earlier processes
             await save(folder, folder.save)
-            self.shown = await save(folder, lambda: self._read_highlights(groups is not None))
-        page = await save(folder, lambda: page_of(result, self.shown, folder.described, groups))
-        counts = None if groups is None else groups.to_json()
-        return await save(folder, lambda: folder.finish(result, page, counts, update_latest=run.is_latest))
+            self.shown = await save(folder, self._read_highlights)
+        described = BucketFile.from_json(folder.described)
+        page = await save(folder, lambda: page_of(result, self.shown, described, groups))
+        return await save(folder, lambda: folder.finish(result, page, groups.to_json(), update_latest=run.is_latest))
 
     def _summary(self, changes: Changes) -> Summary:
         run, tally = self._run, self._run.recorder.tally
@@ -134,17 +135,15 @@ class RunEnding:
             allow_empty=run.settings.allow_empty,
         )
 
-    def _finished_rollups(self, result: Summary) -> RollUps | None:
+    def _finished_rollups(self, result: Summary) -> RollUps:
         """Return the roll-ups, with the trend that the last complete run carries on. Blocks."""
         return finished_rollups(self._run.rollups, result, trend(result, self._run.earlier))
 
-    def _read_highlights(self, grouped: bool) -> Highlights:
-        """Return the highlights that a report needs beside the roll-ups, or in their place. Blocks."""
-        run, tally = self._run, self._run.recorder.tally
+    def _read_highlights(self) -> Highlights:
+        """Return the highlights that a report needs beside the roll-ups. Blocks."""
+        run = self._run
         written = RunReader(run.places.store, run.target.bucket, run.run_id)
-        if grouped:
-            return few_highlights_of(written, tally.coverage["undecided"])
-        return highlights_of(written, tally.verdicts["exposed"])
+        return highlights_of(written, run.recorder.tally.coverage["undecided"])
 
     async def _write_routed(self) -> None:
         """Write the manifests and jobs for the objects that are left to S3 Batch Operations."""

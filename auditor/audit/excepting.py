@@ -20,7 +20,7 @@ class RunExceptions:
     """
 
     def __init__(self, settings: Settings, bucket: str, began: str, tally: Tally) -> None:
-        self._exceptions = Exceptions(settings.accepted, bucket, began[:10])
+        self._exceptions = Exceptions(settings.exceptions, bucket, began[:10])
         self._tally = tally
 
     def object(self, recorded: Recorded, failure: str = "") -> Recorded:

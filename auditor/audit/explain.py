@@ -21,7 +21,7 @@ from auditor.reports.explain import Explanation
 from auditor.reports.summary import not_looked_at
 from auditor.rules.plan import ACLS_DISABLED
 from auditor.runs.latest import last_run
-from auditor.runs.paths import RUN_ID, run_path, target_name
+from auditor.runs.paths import RUN_ID, run_path
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import ObjectId, RenewedObject, read_renewals
 from auditor.s3.calls import Caller
@@ -187,7 +187,6 @@ def explain_from_run(run: RunReader, name: ObjectName) -> list[Explanation]:
             access=_access(run, line),
             not_looked_at=unseen,
             run=run.run_id,
-            has_reasons=_has_reasons(run, line),
             renewed=one.at if (one := renewed.get((line.key, line.version_id))) is not None else None,
         )
         for line in there
@@ -196,10 +195,8 @@ def explain_from_run(run: RunReader, name: ObjectName) -> list[Explanation]:
 
 def _renewed(run: RunReader, key: str) -> Mapping[ObjectId, RenewedObject]:
     """Return what was read of the key after events, if the run is the last one of its target. Blocks."""
-    file = run.bucket
-    if file is None:
-        return {}
-    last = last_run(run.store, run.bucket_name, target_name(file.target))
+    file = run.begun_with
+    last = last_run(run.store, file.target)
     if last is None or last.run_id != run.run_id or not file.target.whole:
         return {}
     found = read_renewals(run.store, run.bucket_name, file.now, key=key) or {}
@@ -238,8 +235,3 @@ def _access(run: RunReader, line: ObjectLine) -> ObjectAccess:
         return ObjectAccess(line.verdict, audience, tuple(map(Reason.parse, line.reasons)))
     except ValueError as error:
         raise OutputError(f"{run.uri}/objects has a damaged line ({error}): audit again") from error
-
-
-def _has_reasons(run: RunReader, line: ObjectLine) -> bool:
-    """True unless the line is of an earlier release, which wrote verdicts alone."""
-    return bool(line.audience or line.reasons) or run.bucket_data is not None

@@ -16,7 +16,7 @@ from auditor.audit.fill_source import FillSource
 from auditor.audit.judged_by import JudgedBy, judged_by
 from auditor.audit.kind import RunKind, RunObjects
 from auditor.audit.run import Audit
-from auditor.audit.stored import StoredFindings, file_of, stored_counts
+from auditor.audit.stored import StoredFindings, stored_counts
 from auditor.config.layers import Layer
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -63,7 +63,7 @@ def fill_audit(
     of the run folders. resume: ID of an earlier fill of the same run, to go on with it. Raises UsageError if the run
     cannot be filled.
     """
-    file, summary = file_of(run), complete_summary(run)
+    file, summary = run.begun_with, complete_summary(run)
     by = judged_by(file, f"{run.uri}/{BUCKET_FILE}", Layer({}, str))
     return Audit(
         file.target,
@@ -177,7 +177,7 @@ def complete_summary(run: RunReader) -> Summary:
 
 def has_holes(run: RunReader) -> bool:
     """True if a fact of an object or of the bucket could not be read in the run: else there is nothing to ask again."""
-    file = file_of(run)
+    file = run.begun_with
     return complete_summary(run).coverage.undecided > 0 or any(has_unread(one.facts) for one in file.read)
 
 
@@ -188,7 +188,6 @@ def _settings(given: Settings, own: Settings, file: BucketFile, summary: Summary
         rules=own.rules,
         trusted=own.trusted,
         exceptions=own.exceptions,
-        accept_undecided=own.accept_undecided,
         keep_metadata=own.keep_metadata,
         only=(),
         ignore=(),

@@ -76,17 +76,16 @@ class Gathering:
         self.expected = run.before.expected
         """Estimate of the number of objects of the target; None if there is none."""
         self.shown = Highlights()
-        """The objects and findings that a report names, whole after run()."""
+        """The objects that a report names, whole after run()."""
         self.rollups: RollUps | None = None
-        """The roll-ups of the run, after run(); None if it has none."""
+        """The roll-ups of the run; None unless run() has ended it."""
         self.unsent: str | None = None
         """A sentence on the objects that the queue did not take before the end; None if it took all."""
         self._judged_at = iso_date(run.now)
         self._judge: Judge | None = None
         self._rollups = begun_rollups(run.before.state)
-        if self._rollups is not None:
-            trusted, versions = run.settings.trusted, run.target.versions
-            self._rollups.count_kinds(JudgedFor(run.facts, trusted, versions, self._judged_at))
+        trusted, versions = run.settings.trusted, run.target.versions
+        self._rollups.count_kinds(JudgedFor(run.facts, trusted, versions, self._judged_at))
         self._folder = self._new_folder(part_lines)
         self._first_saved = self._folder.saved_key
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import JsonError, parse_object
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import BUCKET_NAME, Target
 from auditor.reports.page.from_rollups import nights_in, nights_of
 from auditor.reports.summed import IndexEntry
 from auditor.reports.trend import nights_of as trend_of
-from auditor.runs.latest import last_run
-from auditor.runs.paths import bucket_path, run_path, target_name
+from auditor.runs.latest import NAME as LATEST
+from auditor.runs.latest import last_run, latest_runs
+from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from auditor.reports.page.accounts import AnyEstate
 
 NAME: Final = "index.html"
-_LATEST: Final = "latest.json"
 
 
-def entry_of(target: Target, summary: Summary, rollups: RollUps | None) -> IndexEntry:
-    """Return the entry of a run that has just ended. rollups: None if it has none."""
+def entry_of(target: Target, summary: Summary, rollups: RollUps | None = None) -> IndexEntry:
+    """Return the entry of a run that has just ended. rollups: None for an entry without the trend."""
     nights = () if rollups is None else nights_in(rollups)
     return IndexEntry(target=target, summary=summary, link=_link(summary), nights=nights)
 
@@ -40,7 +39,7 @@ def latest_entry(store: Store, target: Target) -> IndexEntry:
     it cannot be read. Blocks.
     """
     try:
-        run = last_run(store, target.bucket, target_name(target))
+        run = last_run(store, target)
         found = None if run is None else _of_run(run)
     except OutputError as error:
         return IndexEntry(target=target, failed=str(error))
@@ -81,10 +80,10 @@ def _buckets(store: Store) -> list[str]:
     """Return the buckets that have a run or a latest.json in the store, sorted."""
     if store.bucket is None:  # a directory, which may have much else below it
         place = Path(store.uri())
-        found = (path for name in (_LATEST, "run=*") for path in place.glob(f"bucket=*/{name}"))
+        found = (path for name in (LATEST, "run=*") for path in place.glob(f"bucket=*/{name}"))
         paths = [path.relative_to(place).as_posix() for path in found]
     else:
-        paths = [path for path in store.list("bucket=") if path.partition("/")[2].startswith((_LATEST, "run="))]
+        paths = [path for path in store.list("bucket=") if path.partition("/")[2].startswith((LATEST, "run="))]
     names = {path.partition("/")[0].removeprefix("bucket=") for path in paths}
     return sorted(name for name in names if BUCKET_NAME.fullmatch(name))
 
@@ -92,19 +91,17 @@ def _buckets(store: Store) -> list[str]:
 def _entries_of(store: Store, bucket: str) -> Iterator[IndexEntry]:
     """Yield an entry for each run that the latest.json of a bucket names."""
     try:
-        latest = store.get(f"{bucket_path(bucket)}/{_LATEST}")
-        if latest is None:
-            yield IndexEntry(target=Target(bucket), failed="no run of it is complete")
-            return
-        names = [str(run) for run in parse_object(latest)["runs"].values()]
-    except (JsonError, KeyError, AttributeError):
-        yield IndexEntry(target=Target(bucket), failed="its latest.json is damaged")
+        runs = latest_runs(store, bucket)
+    except OutputError as error:
+        yield IndexEntry(target=Target(bucket), failed=str(error))
         return
-    for run_id in names:
+    if not runs:
+        yield IndexEntry(target=Target(bucket), failed="no run of it is complete")
+    for run in runs:
         try:
-            found = _of_run(RunReader(store, bucket, run_id))
-            failed = f"its run {run_id} is not there any more"
-        except (OutputError, UsageError) as error:
+            found = _of_run(run)
+            failed = f"its run {run.run_id} is not there any more"
+        except OutputError as error:
             found, failed = None, str(error)
         yield found or IndexEntry(target=Target(bucket), failed=failed)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from auditor.config import values
-from auditor.config.exceptions import ACCEPTED, EXCEPTIONS
+from auditor.config.exceptions import EXCEPTIONS
 from auditor.config.file import load, read
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
@@ -72,13 +72,12 @@ def configuration_of(settings: Settings) -> dict[str, Any]:
         **{name: value for name, value in found.items() if value is not None},
         "rules": plain(settings.rules),
         EXCEPTIONS: [_entry(entry) for entry in settings.exceptions],
-        ACCEPTED: [_entry(entry) for entry in settings.accept_undecided],
     }
 
 
 def _entry(entry: ExceptionEntry) -> dict[str, Any]:
     """Return an entry as auditor.toml has it."""
-    return {name: value for name, value in plain(entry).items() if value not in (None, "") and name != "hole"}
+    return {name: value for name, value in plain(entry).items() if value not in (None, "")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
-from auditor.audit.stored import file_of
 from auditor.audit.what_if import WhatIf, WhatIfQuestion, checked_policy, lines_to
 from auditor.config import values
 from auditor.config.keywords import check_flags, check_texts, plain_value
@@ -54,7 +53,7 @@ def judge_run(
     connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
     with folder_place.open_run(run, **connection) as source:
         given = Layer({name: plain_value(value) for name, value in settings.items()}, str)
-        by = judged_by(file_of(source), f"{source.uri}/{NAME}", given, config, anew=all_rules)
+        by = judged_by(source.begun_with, f"{source.uri}/{NAME}", given, config, anew=all_rules)
         opened = (
             nullcontext(source.store)
             if out is None

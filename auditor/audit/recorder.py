@@ -20,7 +20,7 @@ from auditor.model.json_text import plain
 from auditor.model.object import AnyVersion, Evidence
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
-from auditor.reports.lines import encode_line, finding_line, undecided_line
+from auditor.reports.lines import encode_line, undecided_line
 from auditor.reports.rollup import RollUpBuilder
 from auditor.runs.folder import RunFolder
 from auditor.runs.tally import CALLS, Tally
@@ -56,8 +56,8 @@ class Recorder:
         dispatcher: Dispatcher | None,
         calls: Counter[str],
         io: RunInThread,
+        rollups: RollUpBuilder,
         keep_metadata: bool = False,
-        rollups: RollUpBuilder | None = None,
     ) -> None:
         self.tally = tally
         self.shown = Highlights()
@@ -85,11 +85,8 @@ class Recorder:
         self._note_trusted()
         standings = self._exceptions.bucket(findings, self.standings.bucket(findings))
         self.standings.cover(findings, standings)
-        if self._rollups is not None:
-            self._rollups.add_bucket(findings, standings)
-        nobody = repeat(None)
-        self._folder.write_findings(map(encode_finding, findings, nobody, standings))
-        self.shown.add_findings(map(finding_line, findings, nobody, standings))
+        self._rollups.add_bucket(findings, standings)
+        self._folder.write_findings(map(encode_finding, findings, repeat(None), standings))
 
     async def record(self, batch: list[Gathered]) -> None:
         """Look up, judge, count and write a batch of objects that were read.
@@ -133,14 +130,13 @@ class Recorder:
         recorded = self._exceptions.object(self.standings.object(judgement), failure)
         if recorded.findings:
             self.standings.cover(judgement.findings, recorded.findings)
-        if self._rollups is not None:
-            self._rollups.add(recorded)
+        self._rollups.add(recorded)
         if self._trust.number_used > self._trusted:
             self._note_trusted()
         undecided = undecided_line(judgement)
         ref, verdict, findings = judgement.evidence.ref, judgement.verdict, judgement.findings
-        if findings or undecided is not None or verdict is Verdict.EXPOSED:
-            self.shown.add(judgement, list(map(finding_line, findings, repeat(verdict), recorded.findings)), undecided)
+        if undecided is not None or verdict is Verdict.EXPOSED:
+            self.shown.add(judgement, undecided)
         return self._folder.write(
             ref.key,
             ref.version_id,

@@ -12,7 +12,8 @@ from auditor.errors import RunChanged, RunComplete, RunMissing
 from auditor.model.target import Target
 from auditor.reports.rollup import RollUpBuilder
 from auditor.rules.base import Rule
-from auditor.runs.checkpoint import Checkpoint, damaged
+from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.documents import damaged
 from auditor.runs.latest import name_latest
 from auditor.runs.paths import UNDIVIDED, checkpoint_name
 from auditor.runs.reading import RunReader
@@ -27,9 +28,8 @@ def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> 
     """
     hashing = list(settings.algorithms) if ledger else None
     options = {rule.id: settings.rules.get(rule.id) for rule in rules}
-    selection: dict[str, Any] = {"rules": options, "trusted": sorted(settings.trusted), "algorithms": hashing}
-    if settings.exceptions:  # checkpoints of earlier releases have no member for them
-        selection["exceptions"] = sorted(f"{one.name} {one.until}" for one in settings.exceptions)
+    exceptions = sorted(f"{one.name} {one.until}" for one in settings.exceptions)
+    selection = {"rules": options, "trusted": sorted(settings.trusted), "algorithms": hashing, "exceptions": exceptions}
     found: dict[str, Any] = json.loads(json.dumps(selection, default=str))
     return found
 
@@ -79,10 +79,6 @@ def check_selection(state: Checkpoint, selection: Mapping[str, Any]) -> None:
         )
 
 
-def begun_rollups(state: Checkpoint | None) -> RollUpBuilder | None:
-    """Return the roll-ups with which a run goes on; None if it was begun by an earlier release, whose checkpoints have
-    none. Raises JsonError if those in the checkpoint are damaged.
-    """
-    if state is None or not state.begun:
-        return RollUpBuilder()
-    return None if state.rollups is None else RollUpBuilder.restored(state.rollups)
+def begun_rollups(state: Checkpoint | None) -> RollUpBuilder:
+    """Return the roll-ups with which a run goes on. Raises JsonError if those in the checkpoint are damaged."""
+    return RollUpBuilder() if state is None or not state.begun else RollUpBuilder.restored(state.rollups)

@@ -150,13 +150,15 @@ class Audit:
 
     @property
     def shown(self) -> Highlights:
-        """The objects and findings that a report names. They grow while run() works, and are whole at its end."""
+        """The objects that a report names. They grow while run() works, and are whole at its end."""
         return self._gathering.shown if self._gathering else Highlights()
 
     @property
-    def rollups(self) -> RollUps | None:
-        """The roll-ups of the run, after run(); None if it has none."""
-        return self._gathering.rollups if self._gathering else None
+    def rollups(self) -> RollUps:
+        """The roll-ups of the run, once run() has ended it."""
+        assert self._gathering is not None
+        assert self._gathering.rollups is not None
+        return self._gathering.rollups
 
     @property
     def unsent(self) -> str | None:

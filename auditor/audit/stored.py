@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from auditor.errors import OutputError, UsageError
+from auditor.errors import OutputError
 from auditor.model.finding import Finding, Judgement
 from auditor.model.object import ObjectVersion
 from auditor.model.record import record
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.rules.base import Rule
-from auditor.runs.bucket_file import NAME as BUCKET_FILE
-from auditor.runs.bucket_file import BucketFile
-from auditor.runs.checkpoint import damaged
+from auditor.runs.documents import damaged
 from auditor.runs.parts import Part
 from auditor.runs.paths import UNDIVIDED, checkpoint_name
 from auditor.runs.reading import RunReader
@@ -90,16 +88,6 @@ class _Ahead(Iterator[T]):
         """Return the next lines that are on the object of this line."""
         name = (line.key, line.version_id)
         return self.take(lambda one: (getattr(one, "key"), getattr(one, "version_id")) == name)  # noqa: B009
-
-
-def file_of(run: RunReader) -> BucketFile:
-    """Return the bucket.json of a run. Raises UsageError if it has none: an earlier version wrote the run."""
-    if run.bucket is None:
-        raise UsageError(
-            f"{run.uri} has no {BUCKET_FILE}, because an earlier version wrote it: without the facts of its bucket it"
-            " cannot be judged again, audit again"
-        )
-    return run.bucket
 
 
 def stored_counts(run: RunReader) -> Tally:

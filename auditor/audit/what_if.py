@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.audit.stored import file_of
 from auditor.config import values
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import ObjectAccess
@@ -139,7 +138,7 @@ class WhatIfQuestion:
                 "no change is named: give --policy FILE, --acls-off, --block-public-access or another change"
             )
         self._run = run
-        self._file = file_of(run)
+        self._file = run.begun_with
         self._change = change
         self._others = self._of_others(change.policy or "")
         self._policy_name = policy_name

@@ -27,7 +27,6 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.formats import FORMATS
-from auditor.reports.highlights import Highlights
 from auditor.reports.summary import exit_code
 from auditor.runs.reading import RunReader
 from auditor.s3.rate import RateLimit
@@ -103,11 +102,11 @@ class Audits:
                 summary = await audit.run()
         except RunComplete:
             _, selection = judging(settings, resources)
-            summary, shown, rollups = await asyncio.to_thread(_read_back, target, resources, audit.run_id, selection)
+            summary, rollups = await asyncio.to_thread(_read_back, target, resources, audit.run_id, selection)
             remark(f"{visible(target.uri)}: run {audit.run_id} is complete, this is its summary")
             again = True  # its end is told already
         else:
-            shown, rollups = audit.shown, audit.rollups
+            rollups = audit.rollups
         finally:
             self._calls_left, self._dollars_left = audit.calls_left, audit.dollars_left
         code = exit_code(summary, settings.fail_on)
@@ -123,7 +122,7 @@ class Audits:
             from auditor.reports import table
 
             how = options_of(settings)
-            _write([table.render(summary, how.fail_on, shown, how.columns, rollups=rollups, colour=how.colour)])
+            _write([table.render(summary, how.fail_on, how.columns, rollups=rollups, colour=how.colour)])
         self._way.remark_on(summary, target)
         if not again:
             await self._way.tell(audit, summary)
@@ -174,8 +173,8 @@ class Audits:
 
 def _read_back(
     target: Target, resources: Resources, run_id: str, selection: Mapping[str, Any]
-) -> tuple[Summary, Highlights, RollUps | None]:
-    """Read the summary, the highlights and the roll-ups of a complete run from its run folder.
+) -> tuple[Summary, RollUps]:
+    """Read the summary and the roll-ups of a complete run from its run folder.
 
     Raises UsageError if the run's target is another one than `target`, and RunChanged if it was begun with another
     selection: what the run did not look at would be called clean.
@@ -187,9 +186,7 @@ def _read_back(
         raise UsageError(f"run {run_id} is of another target or prefix: it is complete, start a new run")
     if (state := run.checkpoint) is not None:
         check_selection(state, selection)
-    rollups = run.rollups()
-    shown = Highlights.read(run, run.summary.verdicts["exposed"]) if rollups is None else Highlights()
-    return run.summary, shown, rollups
+    return run.summary, run.rollups()
 
 
 def _write(pieces: Iterable[str]) -> None:

@@ -128,10 +128,10 @@ class _Work(Generic[R]):
 
 
 def combined(codes: Iterable[int]) -> int:
-    """Return one exit code for the codes of several targets: 1 if all failed, 4 if one failed or could not be read, 3
-    for findings, or 0.
+    """Return one exit code for the codes of several targets: 1 if all failed, or 2 if each was refused; 4 if one failed
+    or could not be read, 3 for findings, or 0.
     """
     found = set(codes)
-    if found == {FAILED}:
-        return FAILED
-    return next(code for code in (HOLE, 3, 0) if code in found or (code == HOLE and FAILED in found))
+    if found.isdisjoint((HOLE, 3, 0)):
+        return min(found)
+    return max(found) if found <= {3, 0} else HOLE

@@ -12,7 +12,6 @@ from typing import Final
 
 from auditor.aio.stop import Stop
 from auditor.audit.fill import complete_summary, fill_audit, has_holes
-from auditor.audit.stored import file_of
 from auditor.cli import signals
 from auditor.cli.audit_output import announce, remark_on
 from auditor.cli.each_target import each_target
@@ -54,7 +53,7 @@ async def _fill(options: argparse.Namespace, settings: Settings) -> int:
     with open_run(options.fill, **connection) as run:
         if not await asyncio.to_thread(has_holes, run):
             return await _read_back(run, options, settings, "nothing is undecided: no call was sent")
-        target = (await asyncio.to_thread(file_of, run)).target
+        target = (await asyncio.to_thread(lambda: run.begun_with)).target
         return await each_target(
             [target],
             _resources(run, target),

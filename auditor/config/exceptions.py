@@ -1,5 +1,5 @@
-"""Read [[exceptions]] and [[accept_undecided]] of auditor.toml: the findings, objects and holes that the owner of a
-bucket accepts, and until when.
+"""Read [[exceptions]] of auditor.toml: the findings, objects and holes that the owner of a bucket accepts, and until
+when.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from auditor.rules.unknown import no_rule
 LONGEST_DAYS: Final = 400
 """Number of days for which an exception may hold: a year, and time to renew it."""
 EXCEPTIONS: Final = "exceptions"
-ACCEPTED: Final = "accept_undecided"
 
 _MOST: Final = 10_000
-"""Largest number of entries of one table."""
+"""Largest number of entries."""
 _LONGEST: Final = 2048
 """Largest number of characters of a value: twice that of a key."""
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -34,11 +33,9 @@ _REQUIRED: Final = {
     "owner": "name the person or team that answers for it",
     "until": "give the last day on which it holds, such as until = 2027-01-31",
 }
-_SHARED: Final = frozenset({"id", "bucket", "prefix", "pattern", "rule", "action", "code", *_REQUIRED})
-_KEYS: Final = {
-    EXCEPTIONS: _SHARED | {"verdict", "grantee", "audience"},
-    ACCEPTED: _SHARED,
-}
+_KEYS: Final = frozenset(
+    {"id", "bucket", "prefix", "pattern", "rule", "action", "code", "verdict", "grantee", "audience", *_REQUIRED}
+)
 _OPEN: Final = (Verdict.EXPOSED, Verdict.SHARED, Verdict.MASKED)
 """The verdicts that an exception may cover. Nobody gets in at private and dormant, which need no exception, and
 unknown is a hole."""
@@ -48,7 +45,7 @@ def read_exceptions(entries: Any, name: str, today: date | None = None) -> tuple
     """Read the table `exceptions`. name: name of the file, for messages. today: None for the present day in UTC. Raises
     ConfigError.
     """
-    found = _read(entries, name, EXCEPTIONS, today)
+    found = _read(entries, name, today)
     seen: dict[str, int] = {}
     for number, entry in enumerate(found, 1):
         if (first := seen.setdefault(entry.name, number)) != number:
@@ -59,58 +56,34 @@ def read_exceptions(entries: Any, name: str, today: date | None = None) -> tuple
     return found
 
 
-def read_accepted(entries: Any, name: str, today: date | None = None) -> tuple[ExceptionEntry, ...]:
-    """Read the table `accept_undecided`. The parameters are those of read_exceptions(). The keys owner and until may be
-    missing in this table.
-    """
-    return _read(entries, name, ACCEPTED, today)
-
-
-def renewal(accepted: tuple[ExceptionEntry, ...], name: str) -> str | None:
-    """Return a sentence that tells the user how to rewrite the entries in the old form, which never expire. Return None
-    if there is no such entry. name: name of the file.
-    """
-    number = sum(entry.until is None for entry in accepted)
-    if not number:
-        return None
-    return (
-        f"{name}: {number:,} of [[{ACCEPTED}]] never ends: write [[{EXCEPTIONS}]] with owner and until beside the"
-        " reason, and with the action or code of the hole"
-    )
-
-
-def _read(entries: Any, name: str, table: str, today: date | None) -> tuple[ExceptionEntry, ...]:
+def _read(entries: Any, name: str, today: date | None) -> tuple[ExceptionEntry, ...]:
+    label = f"{name}: [[{EXCEPTIONS}]]"
     if not isinstance(entries, list):
-        raise ConfigError(f"{name}: {table} is not an array of tables: write [[{table}]]")
+        raise ConfigError(f"{name}: {EXCEPTIONS} is not an array of tables: write [[{EXCEPTIONS}]]")
     if len(entries) > _MOST:
-        raise ConfigError(
-            f"{name}: [[{table}]] has {len(entries):,} entries: use prefixes or patterns, {_MOST:,} at most"
-        )
+        raise ConfigError(f"{label} has {len(entries):,} entries: use prefixes or patterns, {_MOST:,} at most")
     latest = (today or datetime.now(UTC).date()) + timedelta(LONGEST_DAYS)
-    label = f"{name}: [[{table}]]"
     return tuple(
-        _entry(entry, f"{label} {number}" if entries[1:] else label, table, latest)
-        for number, entry in enumerate(entries, 1)
+        _entry(entry, f"{label} {number}" if entries[1:] else label, latest) for number, entry in enumerate(entries, 1)
     )
 
 
-def _entry(entry: Any, here: str, table: str, latest: date) -> ExceptionEntry:
+def _entry(entry: Any, here: str, latest: date) -> ExceptionEntry:
     if not isinstance(entry, dict):
         raise ConfigError(f"{here} is not a table")
-    if unknown := sorted(entry.keys() - _KEYS[table]):
-        raise ConfigError(f"{here}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(_KEYS[table]))}")
+    if unknown := sorted(entry.keys() - _KEYS):
+        raise ConfigError(f"{here}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(_KEYS))}")
     values = {key: entry_text(key, value, here) for key, value in entry.items()}
     for key, fix in _REQUIRED.items():
-        if key not in values and (table == EXCEPTIONS or key == "reason"):
+        if key not in values:
             raise ConfigError(f"{here}: the {key} is missing: {fix}")
-    hole = table == ACCEPTED or "action" in values or "code" in values
-    _check_kind(values, here, table, hole=hole)
-    _check_values(values, here, latest, any_rule=table == ACCEPTED)
+    _check_kind(values, here)
+    _check_values(values, here, latest)
     if "verdict" in values:
         values["verdict"] = Verdict(values["verdict"])
     if "grantee" in values:
         values["grantee"] = _GROUPS.get(values["grantee"], values["grantee"])
-    return ExceptionEntry(**values, hole=hole)
+    return ExceptionEntry(**values)
 
 
 def entry_text(key: str, value: Any, here: str) -> Any:
@@ -124,12 +97,9 @@ def entry_text(key: str, value: Any, here: str) -> Any:
     return value
 
 
-def _check_kind(values: Mapping[str, Any], here: str, table: str, *, hole: bool) -> None:
-    """Raise ConfigError if an entry has keys that exclude each other, or lacks a key that another one needs. hole: True
-    if the entry accepts holes.
-    """
-    if table == ACCEPTED and not values.keys() & {"prefix", "pattern", "rule", "action", "code", "bucket"}:
-        raise ConfigError(f"{here}: name a prefix, a rule, an action or a code")
+def _check_kind(values: Mapping[str, Any], here: str) -> None:
+    """Raise ConfigError if an entry has keys that exclude each other, or lacks a key that another one needs."""
+    hole = "action" in values or "code" in values
     if hole and "verdict" in values:
         raise ConfigError(f"{here}: verdict does not go with action or code, which name a hole: write two entries")
     if hole and (wrong := sorted(values.keys() & {"grantee", "audience"})):
@@ -142,13 +112,11 @@ def _check_kind(values: Mapping[str, Any], here: str, table: str, *, hole: bool)
         raise ConfigError(f'{here}: prefix and pattern exclude each other: write pattern = "PREFIX*" for a prefix')
 
 
-def _check_values(values: Mapping[str, Any], here: str, latest: date, *, any_rule: bool) -> None:
-    """Raise ConfigError for a value of the wrong form. any_rule: True if the entry may name a rule that this version
-    does not have.
-    """
+def _check_values(values: Mapping[str, Any], here: str, latest: date) -> None:
+    """Raise ConfigError for a value of the wrong form."""
     rules = {rule.id: rule for rule in RULES}
     rule, verdict = values.get("rule"), values.get("verdict")
-    if rule is not None and rule not in rules and not any_rule:
+    if rule is not None and rule not in rules:
         raise ConfigError(f"{here}: {no_rule(rule, RULES)}")
     keyed = next((key for key in ("prefix", "pattern") if key in values), None)
     if keyed and rule in rules and not rules[rule].per_object:
@@ -161,8 +129,7 @@ def _check_values(values: Mapping[str, Any], here: str, latest: date, *, any_rul
         raise ConfigError(f"{here}: bucket is no name of a bucket: write it without s3:// and prefix")
     if "audience" in values:
         _check_audience(values["audience"], here)
-    if "until" in values:
-        check_day(values["until"], here, latest)
+    check_day(values["until"], here, latest)
 
 
 def _check_audience(text: str, here: str) -> None:

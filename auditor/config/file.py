@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.config.accounts import ACCOUNTS, read_accounts
-from auditor.config.exceptions import ACCEPTED, EXCEPTIONS, read_accepted, read_exceptions, renewal
-from auditor.config.layers import Layer, environment_layer, refuse_removed, resolve, variable
+from auditor.config.exceptions import EXCEPTIONS, read_exceptions
+from auditor.config.layers import Layer, environment_layer, resolve, variable
 from auditor.config.prices import PRICES, read_prices
 from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import ConfigError, UsageError
@@ -21,7 +21,7 @@ from auditor.rules.unknown import no_rule
 log = logging.getLogger(__name__)
 
 DEFAULT_FILE: Final = "auditor.toml"
-_TABLES: Final = ("rules", ACCOUNTS, EXCEPTIONS, ACCEPTED, PRICES)
+_TABLES: Final = ("rules", ACCOUNTS, EXCEPTIONS, PRICES)
 
 
 def load_settings(
@@ -68,10 +68,7 @@ def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
         raise ConfigError(f"{name} is not TOML: {error}") from error
     except OSError as error:
         raise ConfigError(f"{name} cannot be read ({error.strerror}): fix --config") from error
-    layer, tables = read(document, name)
-    if words := renewal(tables[ACCEPTED], name):
-        log.warning("%s", words)
-    return layer, tables
+    return read(document, name)
 
 
 def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]:
@@ -80,13 +77,11 @@ def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]
     """
     known = SETTINGS.keys() | set(_TABLES)
     if unknown := sorted(document.keys() - known):
-        refuse_removed(unknown[0], f"{name}: the key {unknown[0]}")
         raise ConfigError(f"{name}: the key {unknown[0][:100]!r} is unknown: {_meant(unknown[0], known)}")
     tables = {
         "rules": _rules(document.get("rules", {}), name),
         ACCOUNTS: read_accounts(document.get(ACCOUNTS, []), name),
         EXCEPTIONS: read_exceptions(document.get(EXCEPTIONS, []), name),
-        ACCEPTED: read_accepted(document.get(ACCEPTED, []), name),
         PRICES: read_prices(document.get(PRICES, {}), name),
     }
     return Layer(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from auditor.config.file import load
-from auditor.config.layers import Layer, refuse_removed, resolve
+from auditor.config.layers import Layer, resolve
 from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
 from auditor.model.target import Target, parse_target
@@ -29,7 +29,6 @@ def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, nee
     """
     check_texts(config=config)
     for name in keywords:
-        refuse_removed(name, f"the keyword {name}")
         if name not in SETTINGS:
             raise UsageError(f"the keyword {name!r} is no setting: use {', '.join(sorted(SETTINGS))}")
     first = Layer({name: plain_value(value) for name, value in keywords.items()}, str)

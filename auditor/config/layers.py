@@ -23,14 +23,6 @@ _READ_ELSEWHERE: Final = (
 NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in _READ_ELSEWHERE)
 """Environment variables that are not settings: the command line and the Lambda functions read them elsewhere."""
 
-REMOVED: Final = {
-    "chunk_mib": "objects are read 1 MiB at a time",
-    "part_lines": "a part ends after 50,000 lines",
-    "part_seconds": "a part ends after a minute",
-    "max_hops": "at most 200 workers leave one object unfinished",
-}
-"""Settings of earlier versions, and for each the constant that replaces it."""
-
 _NOT_OURS: Final = f"{ENV_PREFIX}VERSION"
 """An environment variable that is not a setting, and still is not refused as a mistyped one. Pipelines keep the version
 of the auditor to install in it."""
@@ -61,23 +53,14 @@ def variable(name: str) -> str:
 def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
     """Read all settings from environment variables such as AUDITOR_ENGINE. An empty variable counts as not set.
 
-    Raises UsageError for a setting of an earlier version, and for a likely mistyped name. Ignores all other names.
+    Raises UsageError for a likely mistyped name. Ignores all other names.
     """
     known = {*map(variable, SETTINGS), *NO_SETTINGS}
     for name in sorted(environ):
         if name.startswith(ENV_PREFIX) and name not in known and name != _NOT_OURS and environ[name]:
-            refuse_removed(name.removeprefix(ENV_PREFIX).lower(), f"the variable {name}")
             _check_spelling(name, known)
     given = {name: environ[variable(name)] for name in SETTINGS if environ.get(variable(name))}
     return Layer(given, variable)
-
-
-def refuse_removed(name: str, source: str) -> None:
-    """Raise UsageError if the name is a setting of an earlier version. source: words for the name, such as "the keyword
-    X".
-    """
-    if name in REMOVED:
-        raise UsageError(f"{source} is no setting any more, {REMOVED[name]}: remove it")
 
 
 def _check_spelling(name: str, known: Iterable[str]) -> None:

@@ -272,7 +272,6 @@ class Settings:
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accounts: tuple[NamedAccount, ...] = ()
     exceptions: tuple[ExceptionEntry, ...] = ()
-    accept_undecided: tuple[ExceptionEntry, ...] = ()
     prices: Mapping[str, Any] = field(default_factory=dict)
     role: RoleCredentials | None = None
     """The assumed role that reads the audited bucket, of an account of an estate; None for the own credentials. The run
@@ -280,11 +279,6 @@ class Settings:
 
     live_without_inventory: bool = False
     """True to audit a bucket by calls if no usable S3 Inventory is found: of many buckets, some have none."""
-
-    @property
-    def accepted(self) -> tuple[ExceptionEntry, ...]:
-        """The entries of the tables `exceptions` and `accept_undecided`, in this order."""
-        return (*self.exceptions, *self.accept_undecided)
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(Settings) if one.metadata}

@@ -98,7 +98,7 @@ class HashRun:
         self._tally = Tally()
         self._open: Counter[str] = Counter()
         self._accepted: Counter[str] = Counter()
-        self._holes = holes_of(settings.accepted, target.bucket, now_in_utc()[:10])
+        self._holes = holes_of(settings.exceptions, target.bucket, now_in_utc()[:10])
         self._vanished = 0
         self._markers = 0
         self._started = time.monotonic()

@@ -29,7 +29,7 @@ from auditor.lambdas.claims import BucketBusy, Claim, Claims
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import DEADLINE, MOST_FRUITLESS, FunctionStop, pause, restart_event
-from auditor.lambdas.run_end import RunEnd, written_rollups
+from auditor.lambdas.run_end import RunEnd
 from auditor.lambdas.scale import Division
 from auditor.lambdas.targets import Worked
 from auditor.logs import bound
@@ -183,7 +183,7 @@ class AuditTurn:
         run = RunReader(self._resources.store, self._target.bucket, self._run)
         summary = await asyncio.to_thread(lambda: run.summary)
         if summary is not None:
-            await self._end.tell(summary, await asyncio.to_thread(written_rollups, run))
+            await self._end.tell(summary, await asyncio.to_thread(run.rollups))
 
     async def _one(self, *, resume: bool) -> Worked:
         stop, hands_on = self._stop, self._context.successor is not None

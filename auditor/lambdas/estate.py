@@ -287,7 +287,7 @@ class _Hop:
 
     def _write_page(self, report: EstateReport) -> str:
         runs = {
-            name: entry_of(end.summary.target, end.summary, None)
+            name: entry_of(end.summary.target, end.summary)
             for name, end in self._ends.items()
             if end.summary is not None
         }

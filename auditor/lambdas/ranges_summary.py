@@ -15,7 +15,7 @@ from auditor.lambdas.claims import BucketBusy
 from auditor.lambdas.handover import MARGIN_SECONDS
 from auditor.lambdas.index import write_function_index
 from auditor.lambdas.range_leases import RangeLeases
-from auditor.lambdas.run_end import RunEnd, written_rollups
+from auditor.lambdas.run_end import RunEnd
 from auditor.lambdas.step_context import StepContext
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
@@ -52,7 +52,7 @@ class RangesSummary:
                 summary, rollups = await asyncio.to_thread(self._combined, resources)
         except RunComplete:  # an earlier invocation died before it told of the end
             summary = await asyncio.to_thread(self._written)
-            rollups = await asyncio.to_thread(written_rollups, self._run)
+            rollups = await asyncio.to_thread(self._run.rollups)
         except RunStopped as stopped:
             log.info("%s", stopped)
             await context.keep_claim(context.run)
@@ -72,7 +72,7 @@ class RangesSummary:
             log.warning("the index page is not written: %s", error)
         return _answer(summary)
 
-    def _combined(self, resources: Resources) -> tuple[Summary, RollUps | None]:
+    def _combined(self, resources: Resources) -> tuple[Summary, RollUps]:
         context = self._context
         found = combine(
             context.target,

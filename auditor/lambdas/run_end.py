@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
-from auditor.errors import AuditorError, OutputError
+from auditor.errors import AuditorError
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import FunctionStop
@@ -18,7 +17,6 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.alert import alert_of
 from auditor.reports.run_event import event_of
-from auditor.runs.reading import RunReader
 
 log = logging.getLogger(__name__)
 
@@ -34,22 +32,15 @@ class RunEnd:
         self._context = context
         self._environ = environ
 
-    async def tell(self, summary: Summary, rollups: RollUps | None, notes: Sequence[str] = ()) -> None:
+    async def tell(self, summary: Summary, rollups: RollUps, notes: Sequence[str] = ()) -> None:
         """Write the metrics of a run, and send its alert and its event.
 
-        rollups: those of the run; None if they cannot be read. notes: sentences on what went wrong beside the run.
+        notes: sentences on what went wrong beside the run.
         """
         with bound(run=summary.run):
             measure(self._environ, self._context, of_run(summary), self._target)
         alert = alert_of(summary, rollups, self._fail_on, notes)
         await self._context.channels.tell(alert, event_of(summary, self._fail_on, notes))
-
-
-def written_rollups(run: RunReader) -> RollUps | None:
-    """Return the roll-ups of a run; None if they cannot be read: an alert then names no groups. Blocks."""
-    with suppress(OutputError):
-        return run.rollups()
-    return None
 
 
 async def tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:

@@ -21,7 +21,6 @@ from auditor.errors import CallFailed, OutputError, RunChanged, RunError, UsageE
 from auditor.lambdas.event import Invocation
 from auditor.model.target import Target
 from auditor.runs.latest import last_run
-from auditor.runs.paths import target_name
 from auditor.runs.plan_file import load_plan
 from auditor.runs.stores.base import Store
 from auditor.s3.concurrency import AUTO_CEILING
@@ -134,7 +133,7 @@ async def expected(target: Target, settings: Settings, store: Store) -> Expected
 
 
 def _of_last_run(target: Target, store: Store) -> Expected | None:
-    run = last_run(store, target.bucket, target_name(target))
+    run = last_run(store, target)
     try:
         summary = None if run is None else run.summary
     except OutputError:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from auditor.model.exception import ExceptionState
-from auditor.model.json_text import plain, typed
+from auditor.model.json_text import document
 from auditor.model.record import record
 from auditor.model.summary import Coverage
 
@@ -191,7 +191,7 @@ class EstateReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as the JSON value of estate.json."""
-        return dict(plain(self))
+        return document(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,16 +203,11 @@ class EarlierEstate:
     notes: tuple[str, ...]
     accounts: tuple[AccountResult, ...]
     buckets: tuple[BucketResult, ...]
-    not_looked_at: tuple[str, ...] = ()
-    folder: str = ""
-    since: str | None = None
+    not_looked_at: tuple[str, ...]
+    folder: str
+    since: str | None
 
     @property
     def numbers(self) -> frozenset[str | None]:
         """The numbers of its accounts."""
         return frozenset(one.account for one in self.accounts)
-
-    @classmethod
-    def from_dict(cls, value: object) -> EarlierEstate:
-        """Raises JsonError for a damaged file."""
-        return typed(cls, value)

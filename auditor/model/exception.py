@@ -1,4 +1,4 @@
-"""An entry of [[exceptions]] or [[accept_undecided]] in auditor.toml, and the state in which a run found it."""
+"""An entry of [[exceptions]] in auditor.toml, and the state in which a run found it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ class ExceptionEntry:
     accepted matches stay in the counts and in the report, but do not raise the exit code.
 
     The members that are not None are conditions, and an entry matches whatever meets all of them. An entry with an
-    action or a code accepts holes: undecided objects or, if it also has a rule, undecided rules. Each entry of
-    [[accept_undecided]] accepts holes too.
+    action or a code accepts holes: undecided objects or, if it also has a rule, undecided rules.
     """
 
     reason: str
+    owner: str
+    """The person or team that answers for the entry."""
+    until: str
+    """The last day, in UTC, on which the entry holds: YYYY-MM-DD."""
     prefix: str | None = None
     """Prefix of the keys that the entry covers."""
     rule: str | None = None
@@ -38,14 +41,13 @@ class ExceptionEntry:
     """Grantee of the findings: a canonical ID, or the URI of a group."""
     audience: str | None = None
     """The widest audience that the entry covers, in the form of Audience.text."""
-    owner: str | None = None
-    """The person or team that answers for the entry; None in the old form of [[accept_undecided]] only."""
-    until: str | None = None
-    """The last day, in UTC, on which the entry holds: YYYY-MM-DD; None in the old form of [[accept_undecided]] only."""
     id: str = ""
     """The ID given in auditor.toml; "" if none is given. The property `name` then makes one."""
-    hole: bool = False
-    """True if the entry accepts holes."""
+
+    @property
+    def hole(self) -> bool:
+        """True if the entry accepts holes."""
+        return self.action is not None or self.code is not None
 
     @property
     def name(self) -> str:
@@ -60,7 +62,7 @@ class ExceptionEntry:
 
     def holds_on(self, day: str) -> bool:
         """True if the entry has not expired on this day, YYYY-MM-DD."""
-        return self.until is None or day <= self.until
+        return day <= self.until
 
 
 class ExceptionState(StrEnum):
@@ -87,9 +89,9 @@ class ExceptionUse:
     rule: str | None
     verdict: Verdict | None
     prefix: str | None
-    owner: str | None
+    owner: str
     reason: str
-    until: str | None
+    until: str
     state: ExceptionState
     matched: int = 0
     pattern: str | None = None

@@ -34,9 +34,8 @@ def fact_to_json(value: Any) -> Any:
 
 
 def fact_from_json(kind: type[T], value: Any) -> T:
-    """Read a dataclass of facts that fact_to_json() wrote. A member that is missing has the default of its field.
-
-    Raises JsonError for a wrong value, and for a member that the dataclass does not have.
+    """Read a dataclass of facts that fact_to_json() wrote. Raises JsonError for a wrong value, and for other members
+    than those of the dataclass.
     """
     read: Reader = _reader(kind)  # type: ignore[arg-type]
     found: T = read(value)
@@ -102,11 +101,8 @@ def _dataclass(kind: Any) -> Reader:
 
     def read(value: Any) -> Any:
         given = as_object(value)
-        if not given.keys() <= readers.keys():
-            raise JsonError("has a member that is not known")
-        try:
-            return kind(**{name: member(given, name, readers[name]) for name in given})
-        except TypeError:
-            raise JsonError("lacks a member") from None
+        if given.keys() != readers.keys():
+            raise JsonError("has other members")
+        return kind(**{name: member(given, name, readers[name]) for name in given})
 
     return read

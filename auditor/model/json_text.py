@@ -22,6 +22,8 @@ _SMALL: Final = 1024 * 1024
 LONGEST: Final = 1024
 """Largest number of bytes of a text: S3's limit for object keys. The other texts in messages are shorter."""
 
+FORMAT: Final = 1
+"""The format of each JSON file that an audit writes, its member `format`."""
 _LARGEST: Final = 2**63
 """No number of a run, a size or a count, is larger."""
 _WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -38,6 +40,13 @@ class JsonError(ValueError):
     def below(self, member: str) -> JsonError:
         """Return this error with `member.` put before its path, so that the path begins at the outer object."""
         return JsonError(self.problem, f"{member}.{self.path}".rstrip(".").replace(".[", "["))
+
+
+class OldFormatError(JsonError):
+    """A JSON file has no member `format`: a development version wrote it."""
+
+    def __init__(self) -> None:
+        super().__init__("was written by a development version: audit again")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -177,23 +186,35 @@ def typed(kind: Callable[..., T], value: object) -> T:
     return found
 
 
-def parse_form(data: bytes, form: int) -> dict[str, Any]:
-    """Parse the JSON object of a file whose member `v` is the number of its form, and return the other members. Raises
-    JsonError, also for another form.
-    """
-    value = parse_object(data)
-    if value.pop("v", None) != form:
-        raise JsonError(f"is not {form}, the only version known", "v")
-    return value
+def document(value: Any) -> dict[str, Any]:
+    """Return a dataclass, or the other members of a JSON file, as the JSON value of a file with its format."""
+    return {"format": FORMAT, **plain(value)}
 
 
-def typed_form(kind: type[T], data: bytes, form: int) -> T:
-    """Make the dataclass `kind` from the JSON of such a file. Raises JsonError, also for a member that `kind` does not
-    declare.
+def without_format(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a JSON file besides its format. Raises OldFormatError for a file without a format, and
+    JsonError for another one.
     """
-    value = parse_form(data, form)
-    if value.keys() - member_names(kind):
-        raise JsonError("has a member that is not known")
+    members = dict(value)
+    if "format" not in members:
+        raise OldFormatError
+    if (found := members.pop("format")) != FORMAT or type(found) is not int:
+        raise JsonError(f"is not {FORMAT}, the only format known", "format")
+    return members
+
+
+def parse_document(data: bytes) -> dict[str, Any]:
+    """Parse the bytes of a JSON file, and return what without_format() returns. Raises JsonError."""
+    return without_format(parse_object(data))
+
+
+def typed_document(kind: type[T], data: bytes) -> T:
+    """Make the dataclass `kind` from the bytes of a JSON file, which has exactly the members that `kind` declares.
+    Raises JsonError.
+    """
+    value = parse_document(data)
+    if value.keys() != member_names(kind):
+        raise JsonError("has other members")
     return typed(kind, value)
 
 

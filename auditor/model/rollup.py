@@ -10,12 +10,10 @@ from typing import Any, Final, Self
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.json_text import JsonError, Size, parse_object, plain, typed
+from auditor.model.json_text import Size, document, parse_document, typed
 from auditor.model.target import Target
 
 NAME: Final = "rollups.json"
-FORM: Final = 1
-"""Version of the form of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +158,7 @@ class RollUps:
 
     def to_json(self) -> bytes:
         """Return the file's bytes, with a line for each group."""
-        value = {"v": FORM, **plain(self)}
+        value = document(self)
         groups, first, nights = value.pop("groups"), value.pop("first"), value.pop("nights")
         text = f'{json.dumps(value)[:-1]}, "groups": {_lines(groups)}, "first": {json.dumps(first)}'
         return f'{text}, "nights": {_lines(nights)}}}\n'.encode()
@@ -168,10 +166,7 @@ class RollUps:
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make RollUps from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value = parse_object(data)
-        if value.pop("v", None) != FORM:
-            raise JsonError(f"is not {FORM}, the only version known", "v")
-        return typed(cls, value)
+        return typed(cls, parse_document(data))
 
 
 def _lines(values: list[Any]) -> str:

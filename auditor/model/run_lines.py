@@ -91,17 +91,16 @@ class ObjectLine:
     """IDs of the rules that have a finding on the object."""
     hashed: bool | None
     """True if the ledger has the object's digests, False if not; None if the run has no ledger."""
-    latest: bool = True
-    """False if the version is not the current one of its key. Lines of earlier releases lack this member and the next
-    two."""
-    audience: tuple[str, ...] = ()
+    latest: bool
+    """False if the version is not the current one of its key."""
+    audience: tuple[str, ...]
     """Each audience that gets in, in the form of Audience.text."""
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...]
     """The reasons of the verdict, in the form of Reason.text."""
-    since: str | None = None
+    since: str | None
     """Since when the object has been at least this open: the start of the first of an unbroken row of complete runs
-    that say so. None if the object is private. Lines of earlier releases lack this member and the next one."""
-    exception: str | None = None
+    that say so. None if the object is private."""
+    exception: str | None
     """ID of the exception that covers the verdict."""
     read_at: ReadAt | None = None
     """When and where the ACL or the HEAD was read that was not read along with the listing; most lines lack it."""
@@ -164,9 +163,9 @@ class FindingLine:
     grantee: str | None
     permission: str | None
     message: str
-    verdict: Verdict | None = None
-    since: str | None = None
-    exception: str | None = None
+    verdict: Verdict | None
+    since: str | None
+    exception: str | None
 
 
 @record()

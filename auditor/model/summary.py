@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from auditor.model.access import Verdict
 from auditor.model.changes import Changes
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import RuleUndecided, Severity
-from auditor.model.json_text import JsonError, plain, typed
+from auditor.model.json_text import JsonError, as_object, document, member_names, typed, without_format
 from auditor.model.target import Target
 
 NO_INVENTORY: Final = "an S3 Inventory of the bucket"
@@ -139,10 +139,6 @@ class Resume:
     reason: str | None
 
 
-_LATER: Final = frozenset({Verdict.DORMANT})
-"""The verdicts that summaries of earlier releases lack. Those releases called dormant objects private."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The whole content of a run's summary.json."""
@@ -198,13 +194,16 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as the JSON value of summary.json."""
-        return dict(plain(self))
+        return document(self)
 
     @classmethod
     def from_dict(cls, value: object) -> Self:
         """Make a summary from the JSON value of a summary.json; unknown members are ignored. Raises JsonError."""
-        found = typed(cls, value)
+        members = without_format(as_object(value))
+        if missing := sorted(member_names(cls) - members.keys()):
+            raise JsonError("is missing", missing[0])
+        found = typed(cls, members)
         for name, counts, words in (("verdicts", found.verdicts, Verdict), ("findings", found.findings, Severity)):
-            if missing := [word.value for word in words if word.value not in counts and word not in _LATER]:
+            if missing := [word.value for word in words if word.value not in counts]:
                 raise JsonError("is missing", f"{name}.{missing[0]}")
-        return replace(found, verdicts={word.value: found.verdicts.get(word, 0) for word in Verdict})
+        return found

@@ -195,7 +195,9 @@ def _access(line: ObjectLine) -> ObjectAccess:
 def _entry(values: Mapping[str, str]) -> ExceptionEntry:
     verdict = values.get("verdict")
     return ExceptionEntry(
-        "",
+        reason="",
+        owner="",
+        until="",
         prefix=values.get("prefix"),
         rule=values.get("rule"),
         verdict=None if verdict is None else Verdict(verdict),

@@ -150,8 +150,7 @@ def _not_hashed(failed: Mapping[str, int], accepted: int) -> AlertSection:
 
 
 def _exception(one: ExceptionUse) -> Phrase:
-    owner: Phrase = (" of ", Quoted(one.owner)) if one.owner else ()
-    return (Quoted(one.id), *owner, f", until {one.until}: it would cover {one.matched:,}")
+    return (Quoted(one.id), " of ", Quoted(one.owner), f", until {one.until}: it would cover {one.matched:,}")
 
 
 def _changes(summary: Summary) -> Iterator[AlertSection]:

@@ -94,4 +94,4 @@ def _expired(summary: Summary) -> tuple[ExceptionUse, ...]:
     except UsageError:
         last = ""
     expired = (one for one in summary.exceptions if one.state is ExceptionState.EXPIRED)
-    return tuple(one for one in expired if one.until is None or one.until >= last)
+    return tuple(one for one in expired if one.until >= last)

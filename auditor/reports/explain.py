@@ -131,8 +131,6 @@ class Explanation:
     access: ObjectAccess
     not_looked_at: tuple[str, ...]
     run: str | None = None
-    has_reasons: bool = True
-    """False for a run of an earlier version, whose lines have verdicts without reasons."""
     renewed: str | None = None
     """When the object was read again after the run, because of an event; None if it was not."""
 
@@ -180,9 +178,7 @@ def _block(one: Explanation) -> Iterator[str]:
         yield from _labelled(group.value, sentences_of(access.reasons, group))
     if one.renewed is not None:
         yield from _labelled("read", [f"{one.renewed}, after the run, because of an event of S3"])
-    if not one.has_reasons:
-        yield from _labelled("why", ["this run has no reasons, because an earlier release wrote it: audit again"])
-    elif access.verdict is Verdict.PRIVATE and not access.reasons:
+    if access.verdict is Verdict.PRIVATE and not access.reasons:
         yield from _labelled("opened by", ["nothing: no grant, no statement of the bucket policy, no other owner"])
 
 

@@ -170,7 +170,7 @@ class RollUpBuilder:
                 raise JsonError("names a prefix twice", "counts")
             row[prefix] = count
             builder._prefixes += 1
-        if "kinds" in saved:  # an earlier release wrote none
+        if "kinds" in saved:
             builder._saved_kinds = SavedKinds.from_json(saved)
         return builder
 
@@ -220,12 +220,8 @@ class RollUpBuilder:
         return first_steps(self._kinds, groups)
 
 
-def finished_rollups(
-    builder: RollUpBuilder | None, summary: Summary, nights: tuple[TrendNight, ...] = ()
-) -> RollUps | None:
-    """Return the roll-ups at the end of a run; None without a builder. nights: the trend up to this run."""
-    if builder is None:
-        return None
+def finished_rollups(builder: RollUpBuilder, summary: Summary, nights: tuple[TrendNight, ...] = ()) -> RollUps:
+    """Return the roll-ups at the end of a run. nights: the trend up to this run."""
     builder.keep()
     return replace(builder.rollups(summary.run, summary.target, summary.complete), nights=nights)
 

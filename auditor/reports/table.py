@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
-from auditor.model.access import Verdict, told_verdicts
+from auditor.model.access import told_verdicts
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import HashingSummary, Summary
 from auditor.reports.formats.base import PLAIN
-from auditor.reports.highlights import Highlights
 from auditor.reports.page.from_rollups import first_changes
 from auditor.reports.summary import NEVER, accepted, aside, completeness, exit_code, holes, kept_fact
 from auditor.reports.table_groups import first_exposed, group_rows, undecided_rows
@@ -27,7 +26,6 @@ LEAST: Final = 60
 MOST: Final = 200
 """Largest width in columns."""
 _WORST: Final = 10
-_EXPOSED: Final = 5
 _FIRST: Final = 3
 _COLOURS: Final = {Alarm.BAD: "31", Alarm.DOUBT: "33", Alarm.GOOD: "32"}
 """Codes of ECMA-48 for red, yellow and green."""
@@ -36,23 +34,21 @@ _COLOURS: Final = {Alarm.BAD: "31", Alarm.DOUBT: "33", Alarm.GOOD: "32"}
 def render(
     summary: Summary,
     fail_on: Severity | FailOn | None = Severity.HIGH,
-    shown: Highlights | None = None,
     columns: int = COLUMNS,
     *,
-    rollups: RollUps | None = None,
+    rollups: RollUps,
     colour: bool = False,
 ) -> str:
     """Return the result of a run as lines of text: the verdict, the coverage, the groups, the holes and the exit code.
 
-    fail_on: the severity from which findings make the exit code 3. shown: the objects and findings to name if there are
-    no roll-ups; None: only the totals. columns: the terminal's width. rollups: None for a run of an earlier release,
-    which has only totals. colour: True if the terminal shows colours.
+    fail_on: the severity from which findings make the exit code 3. columns: the terminal's width. colour: True if the
+    terminal shows colours.
     """
     layout = TableLayout(max(LEAST, min(columns, MOST)))
     sections = (
         _verdict(summary, layout, colour=colour),
         layout.folded(coverage_line(summary)),
-        _totals(summary, shown or Highlights(), layout) if rollups is None else _groups(rollups, layout),
+        _groups(rollups, layout),
         _not_looked_at(summary, rollups, layout),
         _excepted(summary, layout),
         layout.listed("Trusted in vain", summary.trust_unused),
@@ -100,15 +96,6 @@ def _groups(rollups: RollUps, layout: TableLayout) -> Iterator[str]:
         yield from layout.listed("", [f"and {counted(len(steps) - _FIRST, 'further change')} in the report"])
 
 
-def _totals(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:
-    """Yield what the summary alone says of a run without roll-ups, and some keys."""
-    yield ""
-    yield from layout.pairs("Open to", _audiences(summary))
-    yield from layout.pairs("By rule", summary.rules.items())
-    yield from _exposed(summary, shown, layout)
-    yield from _worst(summary, shown, layout)
-
-
 def _audited(summary: Summary, layout: TableLayout) -> Iterator[str]:
     target = summary.target
     what = f"s3://{target.bucket}/{visible(target.prefix)}"
@@ -119,29 +106,6 @@ def _audited(summary: Summary, layout: TableLayout) -> Iterator[str]:
     yield from layout.listed("Run", [f"{summary.run}, engine {summary.engine}, {summary.seconds:,} s"])
 
 
-def _audiences(summary: Summary) -> Iterator[tuple[str, int]]:
-    """Yield the names and numbers of the audiences, with the verdict of their objects."""
-    for verdict, counts in summary.audiences.items():
-        for audience, number in counts.items():
-            yield f"{audience} ({verdict})", number
-
-
-def _exposed(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:
-    first = [("", line.key) for line in shown.exposed[:_EXPOSED]]
-    if first:
-        yield from layout.keyed("Exposed", first, summary.verdicts[Verdict.EXPOSED] - len(first))
-
-
-def _worst(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:
-    lines = shown.worst.lines()[:_WORST]
-    rows = []
-    for line in lines:
-        words = f"{line.severity:8}  {line.rule:3}  {line.verdict or '':7}  "
-        rows.append((words, "(the bucket)" if line.key is None else line.key))
-    if rows:
-        yield from layout.keyed("Worst", rows, sum(summary.findings.values()) - len(rows))
-
-
 def _hashing(hashing: HashingSummary | None, layout: TableLayout) -> Iterator[str]:
     if hashing is None:
         yield from layout.listed("Hashing", ["no ledger given"])
@@ -150,14 +114,11 @@ def _hashing(hashing: HashingSummary | None, layout: TableLayout) -> Iterator[st
     yield from layout.listed("", aside(hashing))
 
 
-def _not_looked_at(summary: Summary, rollups: RollUps | None, layout: TableLayout) -> Iterator[str]:
+def _not_looked_at(summary: Summary, rollups: RollUps, layout: TableLayout) -> Iterator[str]:
     """Yield the facts that could not be read, and the things that this run did not look at, but not those that no run
     ever looks at (NEVER).
     """
-    if rollups is None:
-        yield from layout.pairs("Undecided", ((f"{item.action} {item.code}", item.count) for item in summary.unread))
-    else:
-        yield from undecided_rows(rollups, layout)
+    yield from undecided_rows(rollups, layout)
     rules = (visible(f"{item.rule}: {item.action} {item.code}") for item in summary.rules_undecided)
     yield from layout.listed("Rules undecided", rules)
     particular = [item for item in summary.not_looked_at if item not in NEVER]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, timedelta
 from typing import Final
 
-from auditor.errors import OutputError, UsageError
+from auditor.errors import OutputError
 from auditor.model.rollup import TrendNight
 from auditor.model.summary import Summary
 from auditor.runs.paths import began_later, parse_run_id
@@ -14,21 +15,19 @@ from auditor.runs.reading import RunReader
 
 NIGHTS: Final = 30
 """Number of days that a trend goes back."""
-_MOST_RUNS: Final = 2 * NIGHTS
-"""Largest number of earlier runs that are read, where none of them has a trend to carry on."""
 
 
 def trend(summary: Summary, earlier: RunReader | None, nights: int = NIGHTS) -> tuple[TrendNight, ...]:
     """Return the nights up to the run of `summary`, the oldest first, without those before the first known run. Blocks.
 
     earlier: the complete run before it; None if there is none. Its rollups.json has the nights before it, so that two
-    files are read. Where it has none, an earlier release wrote it: its summary is taken, and the run that its seal
-    names. A run that cannot be read ends the row. If the run of `summary` is not complete, its own night is missing.
+    files are read. A run that cannot be read ends the row. If the run of `summary` is not complete, its own night is
+    missing.
     """
     last = _day(summary.run)
     first = last - timedelta(nights - 1)
     found: dict[date, TrendNight] = {last: _night(summary) if summary.complete else TrendNight(last.isoformat())}
-    for one in _before(earlier, summary.run, first):
+    for one in _before(earlier, summary.run):
         day = date.fromisoformat(one.day)
         if first <= day <= last and (day not in found or found[day].run is None):
             found[day] = one
@@ -45,21 +44,14 @@ def nights_of(run: RunReader) -> tuple[TrendNight, ...]:
         return ()
 
 
-def _before(run: RunReader | None, later: str, first: date) -> Iterator[TrendNight]:
-    """Yield the nights of the complete runs before the run `later`, the latest first. first: the day to end with."""
-    for _ in range(_MOST_RUNS):
-        if run is None or began_later(run.run_id, later) or _day(run.run_id) < first:
-            return
-        try:
-            if run.summary is None or not run.summary.complete:
-                return
+def _before(run: RunReader | None, later: str) -> Iterator[TrendNight]:
+    """Yield the nights of the complete runs before the run `later`, the latest first."""
+    if run is None or began_later(run.run_id, later):
+        return
+    with suppress(OutputError):
+        if run.summary is not None and run.summary.complete:
             yield _night(run.summary)
-            if nights := run.nights:
-                yield from _known(nights)
-                return
-            later, run = run.run_id, run.previous
-        except (OutputError, UsageError):
-            return
+            yield from _known(run.nights)
 
 
 def _known(nights: tuple[TrendNight, ...]) -> Iterator[TrendNight]:

@@ -12,15 +12,13 @@ from typing import Annotated, Any, Final, Self
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.fact_json import fact_from_json, fact_to_json
-from auditor.model.json_text import JsonError, items, plain, typed_form
+from auditor.model.json_text import JsonError, document, items, typed_document
 from auditor.model.object import Ask
 from auditor.model.target import Target
 from auditor.model.version import VERSION
 from auditor.runs.seal import Link
 
 NAME: Final = "bucket.json"
-FORM: Final = 1
-"""Version of the file's form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +72,6 @@ class BucketFile:
         """The facts that were read last."""
         return self.read[-1].facts
 
-    def at(self, part: int) -> ReadFacts | None:
-        """Return the facts by which the part with this number was judged; None if they were not written."""
-        return next((one for one in reversed(self.read) if one.first_part <= part), None)
-
     def changed_facts(self) -> list[str]:
         """Return the names of the facts that differ between the processes of the run."""
         last = self.facts
@@ -92,10 +86,10 @@ class BucketFile:
         return replace(self, read=(*earlier, ReadFacts(first_part, facts, ask)))
 
     def to_json(self) -> bytes:
-        value = {"v": FORM, **plain(replace(self, read=())), "read": fact_to_json(self.read)}
+        value = {**document(replace(self, read=())), "read": fact_to_json(self.read)}
         return json.dumps(value, indent=1, default=str).encode() + b"\n"  # a date in auditor.toml becomes text
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a BucketFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        return typed_form(cls, data, FORM)
+        return typed_document(cls, data)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from auditor.errors import OutputError
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_text import JsonError, OldFormatError, parse_object
 from auditor.model.summary import Summary
+from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
+from auditor.runs.documents import damaged
 from auditor.runs.line_counts import LineCounts
 from auditor.runs.ownership import EMPTY_PART
 from auditor.runs.packed_lines import packed_lines
@@ -70,12 +72,13 @@ class RunChecker:
         """By kind: the last key that was read."""
 
     def run(self) -> RunCheck:
-        """Check the run. Raises OutputError if the store cannot be read."""
+        """Check the run. Raises OutputError if the store cannot be read, OldRun for a run of a development version."""
         data = self._store.get(f"{self._run.path}/{_SUMMARY}")
         summary, chain = None if data is None else self._parsed(_SUMMARY, lambda: self._run.summary), list[str]()
         parts: tuple[SealedPart, ...] = ()
         links = SealChain(self._run)
         if data is None:
+            self._parsed(BUCKET_FILE, lambda: self._run.bucket)
             self._not_ended(links)
         elif summary is not None and (seal := self._sealed(summary)) is not None:
             parts = seal.parts
@@ -106,11 +109,13 @@ class RunChecker:
             self._lacks.append(_GO_ON)
 
     def _parsed(self, name: str, read: Callable[[], T]) -> T | None:
-        """Read a file of the run. A file that is damaged is a fault."""
+        """Read a file of the run. A file that is damaged is a fault; one of a development version is refused."""
         try:
             return read()
         except (OutputError, JsonError) as error:
             reason = error.__cause__ if isinstance(error, OutputError) else error
+            if isinstance(reason, OldFormatError):
+                raise damaged(f"{self._run.uri}/{name}", reason) from error
             self._faults.append(f"{name} is damaged ({reason})")
             return None
 
@@ -123,18 +128,10 @@ class RunChecker:
             self._lacks.append(_GO_ON)
             return parse_seal(data)
         if data is None:
-            if self._run.bucket_data is None:
-                why = "an earlier version of the auditor wrote the run, or both were removed"
-                self._lacks.append(f"{SEAL} and bucket.json are not there: {why}, so that nothing can be proved")
-            else:
-                self._faults.append(f"{SEAL} is gone: a complete run has one")
+            self._faults.append(f"{SEAL} is gone: a complete run has one")
             return None
-        try:
-            seal = Seal.from_json(data)
-        except JsonError as error:
-            self._faults.append(f"{SEAL} is damaged ({error})")
-            return None
-        if seal.run != self._run.run_id:
+        seal = self._parsed(SEAL, lambda: Seal.from_json(data))
+        if seal is not None and seal.run != self._run.run_id:
             self._faults.append(f"{SEAL} is that of another run, {visible(seal.run)}")
         return seal
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from auditor.errors import RunDamaged
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import JsonError, Size, member_names, parse_form, plain, typed
+from auditor.model.json_text import JsonError, Size, document, member_names, parse_document, plain, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
+from auditor.runs.documents import load
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.stores.base import Store
 
@@ -49,8 +49,8 @@ class Checkpoint:
     """Numbers below next_part whose parts are empty."""
     writer: str | None = None
     """The process that writes the run, in a store that has no locks; None if there is none."""
-    rollups: Mapping[str, Any] | None = None
-    """The roll-ups so far, unchecked; None if an earlier release wrote the checkpoint, or no object was audited."""
+    rollups: Mapping[str, Any] = field(default_factory=dict)
+    """The roll-ups so far, unchecked; missing if no object was audited."""
     unsent: Sequence[ObjectVersion] = ()
     """Objects of the parts that are not sent to the hashing queue yet. The next process sends them."""
 
@@ -63,19 +63,18 @@ class Checkpoint:
         return self.next_part > len(self.skipped_parts)
 
     def to_json(self) -> bytes:
-        value = plain(self)
+        value = document(self)
         for name in ("void", "writer", "rollups", "unsent"):  # a run in a directory has neither of the first two
             if not value[name]:
                 del value[name]
         if value["ended"] is None:
             del value["ended"]
-        return json.dumps({"v": 1, **value}).encode() + b"\n"
+        return json.dumps(value).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a Checkpoint from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value = parse_form(data, 1)
-        value.pop("beat", None)  # earlier versions counted their writes
+        value = parse_document(data)
         checkpoint = typed(cls, value)
         if value.keys() - member_names(cls):
             raise JsonError("has a member that is not known")
@@ -91,25 +90,4 @@ def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDI
 
     range_id: UNDIVIDED unless the run is divided into ranges of keys.
     """
-    path = f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}"
-    data = store.get(path)
-    return None if data is None else parse_checkpoint(data, run_id, store.uri(path))
-
-
-def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
-    """Make a Checkpoint from the bytes of its file.
-
-    Raises RunDamaged, which names `uri`, if it is damaged or another run's.
-    """
-    try:
-        checkpoint = Checkpoint.from_json(data)
-        if checkpoint.run != run_id:
-            raise JsonError("is another run's")
-    except JsonError as error:
-        raise damaged(uri, error) from error
-    return checkpoint
-
-
-def damaged(uri: str, error: Exception) -> RunDamaged:
-    """Return the error for a damaged checkpoint."""
-    return RunDamaged(f"{uri} is damaged ({error}): start a new run")
+    return load(store, f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}", Checkpoint.from_json, run_id)

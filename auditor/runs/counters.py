@@ -12,12 +12,10 @@ class Counters:
     """A set of counts that can be copied, saved as JSON and restored.
 
     A subclass is a slotted dataclass. Each of its fields is a count, a dict of counts, or a dict of pairs of counts.
-    LATER: names of the fields that checkpoints of earlier releases lack. PAIRS: names of the fields that are dicts of
-    pairs.
+    PAIRS: names of the fields that are dicts of pairs.
     """
 
     __slots__: tuple[str, ...] = ()
-    LATER: ClassVar[frozenset[str]] = frozenset()
     PAIRS: ClassVar[frozenset[str]] = frozenset()
 
     def copy(self) -> Self:
@@ -36,7 +34,7 @@ class Counters:
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """Restore the counts from a dict that to_dict() made. Raises JsonError for any other dict."""
         counters = cls()
-        if set(saved) | cls.LATER != set(cls.__slots__):
+        if set(saved) != set(cls.__slots__):
             raise JsonError("has other fields", "the tally")
         for name in saved:
             start = getattr(counters, name)

@@ -15,7 +15,7 @@ class DescribedFile:
     """Writes the file when the run is claimed, and again where its content has changed. All methods block.
 
     path: of the run folder. name: of the file. make: returns its bytes, given the number of the first part that this
-    process writes; None to write no such file. data: the bytes that it has by now; None if it is not there. growing:
+    process writes; None to write no such file. data: the bytes that it has by now; b"" if it is not there. growing:
     True if it grows with the lines. seal: notes its bytes.
     """
 
@@ -25,7 +25,7 @@ class DescribedFile:
         path: str,
         name: str,
         make: Callable[[int], bytes] | None,
-        data: bytes | None,
+        data: bytes,
         seal: FolderSeal,
         *,
         growing: bool,
@@ -38,7 +38,7 @@ class DescribedFile:
         self._growing = growing
         self._first_part = 0
         self.data = data
-        """The bytes of the file by now; None if the run has no such file."""
+        """The bytes of the file by now; b"" if the run has no such file."""
 
     def claim(self, writer: RunWriter, loaded: Checkpoint | None, start: Checkpoint) -> Checkpoint:
         """Claim the run, write the file, and return the checkpoint to begin with. loaded: that of the run to resume.

@@ -68,7 +68,7 @@ class RunFolder:
         fresh: bool = False,
         describe: Callable[[int], bytes] | None = None,
         describes: str = BUCKET_FILE,
-        described: bytes | None = None,
+        described: bytes = b"",
         growing: bool = False,
         previous: str | None = None,
         rollups: KeyedCounts | None = None,
@@ -93,7 +93,7 @@ class RunFolder:
         mark = RunPosition(
             state.start_after if state else None,
             tally.copy(),
-            state.rollups if state and rollups else None,
+            state.rollups if state else {},
             state.unsent if state else (),
         )
         self._pending = PendingLines(
@@ -168,8 +168,8 @@ class RunFolder:
         return self._pending.write_findings(lines)
 
     @property
-    def described(self) -> bytes | None:
-        """The bytes of the file that describes the bucket by now; None if the run has no such file."""
+    def described(self) -> bytes:
+        """The bytes of the file that describes the bucket by now; b"" if the run has no such file."""
         return self._described.data
 
     def flush(self) -> None:
@@ -239,7 +239,7 @@ class RunFolder:
         self,
         summary: Summary,
         html: str,
-        rollups: bytes | None = None,
+        rollups: bytes,
         *,
         update_latest: bool = False,
         whole_key: bool = True,

@@ -14,7 +14,7 @@ from auditor.model.target import Target
 from auditor.runs.folder_seal import FolderSeal
 from auditor.runs.latest import update_latest_json
 from auditor.runs.ownership import RunWriter
-from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, target_name
+from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.reading import link_to
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link
@@ -38,7 +38,7 @@ class FolderEnd:
         self._previous = previous
 
     def write(
-        self, summary: Summary, html: str, rollups: bytes | None, save: Callable[[], str | None], *, update_latest: bool
+        self, summary: Summary, html: str, rollups: bytes, save: Callable[[], str | None], *, update_latest: bool
     ) -> Summary:
         """Write the files, and return the summary as it is written. Blocks. The seal follows when all that it names is
         in place, then the summary, which says that the run has ended. A process that dies before leaves a run that
@@ -47,7 +47,7 @@ class FolderEnd:
         save: saves the last checkpoint, and returns its SHA-256; None if the one before stays. The other parameters are
         those of RunFolder.finish().
         """
-        reports = {"report.html": html.encode()} | ({} if rollups is None else {ROLLUPS: rollups})
+        reports = {"report.html": html.encode(), ROLLUPS: rollups}
         early: list[str] = []
         links: list[Link] = []
         saved: list[str | None] = []
@@ -69,7 +69,7 @@ class FolderEnd:
         summary = replace(summary, sealed=sealed)
         self._store.put(f"{self._path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
         if update_latest and summary.complete and self._target.whole:
-            update_latest_json(self._store, self._target.bucket, target_name(self._target), self._run_id)
+            update_latest_json(self._store, self._target, self._run_id)
         return summary
 
     def _put_early(self, name: str, data: bytes, done: list[str]) -> None:

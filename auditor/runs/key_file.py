@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Self
 
-from auditor.errors import RunDamaged
 from auditor.model.fact_json import fact_from_json, fact_to_json
-from auditor.model.json_text import JsonError, parse_form
+from auditor.model.json_text import document, parse_document
 from auditor.model.object import Unread
+from auditor.runs.documents import parsed
 from auditor.runs.stores.base import Store
-
-FORM: Final = 1
-"""Version of the file's form."""
 
 
 def keys_name(range_id: str) -> str:
@@ -32,12 +29,12 @@ class KeyFile:
     policies: Mapping[str, str | Unread]
 
     def to_json(self) -> bytes:
-        return json.dumps({"v": FORM, **fact_to_json(self)}, indent=1).encode() + b"\n"
+        return json.dumps(document(fact_to_json(self)), indent=1).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a KeyFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        return fact_from_json(cls, parse_form(data, FORM))
+        return fact_from_json(cls, parse_document(data))
 
 
 def load_keys(store: Store, folder: str, run_id: str, range_id: str) -> tuple[KeyFile, bytes] | None:
@@ -47,12 +44,4 @@ def load_keys(store: Store, folder: str, run_id: str, range_id: str) -> tuple[Ke
     """
     path = f"{folder}/{keys_name(range_id)}"
     data = store.get(path)
-    if data is None:
-        return None
-    try:
-        found = KeyFile.from_json(data)
-        if found.run != run_id:
-            raise JsonError("is another run's", "run")
-    except JsonError as error:
-        raise RunDamaged(f"{store.uri(path)} is damaged ({error}): start a new run") from error
-    return found, data
+    return None if data is None else (parsed(data, store.uri(path), KeyFile.from_json, run_id), data)

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import JsonError, as_object, parse_object
-from auditor.runs.paths import RUN_ID, began_later, bucket_path, target_name
+from auditor.errors import UsageError
+from auditor.model.json_text import JsonError, as_object, parse_document
+from auditor.model.target import Target
+from auditor.runs.documents import AGAIN, damaged
+from auditor.runs.paths import RUN_ID, began_later, bucket_path
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 
+NAME: Final = "latest.json"
+_KINDS: Final = ("current", "versions")
+"""The members of `runs`: each has the IDs of runs by the prefix of their target."""
 
-def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
+
+def last_run(store: Store, target: Target) -> RunReader | None:
     """Return a reader of the latest complete run of a target; None if latest.json names none.
 
-    name: the target's name in latest.json, made by target_name(). A damaged latest.json names none: a run then compares
-    with nothing and keeps nothing, and its end says what to do with the file. Raises OutputError if latest.json may not
-    be read: the present run then could not update it either.
+    A latest.json that is damaged, or of a development version, names none: a run then compares with nothing and keeps
+    nothing. The end of the run says what to do with a damaged file. Raises OutputError if latest.json may not be read:
+    the present run then could not update it either.
     """
-    found = store.get(f"{bucket_path(bucket)}/latest.json")
+    found = store.get(f"{bucket_path(target.bucket)}/{NAME}")
     try:
-        return RunReader(store, bucket, parse_object(found or b"")["runs"][name])
+        runs = parse_document(found or b"")["runs"]
+        return RunReader(store, target.bucket, runs[_KINDS[target.versions]][target.prefix])
     except (JsonError, KeyError, TypeError, UsageError):
         return None
 
@@ -28,19 +35,18 @@ def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
 def latest_runs(store: Store, bucket: str) -> list[RunReader]:
     """Return readers of the latest complete runs of all targets in a bucket, those of the widest targets first.
 
-    Raises OutputError if latest.json may not be read, or is damaged.
+    Raises OutputError if latest.json may not be read, is damaged, or is of a development version.
     """
-    path = f"{bucket_path(bucket)}/latest.json"
+    path = f"{bucket_path(bucket)}/{NAME}"
     data = store.get(path)
     if data is None:
         return []
     try:
-        named = as_object(parse_object(data)["runs"])
-        return [
-            RunReader(store, bucket, str(named[name])) for name in sorted(named, key=lambda name: (len(name), name))
-        ]
+        runs = as_object(parse_document(data)["runs"])
+        named = sorted((len(prefix), prefix, kind) for kind in _KINDS for prefix in as_object(runs.get(kind, {})))
+        return [RunReader(store, bucket, str(runs[kind][prefix])) for _, prefix, kind in named]
     except (JsonError, KeyError, UsageError) as error:
-        raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error
+        raise damaged(store.uri(path), error, AGAIN) from error
 
 
 def name_latest(run: RunReader) -> None:
@@ -50,26 +56,23 @@ def name_latest(run: RunReader) -> None:
     summary, file = run.summary, run.bucket
     if summary is None or not summary.target.whole or file is None or file.judged_from is not None:
         return
-    name = target_name(summary.target)
-    latest = last_run(run.store, run.bucket_name, name)
+    latest = last_run(run.store, summary.target)
     if file.filled is None or latest is None or latest.run_id <= file.filled.run:
-        update_latest_json(run.store, run.bucket_name, name, run.run_id)
+        update_latest_json(run.store, summary.target, run.run_id)
 
 
-def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
-    """Write into latest.json that this run is the target's latest one, unless the file names a run that began later.
-
-    name: the target's name in latest.json, made by target_name().
-    """
+def update_latest_json(store: Store, target: Target, run_id: str) -> None:
+    """Write into latest.json that this run is the target's latest one, unless the file names a run that began later."""
+    kind = _KINDS[target.versions]
 
     def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
-        latest = value or {}
-        runs = latest.get("runs")
-        runs = runs if isinstance(runs, dict) else {}
-        there = runs.get(name)
+        named = (value or {}).get("runs")
+        runs: dict[str, Any] = {one: {} for one in _KINDS} | (named if isinstance(named, dict) else {})
+        same = runs[kind] if isinstance(runs[kind], dict) else {}
+        there = same.get(target.prefix)
         known = isinstance(there, str) and RUN_ID.fullmatch(there)
         if known and (there == run_id or began_later(str(there), run_id)):
             return None
-        return {**latest, "runs": {**runs, name: run_id}}
+        return {"runs": {**runs, kind: {**same, target.prefix: run_id}}}
 
-    store.update_json(f"{bucket_path(bucket)}/latest.json", change)
+    store.update_json(f"{bucket_path(target.bucket)}/{NAME}", change)

@@ -13,7 +13,8 @@ from typing import Final
 
 from auditor.aio.threads import side_by_side
 from auditor.errors import RunTaken
-from auditor.runs.checkpoint import Checkpoint, parse_checkpoint
+from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.documents import parsed
 from auditor.runs.parts import KINDS, Part
 from auditor.runs.paths import checkpoint_name, run_path
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
@@ -48,7 +49,7 @@ class LockedRun:
         """
         self.release = self._store.hold(self._folder, self._range_id)
         data, uri = self._store.get(self._path), self._store.uri(self._path)
-        if loaded is not None and (data is None or parse_checkpoint(data, self._run_id, uri) != loaded):
+        if loaded is not None and (data is None or parsed(data, uri, Checkpoint.from_json, self._run_id) != loaded):
             raise _taken(uri)
         return first
 
@@ -100,7 +101,7 @@ class ClaimedRun:
         """
         if loaded is not None:  # else the condition of the first write shows that nobody wrote a checkpoint
             data, self._tag = self._store.get_tagged(self._path)
-            if data is None or parse_checkpoint(data, self._run_id, self._uri) != loaded:
+            if data is None or parsed(data, self._uri, Checkpoint.from_json, self._run_id) != loaded:
                 raise _taken(self._uri)
         if loaded is not None and loaded.writer is not None:
             log.warning("%s names a writer that did not end: this process goes on, and that one stops", self._uri)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
 from auditor.errors import OutputError
-from auditor.model.access import Verdict
-from auditor.model.finding import Severity
 from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.run_lines import FindingLine
 from auditor.model.standing import PastObject, Seen
@@ -23,8 +20,6 @@ _RESULTS: Final = b',"outcome":"'
 """The begin of a line's results. No later text of the line can have it, because JSON escapes the quotes of a text."""
 _KEY: Final = b'{"key":"'
 _NO_VERSION: Final = b',"version_id":null,'
-_KIND: Final = re.compile(rb'\{"fingerprint":"[0-9a-f]*",("rule":"[A-Z0-9]+","severity":"[a-z]+"),"key":')
-"""The begin of a finding's line, with its rule and severity."""
 _CACHED: Final = 4096
 """Number of different results of lines that are kept parsed."""
 
@@ -66,37 +61,6 @@ class PastRun:
         """Yield all objects in key order."""
         for _, files in self._parts():
             yield from self._part(files)
-
-    def of_verdict(self, verdict: Verdict) -> Iterator[PastObject]:
-        """Yield the objects with this verdict in key order, without their findings. Only their lines are parsed."""
-        wanted = b'"verdict":"%s"' % verdict.encode()
-        for _, files in self._parts():
-            part = files.get("objects")
-            for line in self._lines(part, None if part is None else self._data(part)):
-                begin = line.rfind(_RESULTS)
-                if (begin < 0 or line.find(wanted, begin) >= 0) and not self._is_before(line):
-                    key, version_id, seen = self._parsed(line)
-                    if seen.verdict is verdict:
-                        yield PastObject(key, version_id, seen, ())
-
-    def findings(self, wanted: Callable[[Severity, str], bool]) -> Iterator[FindingLine | None]:
-        """Yield all findings in order, those on the bucket first; None for one that is not wanted, which is not parsed.
-
-        wanted: called with the severity and the rule's ID of each finding.
-        """
-        kinds: dict[bytes, tuple[Severity, str]] = {}
-        for _, files in self._parts():
-            part = files.get("findings")
-            for data in self._lines(part, None if part is None else self._data(part)):
-                kind = _KIND.match(data)
-                known = kinds.get(kind[1]) if kind else None
-                if known is not None and not wanted(*known):
-                    yield None
-                    continue
-                line = self._finding(data)
-                if kind:
-                    kinds[kind[1]] = line.severity, line.rule
-                yield line if wanted(line.severity, line.rule) else None
 
     def of_key(self, key: str) -> list[PastObject]:
         """Return the objects with this key: none, one, or one for each version that the run lists."""

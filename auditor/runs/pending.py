@@ -46,13 +46,13 @@ class RunPosition:
 
     tally: None while the run's own tally is still the tally of this key. Only a run with versions copies the tally at
     each key; other runs copy it where a part ends. rollups: the roll-ups after that key, as KeyedCounts.saved() gives
-    them; None unless a checkpoint saves the position. unsent: objects that wait to be sent to the hashing queue, some
+    them; empty unless a checkpoint saves the position. unsent: objects that wait to be sent to the hashing queue, some
     of them with later keys; () while the tally is None.
     """
 
     key: str | None
     tally: Tally | None
-    rollups: Mapping[str, Any] | None = None
+    rollups: Mapping[str, Any] = field(default_factory=dict)
     unsent: Sequence[AnyVersion] = ()
 
 

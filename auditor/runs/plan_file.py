@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import JsonError, Size, plain, typed_form
+from auditor.errors import UsageError
+from auditor.model.json_text import JsonError, Size, document, typed_document
 from auditor.model.target import Target
+from auditor.runs.documents import load
 from auditor.runs.paths import run_path
 from auditor.runs.stores.base import Store
 
 NAME: Final = "plan.json"
-FORM: Final = 1
-"""Version of the form of the file."""
 LISTING: Final = "listing"
 """The source of ranges that come from pages of the listing."""
 
@@ -85,14 +84,14 @@ class PlanFile:
 
     def to_json(self) -> bytes:
         """Return the plan as JSON, with a line for each range."""
-        value = {"v": FORM, **plain(self)}
+        value = document(self)
         lines = ",\n".join(map(json.dumps, value.pop("ranges")))
         return f'{json.dumps(value)[:-1]}, "ranges": [\n{lines}\n]}}\n'.encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a PlanFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        found = typed_form(cls, data, FORM)
+        found = typed_document(cls, data)
         fault = next(found.faults(), None)
         if fault is not None:
             raise JsonError(f"is not whole: {fault}", "ranges")
@@ -105,13 +104,5 @@ def numbered(number: int) -> str:
 
 
 def load_plan(store: Store, bucket: str, run_id: str) -> PlanFile | None:
-    """Return the plan of a run; None if the run is not divided. Raises OutputError if plan.json is damaged. Blocks."""
-    path = f"{run_path(bucket, run_id)}/{NAME}"
-    data = store.get(path)
-    try:
-        plan = None if data is None else PlanFile.from_json(data)
-        if plan is not None and plan.run != run_id:
-            raise JsonError("is another run's")
-    except JsonError as error:
-        raise OutputError(f"{store.uri(path)} is damaged ({error}): start a new run") from error
-    return plan
+    """Return the plan of a run; None if the run is not divided. Raises RunDamaged if plan.json is damaged. Blocks."""
+    return load(store, f"{run_path(bucket, run_id)}/{NAME}", PlanFile.from_json, run_id)

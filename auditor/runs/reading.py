@@ -9,8 +9,8 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from auditor.aio.threads import side_by_side
-from auditor.errors import OutputError
-from auditor.model.json_text import JsonError, parse_object, typed
+from auditor.errors import OutputError, RunDamaged
+from auditor.model.json_text import JsonError, parse_document, parse_object, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.rollup import RollUps, TrendNight
@@ -19,8 +19,10 @@ from auditor.model.summary import Summary
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
+from auditor.runs.documents import AGAIN, damaged
 from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_lines
 from auditor.runs.paths import UNDIVIDED, run_path, seal_name
+from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
 from auditor.runs.stores.base import Store
 
@@ -31,7 +33,7 @@ T = TypeVar("T")
 class _Nights:
     """The part of rollups.json that the next run reads: the trend."""
 
-    nights: tuple[TrendNight, ...] = ()
+    nights: tuple[TrendNight, ...]
 
 
 class RunReader:
@@ -70,37 +72,42 @@ class RunReader:
         data = self._store.get(f"{self.path}/summary.json")
         return self._parsed("summary.json", data, lambda data: Summary.from_dict(parse_object(data)))
 
-    def rollups(self) -> RollUps | None:
-        """Return the content of rollups.json, the run's results in few groups; None if the run has not ended, or an
-        earlier release wrote it. Raises OutputError if the file is damaged.
+    def rollups(self) -> RollUps:
+        """Return the content of rollups.json, the run's results in few groups. Raises OutputError if the file is
+        damaged, or not there: a run that has ended has one.
         """
-        return self._parsed(ROLLUPS, self._store.get(f"{self.path}/{ROLLUPS}"), RollUps.from_json)
+        return self._rolled_up(RollUps.from_json)
+
+    def _rolled_up(self, parse: Callable[[bytes], T]) -> T:
+        found = self._parsed(ROLLUPS, self._store.get(f"{self.path}/{ROLLUPS}"), parse)
+        if found is None:
+            raise RunDamaged(f"{self.uri}/{ROLLUPS} is gone: `auditor check` says what the run lacks")
+        return found
 
     @cached_property
     def nights(self) -> tuple[TrendNight, ...]:
-        """The trend in rollups.json; () if the run has none. Raises OutputError if the file is damaged."""
-        data = self._store.get(f"{self.path}/{ROLLUPS}")
-        found = self._parsed(ROLLUPS, data, lambda data: typed(_Nights, parse_object(data)))
-        return () if found is None else found.nights
+        """The trend in rollups.json. Raises OutputError as rollups() does."""
+        return self._rolled_up(lambda data: typed(_Nights, parse_document(data))).nights
 
     @cached_property
     def bucket(self) -> BucketFile | None:
-        """The facts and the configuration of the run, its bucket.json; None for a run of an earlier release.
+        """The facts and the configuration of the run, its bucket.json; None if the run has not written it yet.
 
         Raises OutputError if the file is damaged.
         """
         return self._parsed(BUCKET_FILE, self.bucket_data, BucketFile.from_json)
 
+    @property
+    def begun_with(self) -> BucketFile:
+        """The bucket.json of a run that has begun. Raises OutputError if the file is damaged, or not there."""
+        if self.bucket is None:
+            raise RunDamaged(f"{self.uri}/{BUCKET_FILE} is gone, by which the run is judged: audit again")
+        return self.bucket
+
     @cached_property
     def bucket_data(self) -> bytes | None:
-        """The bytes of bucket.json; None if the run has none."""
+        """The bytes of bucket.json; None if the run has none yet."""
         return self._store.get(f"{self.path}/{BUCKET_FILE}")
-
-    @property
-    def previous(self) -> RunReader | None:
-        """The latest complete run of the target when this one began, by this run's seal; None if it names none."""
-        seal = read_seal(self._store, self.path)
-        return RunReader(self._store, self._bucket, seal.previous.run) if seal and seal.previous else None
 
     @property
     def complete(self) -> bool:
@@ -206,7 +213,7 @@ class RunReader:
         A part belongs to the run if a checkpoint covers it, or if its file of objects is there, which is put in place
         last. Parts that the run skipped are left out. In a complete divided run, those that the seal names belong to
         it: their checkpoints need not be read. Raises OutputError if a complete run lacks a file that its seal
-        names, or all files of a kind of lines that it counts: the rest would pass for the whole.
+        names, or the seal itself: the rest would pass for the whole.
         """
         final = self._prepared and self.complete
         parts = self._files if final else found_parts(self._store, self.path)
@@ -246,13 +253,9 @@ class RunReader:
         summary = self.summary
         if summary is None or not summary.complete:
             return
-        seal = self._seal
-        gone = [one.path for one in seal.parts if one.lines and one.path not in found] if seal else []
-        if seal is None:  # an earlier release wrote the run
-            counts = {"objects": summary.coverage.listed, "findings": sum(summary.findings.values())}
-            there = {path.partition("/")[0] for path in found}
-            gone = [kind for kind, lines in counts.items() if lines and kind not in there]
-        for path in gone:
+        if (seal := self._seal) is None:
+            raise OutputError(f"{self.uri}/{SEAL} is gone or damaged: `auditor check` says what the run lacks")
+        for path in (one.path for one in seal.parts if one.lines and one.path not in found):
             if path.startswith(kinds):
                 raise OutputError(f"{self.uri}/{path} is gone: `auditor check` says what the run lacks")
 
@@ -265,7 +268,7 @@ class RunReader:
         try:
             return None if data is None else parse(data)
         except JsonError as error:
-            raise OutputError(f"{self.uri}/{name} is damaged ({error}): audit again") from error
+            raise damaged(f"{self.uri}/{name}", error, AGAIN) from error
 
     def _read(self, line: Callable[..., T], kind: str, value: dict[str, Any]) -> T:
         try:

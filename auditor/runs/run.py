@@ -79,10 +79,10 @@ class Run:
             yield from reader.undecided()
 
     @property
-    def bucket_file(self) -> BucketFile | None:
-        """The facts of the bucket and the configuration of the run; None for a run of an earlier release."""
+    def bucket_file(self) -> BucketFile:
+        """The facts of the bucket and the configuration of the run."""
         with self._open() as reader:
-            return reader.bucket
+            return reader.begun_with
 
     @property
     def last_key(self) -> str | None:

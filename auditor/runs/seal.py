@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from auditor.model.json_text import JsonError, Size, member_names, parse_form, parse_object, plain, typed
+from auditor.model.json_text import JsonError, Size, document, member_names, parse_document, parse_object, typed
 
 NAME: Final = "parts.json"
 FILES: Final = ("bucket.json", "report.html", "rollups.json")
@@ -19,8 +19,6 @@ OF_RANGES: Final = re.compile(r"plan\.json|(state|parts|keys)-[0-9]{5,}\.json")
 """The names of further such files, of a run that is divided into ranges of keys."""
 _DECODER: Final = json.JSONDecoder()
 _KEY_FIRST: Final = b'{"key":"'
-FORM: Final = 1
-"""Version of the form of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +57,14 @@ class Seal:
 
     def to_json(self) -> bytes:
         """Return the seal as JSON, with a line for each part."""
-        value = {"v": FORM, **plain(self)}
+        value = document(self)
         lines = ",\n".join(map(json.dumps, value.pop("parts")))
         return f'{json.dumps(value)[:-1]}, "parts": [\n{lines}\n]}}\n'.encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a Seal from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value = parse_form(data, FORM)
+        value = parse_document(data)
         if value.keys() != member_names(cls):
             raise JsonError("has other members")
         seal = typed(cls, value)

@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Final
 
 from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_text import JsonError, parse_document
 from auditor.runs.latest import last_run, latest_runs
-from auditor.runs.paths import began_later, parse_run_id, run_path, target_name
+from auditor.runs.paths import began_later, parse_run_id, run_path
 from auditor.runs.reading import RunReader, read_seal
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
@@ -77,7 +77,7 @@ class SealChain:
         """True if the run has the seal that its summary names."""
         seal = self._store.get(f"{run_path(self._run.bucket_name, run_id)}/{SEAL}")
         try:
-            return seal is not None and parse_object(summary)["sealed"][SEAL] == sha256_of(seal)
+            return seal is not None and parse_document(summary)["sealed"][SEAL] == sha256_of(seal)
         except (JsonError, KeyError, TypeError):
             return False
 
@@ -100,7 +100,7 @@ class SealChain:
         """
         try:
             summary = self._run.summary
-            latest = last_run(self._store, self._run.bucket_name, target_name(summary.target)) if summary else None
+            latest = last_run(self._store, summary.target) if summary else None
         except OutputError:
             return
         if latest is None or latest.run_id <= self._run.run_id:

@@ -42,30 +42,6 @@ class Tally(Counters):
     Counts never fall, except by move() and go_back_to().
     """
 
-    LATER = frozenset(
-        {
-            "audiences",
-            "changes",
-            "compared",
-            "excepted_findings",
-            "excepted_verdicts",
-            "exceptions",
-            "failed",
-            "failed_accepted",
-            "healed",
-            "kept",
-            "left_bytes",
-            "left_objects",
-            "oldest",
-            "routed",
-            "shadowed",
-            "trusted",
-            "unanswered",
-            "uncompared",
-            "unreported",
-        }
-    )
-
     accepted: int = 0
     audiences: dict[str, int] = field(default_factory=dict)
     """Number of objects by verdict and audience, with a space between the two."""

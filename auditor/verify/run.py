@@ -107,7 +107,7 @@ class Verification:
         self._folder = VerifyFolder(resources.store, target.bucket, self.verify_id, hop.number if hop else 0)
         self._now = now
         day = parse_run_id(self.verify_id).date().isoformat()
-        self._holes = holes_of(settings.accepted, target.bucket, day)
+        self._holes = holes_of(settings.exceptions, target.bucket, day)
         self._due = due_of(settings.max_age, settings.percent, settings.every)
         self._at = VerifyCheckpoint(now, target.start_after, target.start_after)
         self._waiting: list[bytes] = []

@@ -15,7 +15,6 @@ from auditor.verify.read import ReadResult
 class VerifyTally(Counters):
     """The counts of a verification so far. The counts of earlier invocations are included."""
 
-    LATER = frozenset({"accepted", "healed", "late_objects", "late_seconds"})
     PAIRS = frozenset({"left"})
 
     listed: int = 0

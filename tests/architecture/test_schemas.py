@@ -134,8 +134,10 @@ class TestRunFolders:
         assert check_folder(result.folder)["routed"] == result.summary["hashing"]["routed"]["objects"] > 0
 
     async def test_exceptions_and_changes_since_the_last_run(self, stub: StubServer, tmp_path: Path) -> None:
-        entry = ExceptionEntry("public", prefix="open/", verdict=Verdict.EXPOSED, audience="anyone", owner="web")
-        entries = (replace(entry, until="2999-12-31"), replace(entry, prefix="none/", until="2026-01-01"))
+        entry = ExceptionEntry(
+            "public", "web", "2999-12-31", prefix="open/", verdict=Verdict.EXPOSED, audience="anyone"
+        )
+        entries = (entry, replace(entry, prefix="none/", until="2026-01-01"))
         for result in await two_nights(stub, tmp_path, engine="direct", exceptions=entries):
             assert result.summary["excepted"]["verdicts"]["exposed"] == 20
             check_folder(result.folder)

@@ -20,7 +20,6 @@ from auditor.model.estimate import Estimate, KeptEstimate, summed
 from auditor.model.target import Target
 from auditor.reports.estimate import estimate_text
 from auditor.runs.latest import last_run
-from auditor.runs.paths import target_name
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.support.audit_runs import audit
@@ -163,7 +162,7 @@ async def test_what_a_night_keeps_costs_no_call(
         bucket.put(f"k{number:03}", b"other", acl="private")
         files = files_below(tmp_path)
         with open_store(str(tmp_path)) as store:
-            last = last_run(store, BUCKET, target_name(Target(BUCKET)))
+            last = last_run(store, Target(BUCKET))
             found = await estimate(stub, keep=keep, ignore=ignore, last=last, clock=lambda: nights.now)
         assert files_below(tmp_path) == files
         await nights.night()

@@ -85,7 +85,7 @@ async def test_unread_object_stays_a_hole_behind_an_exception_for_its_verdict(st
     result = await run(stub, tmp_path, SITE, *OTHERS)
     assert result.code == 4
     assert result.summary["excepted"]["undecided"] == 0
-    hole = ExceptionEntry("denied", prefix="site/", code="AccessDenied", owner="w", until="2999-12-31", hole=True)
+    hole = ExceptionEntry("denied", prefix="site/", code="AccessDenied", owner="w", until="2999-12-31")
     accepted = await run(stub, tmp_path, SITE, *OTHERS, hole)
     assert (accepted.code, accepted.summary["excepted"]["undecided"]) == (0, 1)
     assert accepted.coverage["undecided"] == accepted.summary["accepted"]["undecided"] == 1

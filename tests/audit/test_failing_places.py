@@ -98,7 +98,7 @@ async def test_a_bucket_for_run_folders_that_refuses_30_of_100_writes(stub: Stub
     summary = await Audit(Target(BUCKET), settings, Resources(store=store), Stop(), part_lines=3).run()
     assert summary.complete
     assert transport.refused > 2
-    run = last_run(S3Store(held, "results", "runs"), BUCKET, "")
+    run = last_run(S3Store(held, "results", "runs"), Target(BUCKET))
     assert run is not None
     assert RunChecker(run).run().exit_code == 0
 
@@ -117,7 +117,7 @@ async def test_a_ledger_that_is_deleted_while_an_audit_hashes_ends_the_run(stub:
     async with open_ledger(f"sqlite:{file}") as ledger:
         with pytest.raises(LedgerError, match=r"ledger\.db was deleted or replaced while it was open"):
             await audit(stub, tmp_path / "out", ledger=ledger, hash=True, concurrency=2)
-    assert last_run(LocalStore(tmp_path / "out"), BUCKET, "") is None
+    assert last_run(LocalStore(tmp_path / "out"), Target(BUCKET)) is None
 
 
 @pytest.mark.parametrize("jump", [5.0, 3600.0, 2 * DAY, 400 * DAY])
@@ -130,7 +130,7 @@ async def test_a_clock_that_is_set_back_between_two_runs(stub: StubServer, tmp_p
     assert second.summary["changes"]["against"] == first.summary["run"]
     for run in (first, second):
         assert (check_run(run.folder).faults, check_run(run.folder).exit_code) == ((), 0)
-    latest = last_run(LocalStore(tmp_path), BUCKET, "")
+    latest = last_run(LocalStore(tmp_path), Target(BUCKET))
     assert latest is not None
     assert latest.run_id == second.summary["run"]
 

@@ -62,7 +62,7 @@ def mend(bucket: StubBucket) -> None:
 
 
 def latest(out: Path) -> dict[str, str]:
-    found: dict[str, str] = json.loads((out / f"bucket={BUCKET}" / "latest.json").read_text())["runs"]
+    found: dict[str, str] = json.loads((out / f"bucket={BUCKET}" / "latest.json").read_text())["runs"]["current"]
     return found
 
 
@@ -440,6 +440,6 @@ async def test_a_run_folder_in_a_bucket(stub: StubServer, holed: StubBucket, tmp
         assert (found.coverage.undecided, found.coverage.audited) == (0, NUMBER)
         for place in (before.out, found.out):
             assert (await asyncio.to_thread(auditor.check_run, place, endpoint_url=moto_url)).faults == ()
-        assert json.loads(store.get(f"bucket={BUCKET}/latest.json") or b"")["runs"] == {"": found.run}
+        assert json.loads(store.get(f"bucket={BUCKET}/latest.json") or b"")["runs"]["current"] == {"": found.run}
     anew = await audit(stub, tmp_path)
     assert dict(found.verdicts) == anew.summary["verdicts"]

@@ -92,7 +92,7 @@ async def ends(stub: StubServer, store: Store, *, seal_is_final: bool) -> None:
         assert "the run has not ended" in found.lacks[0]
         await go(stub, store, run.run_id)
     assert checked(store).exit_code == 0
-    assert last_run(store, BUCKET, "").run_id == run.run_id  # type: ignore[union-attr]
+    assert last_run(store, Target(BUCKET)).run_id == run.run_id  # type: ignore[union-attr]
     if seal_is_final:
         assert seal(store) == before
     assert run_in(store).summary.coverage.listed == OBJECTS  # type: ignore[union-attr]
@@ -159,7 +159,7 @@ async def test_the_next_run_of_a_target_that_lost_objects_counts_them_once(fille
     changes = second.summary["changes"]
     assert changes["verdicts"]["exposed"]["gone"] == 2
     (run / "summary.json").unlink()
-    (run.parent / "latest.json").write_text(json.dumps({"runs": {"": first}}))
+    (run.parent / "latest.json").write_text(json.dumps({"format": 1, "runs": {"current": {"": first}}}))
     assert check_run(run).exit_code == 4
     again = await audit(filled, tmp_path, part_lines=5, resume=second.summary["run"])
     assert {name: (run / name).read_bytes() for name in sealed} == sealed
@@ -227,7 +227,7 @@ async def test_a_divided_run_whose_disk_is_full_at_a_step_of_its_end(
     except RunComplete:
         assert complete
     assert checked(store).exit_code == 0
-    assert last_run(store, BUCKET, "").run_id == divided.run_id  # type: ignore[union-attr]
+    assert last_run(store, Target(BUCKET)).run_id == divided.run_id  # type: ignore[union-attr]
     assert left > END[::-1].index("parts.json") or seal(store) == before
 
 

@@ -144,14 +144,14 @@ async def test_ranges_of_a_divided_run_are_added_up(stub: StubServer, tmp_path: 
 
 
 async def test_accepted_failures_stay_counted_and_are_no_hole(stub: StubServer, tmp_path: Path, ledger: Ledger) -> None:
-    accepting = partial(ExceptionEntry, hole=True)
+    accepting = partial(ExceptionEntry, owner="me", until="2999-12-31")
     known = (accepting("theirs", prefix="a/", action="GetObject"), accepting("old", code="SSE-C"))
-    found = await audit(stub, tmp_path, ledger=ledger, accept_undecided=known, **EXPOSURE)
+    found = await audit(stub, tmp_path, ledger=ledger, exceptions=known, **EXPOSURE)
     assert (found.summary["hashing"]["failed"], found.code) == (FAILED, 4)
     assert found.summary["accepted"]["hashing"] == {"AccessDenied": 1, "SSE-C": 1}
     assert [one["state"] for one in found.summary["exceptions"]] == ["active", "active"]
-    rest = (*known, accepting("theirs", prefix="b/"), accepting("odd", code="AllAccessDisabled"))
-    found = await audit(stub, tmp_path, ledger=ledger, accept_undecided=rest, **EXPOSURE)
+    rest = (*known, accepting("theirs", prefix="b/", action="GetObject"), accepting("odd", code="AllAccessDisabled"))
+    found = await audit(stub, tmp_path, ledger=ledger, exceptions=rest, **EXPOSURE)
     assert (found.summary["hashing"]["failed"], found.code) == (FAILED, 3)
 
 
@@ -163,9 +163,9 @@ async def test_bytes_that_contradict_the_ledger_are_never_accepted(
     digests = {"sha1": "0" * 40}
     entry = Entry(bucket=BUCKET, key="e/sound", version_id=None, etag=etag, size=4, digests=digests, hashed_at=at)
     await ledger.record(entry)
-    accepted = (ExceptionEntry("all of it", code="DigestConflict", hole=True),)
+    accepted = (ExceptionEntry("all of it", code="DigestConflict", owner="me", until="2999-12-31"),)
     algorithms = ("sha256", "sha1")
-    found = await audit(stub, tmp_path, ledger=ledger, algorithms=algorithms, accept_undecided=accepted, **EXPOSURE)
+    found = await audit(stub, tmp_path, ledger=ledger, algorithms=algorithms, exceptions=accepted, **EXPOSURE)
     assert (found.summary["hashing"]["failed"], found.code) == ({"DigestConflict": 1}, 4)
 
 
@@ -179,9 +179,9 @@ async def test_accepted_unread_acl_accepts_no_failure_of_the_read(
     digests, at = {"sha1": "0" * 40}, "2026-01-02T03:04:05Z"
     entry = Entry(bucket=BUCKET, key="e/sound", version_id=None, etag=item.etag, size=4, digests=digests, hashed_at=at)
     await ledger.record(entry)
-    known = (ExceptionEntry("the ACL", action="GetObjectAcl", hole=True),)
+    known = (ExceptionEntry("the ACL", action="GetObjectAcl", owner="me", until="2999-12-31"),)
     algorithms = ("sha256", "sha1")
-    found = await audit(stub, tmp_path, ledger=ledger, algorithms=algorithms, accept_undecided=known, **EXPOSURE)
+    found = await audit(stub, tmp_path, ledger=ledger, algorithms=algorithms, exceptions=known, **EXPOSURE)
     assert found.summary["hashing"]["failed"] == {failure: 1}
     accepted = found.summary["accepted"]
     assert (accepted["undecided"], accepted["hashing"], found.code) == (1, {}, 4)

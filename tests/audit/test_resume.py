@@ -13,12 +13,13 @@ from auditor.audit.resume import checkpoint, selection_of
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunComplete, RunDamaged, RunMissing
 from auditor.model.target import Target
+from auditor.reports.rollup import RollUpBuilder
 from auditor.rules import RULES
 from auditor.runs.folder import RunFolder
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.killed_run import put
-from tests.support.samples.reports import RUN, judged, sample_summary
+from tests.support.samples.reports import ROLLED_UP, RUN, judged, sample_summary
 
 BUCKET = Target("audited", "photos/", start_after="photos/b", stop_at="photos/y")
 SELECTION: dict[str, Any] = {"rules": {"E01": None}, "trusted": [], "algorithms": None}
@@ -33,11 +34,13 @@ def store(tmp_path: Path) -> LocalStore:
 def begin(store: LocalStore, *, complete: bool = False) -> None:
     """A run of BUCKET with one object, stopped or complete."""
     tally = Tally()
-    with RunFolder(store, "audited", RUN, target=BUCKET, selection=SELECTION, tally=tally) as folder:
+    with RunFolder(
+        store, "audited", RUN, target=BUCKET, selection=SELECTION, tally=tally, rollups=RollUpBuilder()
+    ) as folder:
         folder.prepare()
         put(folder, tally, judged("photos/c"))
         if complete:
-            folder.finish(sample_summary(tally), "")
+            folder.finish(sample_summary(tally), "", ROLLED_UP)
         else:
             folder.save()
 
@@ -122,6 +125,7 @@ def test_the_selection_has_what_a_finding_depends_on() -> None:
         "rules": {"E01": None, "M01": {"required": ["owner"]}},
         "trusted": ["111111111111", "222222222222"],
         "algorithms": ["md5", "sha256"],
+        "exceptions": [],
     }
     assert selection_of(chosen, settings, ledger=False)["algorithms"] is None
     assert json.loads(json.dumps(selection)) == selection

@@ -442,7 +442,8 @@ class TestEnds:
         await run(Target(BUCKET, "plain/", stop_at="plain/0000060.txt"))
         await run(Target(BUCKET), max_calls=60)
         latest = json.loads((tmp_path / f"bucket={BUCKET}" / "latest.json").read_text())
-        assert latest == {"runs": {"": whole, "plain/": prefix, "|versions": versions}}
+        runs = {"current": {"": whole, "plain/": prefix}, "versions": {"": versions}}
+        assert latest == {"format": 1, "runs": runs}
 
 
 async def test_calls_are_counted_as_the_server_counts_them(

@@ -18,10 +18,19 @@ from auditor.model.finding import Judgement, RuleUndecided
 from auditor.model.object import Ask, Skipped
 from auditor.reports.formats.asff_finding import HubAccount
 from auditor.reports.formats.asff_gone import BlindSpot, LookedAt
-from auditor.runs.bucket_file import BucketFile, ReadFacts
+from auditor.runs.bucket_file import ReadFacts
 from auditor.s3.rate import RateLimit
 from tests.support.samples.bucket import facts
-from tests.support.samples.reports import denied, finding, judged, rollups_of, sample_summary, tally_of, target
+from tests.support.samples.reports import (
+    denied,
+    finding,
+    judged,
+    rollups_of,
+    sample_file,
+    sample_summary,
+    tally_of,
+    target,
+)
 from tests.support.servers.security_hub import HubWorld, security_hub
 from tests.support.servers.world import ACCOUNT
 
@@ -41,7 +50,7 @@ def send(
     summary = sample_summary(tally_of(*judgements), run=run, **changes)
     rollups = replace(rollups_of(*judgements), run=run, target=summary.target, complete=summary.complete)
     rules = frozenset({"O02", "E01"}) - {one.rule for one in summary.rules_undecided}
-    looked = replace(LookedAt.by(summary, rollups, None), rules=rules, asked=asked)
+    looked = replace(LookedAt.by(summary, rollups, sample_file()), rules=rules, asked=asked)
 
     async def sent() -> SentFindings:
         async with open_security_hub(None, None, account) as opened:
@@ -133,9 +142,8 @@ def test_a_run_that_asks_less_leaves_unread_objects_as_they_are(hub: HubWorld) -
 def test_a_run_says_if_it_asked_each_object_for_all(ask: Ask, ownership: str, asked: bool) -> None:
     rollups = rollups_of(judged("k"))
     read = (ReadFacts(0, facts(ownership=ownership), ask),)
-    file = BucketFile(run=FIRST, target=target(), now="", ledger=False, selected=(), configuration={}, read=read)
+    file = sample_file(read=read)
     assert LookedAt.by(sample_summary(), rollups, file).asked is asked
-    assert LookedAt.by(sample_summary(), rollups, None).asked is False
 
 
 def test_a_rule_that_was_not_judged_keeps_its_findings(hub: HubWorld) -> None:
@@ -220,7 +228,7 @@ def test_calls_take_turns(hub: HubWorld) -> None:
     async def sent() -> int:
         async with open_security_hub(None, None, None) as opened:
             opened.rate = RateLimit(10, clock=lambda: now, sleep=sleep)
-            return (await opened.send(summary, rollups, LookedAt.by(summary, rollups, None))).sent
+            return (await opened.send(summary, rollups, LookedAt.by(summary, rollups, sample_file()))).sent
 
     assert asyncio.run(sent()) == 152
     assert len(waits) == len(hub.calls) - 1 == 2

@@ -9,7 +9,6 @@ from typing import Final
 from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
 from auditor.model.outcome import VerifyOutcome
-from auditor.reports.page.build import PageSource
 from auditor.reports.page.index import index_page
 from auditor.reports.page.render import audit_page, print_index
 from auditor.verify.outcome import Verified
@@ -17,7 +16,16 @@ from auditor.verify.page import Examples, verify_page
 from tests.reports.page.test_audit_page import HOSTILE
 from tests.support.samples.index_pages import ESTATE, estate_entries, hostile_entries, hostile_estate, rich_entries
 from tests.support.samples.pages import rich_page
-from tests.support.samples.reports import denied, finding, judged, sample_summary, shown_of, tally_of, target
+from tests.support.samples.reports import (
+    denied,
+    finding,
+    judged,
+    page_source,
+    sample_summary,
+    shown_of,
+    tally_of,
+    target,
+)
 from tests.verify.test_verify_page import summary as verification
 
 HOSTILE_PREFIX: Final = '"><script>alert(1)</script>{{ 7 * 7 }}/'
@@ -45,7 +53,7 @@ def written_pages(folder: Path) -> dict[str, Path]:
 
 
 def _empty() -> str:
-    return audit_page(PageSource(summary=sample_summary()))
+    return audit_page(page_source(sample_summary()))
 
 
 def _verify() -> str:
@@ -56,11 +64,10 @@ def _verify() -> str:
 
 
 def _plain() -> str:
-    """A run without roll-ups, as an earlier version wrote it."""
     many = [judged(f"k{at}", finding(f"k{at}"), verdict=Verdict.EXPOSED) for at in range(7)]
     many += [judged("s", verdict=Verdict.SHARED), denied("d")]
     made = sample_summary(tally_of(*many), rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "AccessDenied")])
-    return audit_page(PageSource(summary=made, shown=shown_of(*many)))
+    return audit_page(page_source(made, *many))
 
 
 def _hostile() -> str:
@@ -73,7 +80,7 @@ def _hostile() -> str:
     )
     groups = [
         replace(group, who=HOSTILE[at % len(HOSTILE)], prefix=HOSTILE[(at + 1) % len(HOSTILE)])
-        for at, group in enumerate(source.groups or ())
+        for at, group in enumerate(source.groups)
     ]
     exceptions = tuple(replace(one, reason=HOSTILE[1], owner=HOSTILE[0]) for one in source.exceptions)
     return audit_page(

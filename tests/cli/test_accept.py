@@ -26,7 +26,7 @@ SOON = (datetime.now(UTC).date() + timedelta(days=30)).isoformat()
 
 
 def line(key: str | None) -> FindingLine:
-    return FindingLine("f" * 32, "O02", Severity.HIGH, key, None, ALL_USERS, "READ", "m")
+    return FindingLine("f" * 32, "O02", Severity.HIGH, key, None, ALL_USERS, "READ", "m", None, None, None)
 
 
 @pytest.mark.parametrize("key", [*ODD_KEYS, "a*b", 'a"\\', "\x1b[2J\x7f\x85\u202e\U000e0001"])

@@ -165,4 +165,4 @@ def test_unknown_verdict_and_unknown_group_are_refused(run: Run, stub: StubServe
     assert (code, "has no group 000000000000: its rollups.json and its page have them" in err) == (2, True)
     (Path(folder) / "rollups.json").unlink()
     code, _, err = run("accept", groups[0]["id"], "--run", folder)
-    assert (code, "has no rollups.json: an earlier release wrote it" in err) == (2, True)
+    assert (code, "rollups.json is gone: `auditor check` says" in err) == (1, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -167,20 +166,6 @@ def test_a_run_that_lacks_the_key(run: Run, stub: StubServer) -> None:
         assert said(run, 2, f"s3://audited/{key}", "--run", part).endswith("which covers s3://audited/b/ up to b/5")
     place = f"auditor-runs/bucket=audited/run={whole}"
     assert "is of the bucket audited" in said(run, 2, "s3://another/a", "--run", place)
-
-
-def test_a_run_of_an_earlier_release(run: Run, stub: StubServer) -> None:
-    stub.put("audited", "a", acl="public-read")
-    run_id = audited(run)
-    place = Path(f"auditor-runs/bucket=audited/run={run_id}")
-    (part,) = (place / "objects").iterdir()
-    (line,) = gzip.decompress(part.read_bytes()).splitlines()
-    old = {name: value for name, value in json.loads(line).items() if name not in ("latest", "audience", "reasons")}
-    part.write_bytes(gzip.compress(json.dumps(old, separators=(",", ":")).encode() + b"\n"))
-    (place / "bucket.json").unlink()
-    code, out, _ = run("explain", "s3://audited/a", "--run", run_id)
-    assert (code, "s3://audited/a is exposed" in out) == (0, True)
-    assert "this run has no reasons, because an earlier release wrote it: audit again" in out
 
 
 def test_an_object_that_cannot_be_read(run: Run, stub: StubServer) -> None:

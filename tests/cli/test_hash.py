@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,9 @@ def test_what_was_not_hashed_is_one_sentence_and_the_configuration_accepts_it(
     assert main(command) == 4
     out, _ = capfd.readouterr()
     assert f"s3://{BUCKET}/: HOLE: 1 object not hashed (1 archived)\n" in out
-    (tmp_path / "auditor.toml").write_text('[[accept_undecided]]\ncode = "archived"\nreason = "tapes"\n')
+    until = datetime.now(UTC).date() + timedelta(days=9)
+    entry = f'[[exceptions]]\ncode = "archived"\nreason = "tapes"\nowner = "archive"\nuntil = {until}\n'
+    (tmp_path / "auditor.toml").write_text(entry)
     assert main(command) == 0
     out, _ = capfd.readouterr()
     assert "HOLE" not in out

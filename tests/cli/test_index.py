@@ -97,7 +97,7 @@ def test_run_that_is_gone_or_damaged_is_a_hole_of_the_index(run: Run, tmp_path: 
     (tmp_path / "runs" / "bucket=first" / "latest.json").write_text("[]")
     assert run("report", "runs")[0] == 0
     page = (tmp_path / "runs" / "index.html").read_text()
-    assert "its latest.json is damaged" in page
+    assert "latest.json is damaged" in page
     assert "is not there any more" in page
     assert "No target was audited." in page
 
@@ -129,6 +129,6 @@ def test_bucket_without_a_complete_run_is_a_hole_of_the_index(run: Run, stub: St
 
 def test_latest_json_of_another_form_is_a_hole_of_the_index(run: Run, tmp_path: Path) -> None:
     run("audit", "s3://first", "s3://second", "--only", "O02", "--out", "runs")
-    (tmp_path / "runs" / "bucket=second" / "latest.json").write_text('{"runs": [1]}')
+    (tmp_path / "runs" / "bucket=second" / "latest.json").write_text('{"format": 1, "runs": [1]}')
     assert run("report", "runs")[0] == 0
-    assert "its latest.json is damaged" in (tmp_path / "runs" / "index.html").read_text()
+    assert "latest.json is damaged" in (tmp_path / "runs" / "index.html").read_text()

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -107,7 +108,7 @@ def test_audit_queue_work_and_audit_again_with_everything_on_s3_and_dynamodb(run
     latest = json.loads(
         loaded.s3.get_object(Bucket=loaded.reports, Key=f"runs/bucket={loaded.bucket}/latest.json")["Body"].read()
     )
-    assert latest == {"runs": {"": again["run"]}}
+    assert latest["runs"]["current"] == {"": again["run"]}
     names = [
         entry["Key"]
         for entry in loaded.s3.list_objects_v2(
@@ -222,8 +223,10 @@ def test_a_hole_that_the_owner_accepts_stays_counted_and_raises_nothing(
     run: Run, stub: StubServer, tmp_path: Path
 ) -> None:
     stub.put("audited", "vault/a", b"x", deny={"acl"})
+    until = datetime.now(UTC).date() + timedelta(days=9)
     (tmp_path / "auditor.toml").write_text(
-        'ignore = ["B01", "B02"]\n[[accept_undecided]]\nprefix = "vault/"\nreason = "denied to all"\n'
+        'ignore = ["B01", "B02"]\n[[exceptions]]\nprefix = "vault/"\naction = "GetObjectAcl"\n'
+        f'reason = "denied to all"\nowner = "security"\nuntil = {until}\n'
     )
     code, out, _ = run("audit", "s3://audited", "--endpoint-url", stub.url, "--format", "json")
     summary = json.loads(out)

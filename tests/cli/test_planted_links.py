@@ -18,7 +18,7 @@ from auditor.runs.stores.outfile import OutFile
 from auditor.runs.tally import Tally
 from tests.cli.conftest import Run
 from tests.support.killed_run import judgements, put_all
-from tests.support.samples.reports import RUN, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
 from tests.support.servers.stub import StubServer
 
 FOLDER: Final = f"bucket=audited/run={RUN}"
@@ -37,7 +37,7 @@ def write_run(out: Path) -> None:
     with RunFolder(LocalStore(out), "audited", RUN, target=target(), tally=tally, fresh=True) as folder:
         folder.prepare()
         put_all(folder, tally, judgements())
-        folder.finish(sample_summary(tally, complete=True), "page", update_latest=True)
+        folder.finish(sample_summary(tally, complete=True), "page", ROLLED_UP, update_latest=True)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from auditor.model.exception import ExceptionEntry
 from auditor.model.object import ALL_USERS
 from auditor.rules.exception_matching import accepts_object, accepts_rule
 
-GOOD = """
+UNTIL = datetime.now(UTC).date() + timedelta(days=90)
+GOOD = f"""
 engine = "boto3"
 max_rate = 100
 only = ["O01", "M01"]
@@ -25,10 +26,12 @@ trusted = ["abc"]
 [rules.M01]
 required = ["origin"]
 
-[[accept_undecided]]
+[[exceptions]]
 prefix = "vault/"
 code = "AccessDenied"
 reason = "the vault's keys are kept from the auditor"
+owner = "security"
+until = {UNTIL}
 """
 
 
@@ -43,7 +46,7 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
     settings = resolve([layer], tables)
     assert settings.engine == "boto3"
     assert settings.rules == {"M01": {"required": ["origin"]}}
-    assert settings.accept_undecided[0].prefix == "vault/"
+    assert settings.exceptions[0].prefix == "vault/"
 
 
 def test_no_file_is_no_settings_unless_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,11 +69,10 @@ def test_no_file_is_no_settings_unless_it_was_named(tmp_path: Path, monkeypatch:
         ("[rules.M01]\nrequired = [3]", "required"),
         ("[rules.M01]\nrequired = ['a']\nextra = 1", "extra"),
         ("[rules.O01]\nrequired = ['a']", "required"),
-        ("accept_undecided = true", "accept_undecided"),
-        ("[[accept_undecided]]\nprefix = 'x'", "reason"),
-        ("[[accept_undecided]]\nreason = 'x'", "prefix"),
-        ("[[accept_undecided]]\nreason = 'x'\nkey = 'y'", "key"),
-        ("[[accept_undecided]]\nreason = ''\nprefix = 'y'", "text"),
+        ("exceptions = true", "exceptions"),
+        ("[[exceptions]]\nprefix = 'x'\ncode = '403'", "reason"),
+        ("[[exceptions]]\nreason = 'x'\nkey = 'y'", "key"),
+        ("[[exceptions]]\nreason = ''\nprefix = 'y'", "text"),
     ],
 )
 def test_a_mistake_is_one_sentence_that_names_it(tmp_path: Path, text: str, named: str) -> None:
@@ -153,16 +155,6 @@ def test_an_exception_with_an_action_or_code_accepts_a_hole() -> None:
     assert read_one(rule="B01", action="GetBucketOwnershipControls").hole
 
 
-def test_an_old_entry_is_read_with_a_word_on_the_new_form(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    old = "[[accept_undecided]]\nprefix = 'vault/'\nreason = 'closed'\n"
-    _, tables = load(write(tmp_path, old))
-    assert tables["accept_undecided"] == (ExceptionEntry("closed", "vault/", hole=True),)
-    assert "1 of [[accept_undecided]] never ends: write [[exceptions]] with owner and until" in caplog.text
-    caplog.clear()
-    load(write(tmp_path, f"{old}owner = 'o'\nuntil = {datetime.now(UTC).date()}\n"))
-    assert not caplog.text
-
-
 def test_a_directory_is_no_settings_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load(str(tmp_path))
@@ -175,7 +167,7 @@ def test_bytes_that_are_not_text_are_not_toml(tmp_path: Path) -> None:
         load(str(path))
 
 
-VAULT = ExceptionEntry(hole=True, reason="r", prefix="vault/", code="AccessDenied")
+VAULT = ExceptionEntry("r", "o", "2999-12-31", prefix="vault/", code="AccessDenied")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +185,7 @@ def test_an_object_is_accepted_only_with_all_it_lacks(key: str, unread: list[tup
 
 
 def test_an_accepted_prefix_says_nothing_of_rules_and_a_rule_nothing_of_objects() -> None:
-    rule = ExceptionEntry(hole=True, reason="r", rule="B02")
+    rule = ExceptionEntry("r", "o", "2999-12-31", rule="B02", action="GetPublicAccessBlock")
     assert accepts_rule([rule], "B02", "GetPublicAccessBlock", "AccessDenied")
     assert not accepts_rule([rule], "B01", "GetPublicAccessBlock", "AccessDenied")
     assert not accepts_rule([VAULT], "B02", "GetPublicAccessBlock", "AccessDenied")

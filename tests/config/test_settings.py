@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.config.file import read
-from auditor.config.layers import NO_SETTINGS, REMOVED, Layer, environment_layer, resolve, variable
+from auditor.config.layers import NO_SETTINGS, Layer, environment_layer, resolve
 from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
 from auditor.model.bucket import Semantics
@@ -52,14 +51,6 @@ def test_a_variable_that_is_mistyped_is_told_with_the_name_that_was_meant(variab
         environment_layer({variable: "7"})
 
 
-@pytest.mark.parametrize("name", REMOVED)
-def test_a_removed_setting_is_refused_in_a_sentence_that_says_what_holds_now(name: str) -> None:
-    with pytest.raises(UsageError, match=f"the variable {variable(name)} is no setting any more, .*: remove it"):
-        environment_layer({variable(name): "7"})
-    with pytest.raises(UsageError, match=f"auditor.toml: the key {name} is no setting any more, .*: remove it"):
-        read({name: 7}, "auditor.toml")
-
-
 def test_a_variable_of_somebody_else_is_ignored_and_so_is_a_mistyped_one_that_is_empty() -> None:
     assert (
         environment_layer(
@@ -81,7 +72,6 @@ def test_every_setting_has_a_parser_or_is_a_table_or_is_set_by_an_estate() -> No
         "rules",
         "accounts",
         "exceptions",
-        "accept_undecided",
         "prices",
         "role",
         "live_without_inventory",

@@ -25,7 +25,7 @@ from tests.support.servers.stub_faults import error
 from tests.support.servers.world import StubObject
 from tests.support.verification import Bench
 
-accepting = partial(ExceptionEntry, hole=True)
+accepting = partial(ExceptionEntry, owner="me", until="2999-12-31")
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ class TestNotHashed:
         assert reasons(summary) == {"AccessDenied": 1, "SSE-C": 1, "archived": 1, "left_for_cost": 1}
         known = [accepting("known", code=code) for code in ("archived", "SSE-C", "left_for_cost")]
         known.append(accepting("theirs", prefix="den", action="GetObject"))
-        summary = await hash_all(stub, ledger, accept_undecided=tuple(known))
+        summary = await hash_all(stub, ledger, exceptions=tuple(known))
         assert (summary.accepted, summary.holes, summary.exit_code) == (4, (), 0)
         assert reasons(summary) == {"AccessDenied": 1, "SSE-C": 1, "archived": 1, "left_for_cost": 1}
 
@@ -224,6 +224,6 @@ class TestNotHashed:
         self, stub: StubServer, ledger: Ledger
     ) -> None:
         stub.put(BUCKET, "key", b"data", checksums={"SHA256": "A" * 43 + "="}, checksum_type="FULL_OBJECT")
-        accept = (accepting("all", prefix="k"),)
-        summary = await hash_all(stub, ledger, algorithms=("sha256", "md5"), accept_undecided=accept)
+        accept = (accepting("all", prefix="k", action="GetObject"),)
+        summary = await hash_all(stub, ledger, algorithms=("sha256", "md5"), exceptions=accept)
         assert (reasons(summary), summary.accepted, summary.exit_code) == ({"ChecksumMismatch": 1}, 0, 4)

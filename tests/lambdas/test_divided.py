@@ -120,7 +120,7 @@ async def test_the_steps_add_up_to_what_one_function_finds(
         assert divided[name] == single[name], name
     assert [*lines(tmp_path / "divided", divided["run"])] == [*lines(tmp_path / "alone", single["run"])]
     latest = json.loads((tmp_path / "divided" / "bucket=audited" / "latest.json").read_text())
-    assert latest["runs"] == {"": divided["run"]}
+    assert latest["runs"]["current"] == {"": divided["run"]}
     assert account.metric("RunsComplete") == 1
     assert account.metric("Objects") == OBJECTS + len(ODD)
     assert len(account.messages) == 1  # the public object is told once

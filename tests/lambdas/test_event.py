@@ -19,6 +19,7 @@ from auditor.errors import BucketError, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
+from auditor.model.target import Target
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
@@ -167,7 +168,7 @@ async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub:
     with pytest.raises(BucketError, match="no-such-bucket"):
         await service.handle({}, FunctionContext(seconds_left=900.0))
     with open_store(str(tmp_path)) as store:
-        before = last_run(store, "audited", "")
+        before = last_run(store, Target("audited"))
         assert before is not None
         assert before.complete
 

@@ -202,7 +202,7 @@ def test_run_of_the_same_second_sorts_after_the_one_before_it(tmp_path: Path) ->
 
 async def test_second_start_within_a_second_is_finished_by_its_hop(stub: StubServer, tmp_path: Path) -> None:
     newest = new_run_id(datetime.now(UTC) + timedelta(seconds=60), b"0" * 3)
-    running = {"runs": {"": {"run": newest, "ended": True}}}
+    running = {"format": 1, "runs": {"": {"run": newest, "ended": True}}}
     LocalStore(tmp_path).put("bucket=audited/running.json", json.dumps(running).encode())
     me, service, run = await first_hop(stub, tmp_path)
     assert run > newest

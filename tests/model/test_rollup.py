@@ -51,7 +51,7 @@ def test_the_file_is_read_back_as_it_was_written(rollups: RollUps) -> None:
     data = rollups.to_json()
     assert RollUps.from_json(data) == rollups
     assert data.isascii()
-    assert json.loads(data)["v"] == 1
+    assert json.loads(data)["format"] == 1
 
 
 def test_each_group_has_a_line() -> None:
@@ -63,7 +63,8 @@ def test_each_group_has_a_line() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (b'"v": 1', b'"v": 2', "v is not 1"),
+        (b'"format": 1', b'"format": 2', "format is not 1"),
+        (b'"format": 1', b'"v": 1', "was written by a development version"),
         (b'"count": 3', b'"count": -3', r"groups.\[0\].count"),
         (b'"kind": "finding"', b'"kind": "other"', r"groups.\[0\].kind"),
         (b'"totals"', b'"total"', "totals is missing"),

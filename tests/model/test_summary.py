@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
-from auditor.model.summary import AcceptedHoles, Amount, Resume, Summary
+from auditor.model.summary import Resume, Summary
 from tests.support.samples.reports import RUN, denied, finding, judged, sample_summary, tally_of, target
 
 
@@ -32,7 +31,8 @@ def full() -> Summary:
 
 def test_the_document_is_that_of_the_contract_to_the_letter() -> None:
     assert json.dumps(full().to_dict()) == (
-        f'{{"run": "{RUN}", "out": "runs/bucket=audited/run={RUN}", "target": {{"bucket": "audited", "prefix": "p/",'
+        f'{{"format": 1, "run": "{RUN}",'
+        f' "out": "runs/bucket=audited/run={RUN}", "target": {{"bucket": "audited", "prefix": "p/",'
         ' "versions": false, "start_after": null, "stop_at": "p/z"}, "engine": "boto3", "complete": false,'
         ' "nothing_listed": false, "coverage":'
         ' {"listed": 3, "audited": 2, "vanished": 0, "undecided": 1, "delete_markers": 0}, "verdicts": {"exposed": 0,'
@@ -61,24 +61,12 @@ def test_read_back(summary: Summary) -> None:
     assert Summary.from_dict(json.loads(json.dumps(summary.to_dict()))) == summary
 
 
-def test_members_of_a_later_version_are_ignored_and_those_of_an_earlier_one_have_defaults() -> None:
+def test_members_of_a_later_version_are_ignored_and_none_may_lack() -> None:
     told = full().to_dict()
-    for name in ("rules", "unread", "accepted"):
-        del told[name]
-    for name in ("left_for_cost", "routed"):
-        del told["hashing"][name]
-    found = Summary.from_dict({**told, "later": {"coverage": []}})
-    assert (found.rules, found.unread, found.accepted) == ({}, (), AcceptedHoles())
-    assert found.hashing is not None
-    assert (found.hashing.left_for_cost, found.hashing.routed) == ({}, Amount())
-
-
-def test_a_summary_of_an_earlier_release_has_no_dormant_objects() -> None:
-    told = full().to_dict()
-    del told["verdicts"]["dormant"], told["excepted"]["verdicts"]["dormant"]
-    found = Summary.from_dict(told)
-    assert list(found.verdicts.items()) == list(full().verdicts.items()), "the widest verdict stays first"
-    assert found.excepted.verdicts == {one.value: 0 for one in Verdict if one is not Verdict.DORMANT}
+    assert Summary.from_dict({**told, "later": {"coverage": []}}) == full()
+    for name in told.keys() - {"format"}:
+        with pytest.raises(ValueError, match=f"^{name} is missing$"):
+            Summary.from_dict({key: value for key, value in told.items() if key != name})
 
 
 @pytest.mark.parametrize(
@@ -106,7 +94,7 @@ def test_damage_is_named(changes: dict[str, Any], sentence: str) -> None:
         Summary.from_dict({**full().to_dict(), **changes})
 
 
-@pytest.mark.parametrize("value", [None, [], "", {}])
+@pytest.mark.parametrize("value", [None, [], "", {}, {"v": 1}, {"format": 1}, {"format": 2}, {"format": True}])
 def test_a_value_that_is_no_summary(value: object) -> None:
-    with pytest.raises(ValueError, match=r"is not a JSON object|run is missing"):
+    with pytest.raises(ValueError, match=r"is not a JSON object|is missing|a development version|format is not 1"):
         Summary.from_dict(value)

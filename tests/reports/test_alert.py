@@ -39,7 +39,7 @@ def changed(**kinds: Any) -> Changes:
     return Changes(against=LAST, **kinds)
 
 
-def expired(until: str | None) -> dict[str, Any]:
+def expired(until: str) -> dict[str, Any]:
     return {"exceptions": [ExceptionUse("e1", "O02", None, None, "web", "r", until, ExceptionState.EXPIRED, 4)]}
 
 

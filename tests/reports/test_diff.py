@@ -11,28 +11,18 @@ import pytest
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.object import Ask, Outcome, Skipped
+from auditor.model.object import Outcome, Skipped
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.standing import PastObject, Seen
 from auditor.model.summary import Summary
 from auditor.reports.diff import diff
-from auditor.rules import RULES
-from auditor.runs.bucket_file import BucketFile, ReadFacts
-from tests.support.samples.bucket import facts
-from tests.support.samples.reports import RUN, target
+from auditor.runs.bucket_file import BucketFile
+from tests.support.samples.reports import RUN, sample_file, target
 
 NONE = Skipped("not asked")
 
 
-FILE = BucketFile(
-    run=RUN,
-    target=target(),
-    now="2026-01-02T03:04:05Z",
-    ledger=False,
-    selected=tuple(rule.id for rule in RULES),
-    configuration={},
-    read=(ReadFacts(0, facts(), Ask()),),
-)
+FILE = sample_file()
 
 
 @dataclass
@@ -76,12 +66,19 @@ def line(key: str, verdict: Verdict | None = Verdict.PRIVATE, **changes: Any) ->
         verdict=verdict,
         rules=(),
         hashed=None,
+        latest=True,
+        audience=(),
+        reasons=(),
+        since=None,
+        exception=None,
     )
     return replace(made, **changes)
 
 
 def finding(key: str | None, rule: str = "O02", version_id: str | None = None) -> FindingLine:
-    return FindingLine(f"{key}{rule}{version_id}", rule, Severity.HIGH, key, version_id, None, None, "it is so")
+    return FindingLine(
+        f"{key}{rule}{version_id}", rule, Severity.HIGH, key, version_id, None, None, "it is so", None, None, None
+    )
 
 
 def changes(old: Lines, new: Lines) -> list[tuple[str, str | None]]:

@@ -94,12 +94,6 @@ def test_a_private_object_without_a_reason() -> None:
     )
 
 
-def test_a_run_without_reasons_says_so() -> None:
-    shown = render([explanation(ObjectAccess(Verdict.PRIVATE), has_reasons=False)])
-    assert "this run has no reasons" in shown
-    assert "opened by" not in shown
-
-
 def test_the_things_that_nobody_looked_at_come_once() -> None:
     shown = render([explanation(key=key, not_looked_at=("the moon", "the sun")) for key in ("a", "b")])
     assert shown.count("not looked at") == shown.count("the moon") == 1

@@ -19,7 +19,7 @@ from auditor.runs.folder import RunFolder
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.paths import ROOT
-from tests.support.samples.reports import finding, judged, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, finding, judged, sample_summary, target
 
 OBJECTS: Final = 1_000_000
 MEMORY: Final = 100
@@ -51,7 +51,7 @@ def write(store: LocalStore, run: str, night: int, objects: int) -> str:
                 [encode_finding(one, made.verdict, HISTORY) for one in made.findings],
             ):
                 folder.flush()
-        folder.finish(replace(sample_summary(tally), run=run), "")
+        folder.finish(replace(sample_summary(tally), run=run), "", ROLLED_UP)
     return folder.uri
 
 

@@ -72,14 +72,6 @@ def test_access_in_texts_and_back() -> None:
     assert tuple(map(Reason.parse, read.reasons)) == access.reasons
 
 
-def test_a_line_of_an_earlier_release() -> None:
-    line = object_line(judged("k"), None)
-    for name in ("latest", "audience", "reasons"):
-        del line[name]
-    read = typed(ObjectLine, line)
-    assert (read.latest, read.audience, read.reasons) == (True, (), ())
-
-
 def test_head_has_every_member_and_null_where_absent() -> None:
     head = object_line(judged("k"), None)["head"]
     assert set(head) == {field.name for field in fields(Head)}

@@ -15,32 +15,33 @@ from auditor.runs.tally import Tally
 from tests.support.samples.reports import judged, sample_summary, tally_of, target
 
 
-def night(store: LocalStore, run: str, previous: str | None, objects: int) -> RunReader:
-    """A complete run with so many private objects."""
-    tally = tally_of(*(judged(f"{number}") for number in range(objects)))
-    with RunFolder(store, "audited", run, target=target(), tally=Tally(), previous=previous) as folder:
+def night(store: LocalStore, run: str, previous: RunReader | None, objects: int, *, complete: bool = True) -> RunReader:
+    """A run with so many private objects. previous: the run whose trend it carries on."""
+    made = replace(sample_summary(tally_of(*(judged(f"{at}") for at in range(objects)))), run=run, complete=complete)
+    rollups = finished_rollups(RollUpBuilder(), made, trend(made, previous))
+    before = previous.run_id if previous else None
+    with RunFolder(store, "audited", run, target=target(), tally=Tally(), previous=before) as folder:
         folder.prepare()
-        folder.finish(replace(sample_summary(tally), run=run), "")
+        folder.finish(made, "", rollups.to_json())
     return RunReader(store, "audited", run)
 
 
 def test_night_without_a_run_is_missing(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     first = night(store, "20260101T030000Z-0a1b2c", None, 1)
-    twice = night(store, "20260102T030000Z-0a1b2c", first.run_id, 2)
-    again = night(store, "20260102T190000Z-0a1b2c", twice.run_id, 3)
-    last = night(store, "20260105T030000Z-0a1b2c", again.run_id, 4)
-    assert last.summary is not None
-    found = trend(last.summary, last.previous)
-    assert [(one.day, one.listed) for one in found] == [
+    twice = night(store, "20260102T030000Z-0a1b2c", first, 2)
+    again = night(store, "20260102T190000Z-0a1b2c", twice, 3)
+    last = night(store, "20260105T030000Z-0a1b2c", again, 4)
+    assert [(one.day, one.listed) for one in last.nights] == [
         ("2026-01-01", 1),
         ("2026-01-02", 3),
         ("2026-01-03", None),
         ("2026-01-04", None),
         ("2026-01-05", 4),
     ]
-    assert found[2] == TrendNight("2026-01-03")
-    assert [one.day for one in trend(last.summary, last.previous, 4)] == [
+    assert last.nights[2] == TrendNight("2026-01-03")
+    assert last.summary is not None
+    assert [one.day for one in trend(last.summary, again, 4)] == [
         "2026-01-02",
         "2026-01-03",
         "2026-01-04",
@@ -51,10 +52,10 @@ def test_night_without_a_run_is_missing(tmp_path: Path) -> None:
 def test_runs_of_one_second_are_in_no_order(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     first = night(store, "20260101T030000Z-0a1b2c", None, 1)
-    second = night(store, "20260102T030000Z-ffffff", first.run_id, 2)
-    last = night(store, "20260102T030000Z-000000", second.run_id, 3)
+    second = night(store, "20260102T030000Z-ffffff", first, 2)
+    last = night(store, "20260102T030000Z-000000", second, 3)
+    assert [one.listed for one in last.nights] == [1, 3]
     assert last.summary is not None
-    assert [one.listed for one in trend(last.summary, last.previous)] == [1, 3]
     later = night(store, "20260102T030001Z-000000", None, 9)
     assert [one.listed for one in trend(last.summary, later)] == [3]
 
@@ -62,60 +63,45 @@ def test_runs_of_one_second_are_in_no_order(tmp_path: Path) -> None:
 def test_damaged_run_ends_the_row(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     first = night(store, "20260101T030000Z-0a1b2c", None, 1)
-    second = night(store, "20260102T030000Z-0a1b2c", first.run_id, 2)
-    last = night(store, "20260103T030000Z-0a1b2c", second.run_id, 3)
+    second = night(store, "20260102T030000Z-0a1b2c", first, 2)
     store.put(f"{second.path}/summary.json", b"damaged")
-    assert last.summary is not None
-    assert [one.listed for one in trend(last.summary, last.previous)] == [3]
-
-
-def carrying(
-    store: LocalStore, run: str, previous: RunReader | None, objects: int, *, complete: bool = True
-) -> RunReader:
-    """A run that carries the trend on in its rollups.json."""
-    made = replace(sample_summary(tally_of(*(judged(f"{at}") for at in range(objects)))), run=run, complete=complete)
-    rollups = finished_rollups(RollUpBuilder(), made, trend(made, previous))
-    assert rollups is not None
-    before = previous.run_id if previous else None
-    with RunFolder(store, "audited", run, target=target(), tally=Tally(), previous=before) as folder:
-        folder.prepare()
-        folder.finish(made, "", rollups.to_json())
-    return RunReader(store, "audited", run)
+    last = night(store, "20260103T030000Z-0a1b2c", RunReader(store, "audited", second.run_id), 3)
+    assert [one.listed for one in last.nights] == [3]
 
 
 def test_trend_is_carried_from_run_to_run_by_two_files_of_the_last_one(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    run = carrying(store, "20260101T030000Z-0a1b2c", night(store, "20251230T030000Z-0a1b2c", None, 7), 1)
+    run = night(store, "20260101T030000Z-0a1b2c", night(store, "20251230T030000Z-0a1b2c", None, 7), 1)
     for day in (2, 4):
-        before, run = run, carrying(store, f"2026010{day}T030000Z-0a1b2c", run, day)
+        before, run = run, night(store, f"2026010{day}T030000Z-0a1b2c", run, day)
         for name in ("summary.json", "parts.json", "rollups.json"):
             (tmp_path / before.path / name).unlink()  # the next run needs none of them
     expected = [("2025-12-30", 7), ("2025-12-31", None), ("2026-01-01", 1), ("2026-01-02", 2), ("2026-01-03", None)]
     assert [(one.day, one.listed) for one in run.nights] == [*expected, ("2026-01-04", 4)]
     for day in range(5, 10):
-        run = carrying(store, f"2026010{day}T030000Z-0a1b2c", run, day)
+        before, run = run, night(store, f"2026010{day}T030000Z-0a1b2c", run, day)
     summary = run.summary
     assert summary is not None
-    assert [one.listed for one in trend(summary, run.previous, 8)] == [2, None, 4, 5, 6, 7, 8, 9]
-    assert len(trend(summary, run.previous, 3)) == 3
+    assert [one.listed for one in trend(summary, before, 8)] == [2, None, 4, 5, 6, 7, 8, 9]
+    assert len(trend(summary, before, 3)) == 3
 
 
 def test_run_that_did_not_end_is_no_night(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    first = carrying(store, "20260101T030000Z-0a1b2c", None, 1)
-    cut = carrying(store, "20260102T030000Z-0a1b2c", first, 2, complete=False)
+    first = night(store, "20260101T030000Z-0a1b2c", None, 1)
+    cut = night(store, "20260102T030000Z-0a1b2c", first, 2, complete=False)
     assert cut.nights[-1] == TrendNight("2026-01-02")
-    whole = carrying(store, "20260101T190000Z-0a1b2c", None, 3)
-    later = carrying(store, "20260101T230000Z-0a1b2c", whole, 4, complete=False)
+    whole = night(store, "20260101T190000Z-0a1b2c", None, 3)
+    later = night(store, "20260101T230000Z-0a1b2c", whole, 4, complete=False)
     assert [one.listed for one in later.nights] == [3]  # the last complete run of that day
 
 
 def test_damaged_rollups_end_the_row(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    first = carrying(store, "20260101T030000Z-0a1b2c", None, 1)
-    second = carrying(store, "20260102T030000Z-0a1b2c", first, 2)
-    store.put(f"{second.path}/rollups.json", b'{"nights": [{"day": 3}]}')
-    last = carrying(store, "20260103T030000Z-0a1b2c", second, 3)
+    first = night(store, "20260101T030000Z-0a1b2c", None, 1)
+    second = night(store, "20260102T030000Z-0a1b2c", first, 2)
+    store.put(f"{second.path}/rollups.json", b'{"format": 1, "nights": [{"day": 3}]}')
+    last = night(store, "20260103T030000Z-0a1b2c", second, 3)
     assert [one.listed for one in last.nights] == [2, 3]
     assert nights_of(second) == ()
 
@@ -123,4 +109,4 @@ def test_damaged_rollups_end_the_row(tmp_path: Path) -> None:
 def test_first_run_stands_alone(tmp_path: Path) -> None:
     run = night(LocalStore(tmp_path), "20260101T030000Z-0a1b2c", None, 1)
     assert run.summary is not None
-    assert [one.run for one in trend(run.summary, run.previous)] == [run.run_id]
+    assert [one.run for one in trend(run.summary, None)] == [run.run_id]

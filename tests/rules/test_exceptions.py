@@ -129,13 +129,13 @@ class TestHole:
     UNREAD = judged("vault/a", unread=Unread("GetObjectAcl", "AccessDenied"), findings=())
 
     def test_only_an_entry_for_holes_accepts_one(self) -> None:
-        vault = entry(prefix="vault/", code="AccessDenied", hole=True, id="vault")
+        vault = entry(prefix="vault/", code="AccessDenied", id="vault")
         assert Exceptions([vault], "bucket", TODAY).of_object(self.UNREAD).hole == "vault"
         for other in (website(prefix="vault/"), entry(rule="O02", prefix="vault/")):
             assert Exceptions([other], "bucket", TODAY).of_object(self.UNREAD).hole is None
 
     def test_expired_hole_counts_again(self) -> None:
-        vault = entry(prefix="vault/", code="AccessDenied", hole=True, until="2026-02-28", id="vault")
+        vault = entry(prefix="vault/", code="AccessDenied", until="2026-02-28", id="vault")
         found = Exceptions([vault], "bucket", TODAY).of_object(self.UNREAD)
         assert (found.hole, found.used, found.expired) == (None, (), ("vault",))
         assert holes_of([vault], "bucket", TODAY) == ()
@@ -143,7 +143,7 @@ class TestHole:
 
     def test_undecided_rule_needs_an_entry_for_holes(self) -> None:
         undecided = [RuleUndecided("B01", "GetBucketOwnershipControls", "AccessDenied")]
-        for accepting, number in ((entry(rule="B01"), 0), (entry(rule="B01", code="AccessDenied", hole=True), 1)):
+        for accepting, number in ((entry(rule="B01"), 0), (entry(rule="B01", code="AccessDenied"), 1)):
             assert len(Exceptions([accepting], "bucket", TODAY).of_rules(undecided).used) == number
 
 

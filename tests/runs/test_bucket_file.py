@@ -44,8 +44,7 @@ def test_a_process_that_reads_the_same_facts_adds_nothing() -> None:
 
 def test_each_part_has_the_facts_of_its_process() -> None:
     file = sample().resumed(OPEN, ASK, 3).resumed(facts(), ASK, 5)
-    judged_by = [file.at(part) for part in range(7)]
-    assert [one.facts if one else None for one in judged_by] == [facts()] * 3 + [OPEN] * 2 + [facts()] * 2
+    assert [(one.first_part, one.facts) for one in file.read] == [(0, facts()), (3, OPEN), (5, facts())]
     assert file.facts == facts()
     assert file.changed_facts() == ["policy"]
 
@@ -53,17 +52,12 @@ def test_each_part_has_the_facts_of_its_process() -> None:
 def test_a_process_that_wrote_no_part_leaves_no_facts() -> None:
     file = sample().resumed(OPEN, ASK, 0)
     assert file.read == (ReadFacts(0, OPEN, ASK),)
-    assert sample().resumed(OPEN, ASK, 3).resumed(facts(), ASK, 3).at(3) == ReadFacts(3, facts(), ASK)
-
-
-def test_parts_of_an_earlier_release_have_no_facts() -> None:
-    file = sample(read=(ReadFacts(4, facts(), ASK),))
-    assert file.at(3) is None
+    assert sample().resumed(OPEN, ASK, 3).resumed(facts(), ASK, 3).read[-1] == ReadFacts(3, facts(), ASK)
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"v": 2}, {"read": []}, {"read": [{"first_part": 0}]}, {"configuration": 7}, {"odd": 1}, {"target": None}],
+    [{"format": 2}, {"read": []}, {"read": [{"first_part": 0}]}, {"configuration": 7}, {"odd": 1}, {"target": None}],
 )
 def test_other_files_are_refused(change: dict[str, Any]) -> None:
     value = {**json.loads(sample().to_json()), **change}

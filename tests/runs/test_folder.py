@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import OutputError, UsageError
+from auditor.model.target import Target
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.runs import pending
 from auditor.runs.checkpoint import load_checkpoint
@@ -30,7 +31,7 @@ from auditor.runs.stores.local import LocalStore, output_errors
 from auditor.runs.tally import Tally
 from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
 from tests.support.paths import ROOT
-from tests.support.samples.reports import RUN, finding, judged, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, RUN, finding, judged, sample_summary, target
 
 FOLDER = f"bucket=audited/run={RUN}"
 
@@ -100,7 +101,7 @@ def test_parts_roll_together_and_hold_every_line_in_order(store: LocalStore) -> 
     tally = Tally()
     with opened(store, tally, part_lines=PART) as folder:
         put_all(folder, tally, judgements())
-        folder.finish(sample_summary(), "<p>")
+        folder.finish(sample_summary(), "<p>", ROLLED_UP)
     expected = [judgement.evidence.ref.key for judgement in judgements()]
     assert keys(store) == expected
     assert keys(store, "findings") == [key for j in judgements() for key in [f.key for f in j.findings]]
@@ -188,7 +189,7 @@ def test_checkpoint_is_that_of_its_lines(store: LocalStore) -> None:
     assert Tally.from_dict(state.tally).coverage["listed"] == 2
     saved = json.loads(store.get(f"{FOLDER}/state.json") or b"")
     assert set(saved) == {
-        *("v", "run", "target", "asked", "rules_undecided", "next_part", "start_after", "hop", "tally"),
+        *("format", "run", "target", "asked", "rules_undecided", "next_part", "start_after", "hop", "tally"),
     }
 
 
@@ -215,7 +216,13 @@ def test_no_checkpoint_yet(store: LocalStore) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{}", b"[]", b'{"v":2}', b'{"v":1,"next_part":0,"target":{}}', b'{"v":1,"next_part":"0","target":{}}'],
+    [
+        b"",
+        b"[]",
+        b'{"format":2}',
+        b'{"format":1,"next_part":0,"target":{}}',
+        b'{"format":1,"next_part":"0","target":{}}',
+    ],
 )
 def test_damaged_checkpoint(store: LocalStore, data: bytes) -> None:
     store.put(f"{FOLDER}/state.json", data)
@@ -254,7 +261,7 @@ def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
     tally = Tally()
     with opened(store, tally, part_lines=2) as folder:
         put_all(folder, tally, [*versions("a", "1", "2"), *versions("b", "1")])
-        folder.finish(sample_summary(complete=False), "", whole_key=False)
+        folder.finish(sample_summary(complete=False), "", ROLLED_UP, whole_key=False)
         assert folder.saved_key == "a"
     assert keys(store) == ["a", "a"]
     assert tally.coverage["listed"] == 2
@@ -306,7 +313,7 @@ def test_findings_of_the_bucket(store: LocalStore) -> None:
     with opened(store, tally) as folder:
         tally.add_findings([finding(None, "B01")])
         folder.write_findings([encode_finding(finding(None, "B01"))])
-        folder.finish(sample_summary(), "")
+        folder.finish(sample_summary(), "", ROLLED_UP)
     assert [line.rule for line in RunReader(store, "audited", RUN).findings()] == ["B01"]
     assert store.list(f"{FOLDER}/objects/") == []
 
@@ -373,40 +380,54 @@ def test_ranges_stand_side_by_side(store: LocalStore) -> None:
 def finished(store: LocalStore, run_id: str = RUN, complete: bool = True, **aim: Any) -> Any:
     with RunFolder(store, "audited", run_id, target=target(**aim), tally=Tally()) as folder:
         folder.prepare()
-        folder.finish(sample_summary(complete=complete), "<p>\u00e9", update_latest=True)
+        folder.finish(sample_summary(complete=complete), "<p>\u00e9", ROLLED_UP, update_latest=True)
     data = store.get("bucket=audited/latest.json")
-    return json.loads(data)["runs"] if data else None
+    return json.loads(data) if data else None
+
+
+def latest(*, versions: dict[str, str] | None = None, **current: str) -> Any:
+    """The content of latest.json. current, versions: the run of each prefix; `whole` stands for the whole bucket."""
+    runs = {"" if prefix == "whole" else f"{prefix}/": run for prefix, run in current.items()}
+    return {"format": 1, "runs": {"current": runs, "versions": versions or {}}}
 
 
 def test_latest_names_a_run_for_each_target(store: LocalStore) -> None:
-    assert finished(store) == {"": RUN}
-    assert finished(store, prefix="logs/") == {"": RUN, "logs/": RUN}
-    assert finished(store, prefix="logs/", versions=True) == {"": RUN, "logs/": RUN, "logs/|versions": RUN}
+    assert finished(store) == latest(whole=RUN)
+    assert finished(store, prefix="logs/") == latest(whole=RUN, logs=RUN)
+    found = finished(store, prefix="logs/", versions=True)
+    assert found == latest(whole=RUN, logs=RUN, versions={"logs/": RUN})
     assert store.get(f"{FOLDER}/report.html") == "<p>\u00e9".encode()
 
 
 def test_latest_run_of_a_target_is_found_or_there_is_none(store: LocalStore) -> None:
-    assert last_run(store, "audited", "") is None
+    assert last_run(store, Target("audited")) is None
     finished(store)
-    run = last_run(store, "audited", "")
+    run = last_run(store, Target("audited"))
     assert run is not None
     assert run.path == FOLDER
-    assert last_run(store, "audited", "logs/") is None
-    for data in (b"{", b"[]", b'{"runs": 7}', b'{"runs": {"": "no run"}}', b'{"runs": {"": 7}}'):
-        store.put("bucket=audited/latest.json", data)
-        assert last_run(store, "audited", "") is None
+    assert last_run(store, Target("audited", "logs/")) is None
+    for data in (
+        '{"runs": 7}',
+        '{"runs": {"current": {"": "no run"}}}',
+        '{"runs": {"current": {"": 7}}}',
+        "[]",
+        "{",
+        "7",
+    ):
+        store.put("bucket=audited/latest.json", data.replace("{", '{"format": 1, ', 1).encode())
+        assert last_run(store, Target("audited")) is None
 
 
 def test_latest_is_never_an_older_run(store: LocalStore) -> None:
     newer = RUN.replace("2026", "2027")
-    assert finished(store, newer) == {"": newer}
-    assert finished(store, RUN) == {"": newer}
+    assert finished(store, newer) == latest(whole=newer)
+    assert finished(store, RUN) == latest(whole=newer)
 
 
 def test_of_two_runs_of_one_second_the_latest_is_that_which_ended_last(store: LocalStore) -> None:
     low, high = f"{RUN[:-6]}000000", f"{RUN[:-6]}ffffff"
-    assert finished(store, high) == {"": high}
-    assert finished(store, low) == {"": low}
+    assert finished(store, high) == latest(whole=high)
+    assert finished(store, low) == latest(whole=low)
 
 
 @pytest.mark.parametrize("aim", [{"start_after": "a"}, {"stop_at": "z"}, {"complete": False}])
@@ -416,7 +437,7 @@ def test_part_of_a_bucket_is_never_the_latest(store: LocalStore, aim: dict[str, 
 
 def test_not_told_to_be_the_latest(store: LocalStore) -> None:
     with opened(store, Tally()) as folder:
-        folder.finish(sample_summary(), "")
+        folder.finish(sample_summary(), "", ROLLED_UP)
     assert store.get("bucket=audited/latest.json") is None
 
 
@@ -434,7 +455,7 @@ def go_on(store: LocalStore) -> Tally:
     with opened(store, tally, state=state, part_lines=PART) as folder:
         assert hidden(store) == []
         put_all(folder, tally, rest)
-        folder.finish(sample_summary(), "", update_latest=True)
+        folder.finish(sample_summary(), "", ROLLED_UP, update_latest=True)
     return tally
 
 
@@ -501,7 +522,7 @@ def test_stopped_before_each_write_in_turn(tmp_path: Path) -> None:
         try:
             with opened(stopping, tally, part_lines=PART) as folder:
                 put_all(folder, tally, judgements())
-                folder.finish(sample_summary(), "", update_latest=True)
+                folder.finish(sample_summary(), "", ROLLED_UP, update_latest=True)
         except Stopped:
             assert_once(LocalStore(root), go_on(LocalStore(root)))
         else:

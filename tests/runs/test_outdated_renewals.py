@@ -10,6 +10,7 @@ import pytest
 
 from auditor.config.layers import Layer, resolve
 from auditor.errors import OutputError
+from auditor.model.target import Target
 from auditor.runs import outdated_renewals
 from auditor.runs.latest import update_latest_json
 from auditor.runs.outdated_renewals import SPARED, delete_outdated
@@ -36,7 +37,7 @@ def write(store: LocalStore, *moments: datetime) -> None:
 
 
 def complete(store: LocalStore, target: str, moment: datetime) -> None:
-    update_latest_json(store, BUCKET, target, new_run_id(moment, b"abc"))
+    update_latest_json(store, Target(BUCKET, target), new_run_id(moment, b"abc"))
 
 
 def left(store: LocalStore) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +25,7 @@ from auditor.runs.tally import Tally
 from tests.support.failing_stores import MemoryObjects
 from tests.support.killed_run import judgements, put, put_all
 from tests.support.log_lines import logged
-from tests.support.samples.reports import RUN, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
 
 PART = 5
 KEYS = [judgement.evidence.ref.key for judgement in judgements()]
@@ -61,7 +60,7 @@ class Process:
         put_all(self.folder, self.tally, judgements()[self.tally.coverage["listed"] : until])
 
     def end(self) -> None:
-        self.folder.finish(sample_summary(), "<p>", update_latest=True)
+        self.folder.finish(sample_summary(), "<p>", ROLLED_UP, update_latest=True)
         self.folder.close()
 
 
@@ -250,7 +249,7 @@ def test_a_late_writer_spoils_nothing(start: Start, sees: str, when: str) -> Non
     with pytest.raises(RunTaken):
         sleeper.folder.save()
     with pytest.raises(RunTaken):
-        sleeper.folder.finish(sample_summary(), "<p>late")
+        sleeper.folder.finish(sample_summary(), "<p>late", ROLLED_UP)
     sleeper.folder.close()
     if when != "after it ended":
         successor.write(len(KEYS))
@@ -289,20 +288,6 @@ def test_the_next_hop_skips_no_part(start: Start) -> None:
     assert state is not None
     assert state.skipped_parts == ()
     check(following.store)
-
-
-def test_a_checkpoint_of_an_earlier_version_is_continued(start: Start) -> None:
-    """Such a checkpoint counts its writes, and names its writer until that one is silent."""
-    begun(start)
-    path = f"{FOLDER}/state.json"
-    store = start().store
-    earlier = json.loads(store.get(path) or b"") | {"writer": "0123456789abcdef", "beat": 7}
-    store.put(path, json.dumps(earlier).encode())
-    second = start()
-    second.folder.prepare()
-    second.write(len(KEYS))
-    second.end()
-    check(second.store)
 
 
 def lost_once(store: S3Store, method: str) -> None:
@@ -369,7 +354,8 @@ def test_runs_lie_where_they_did(start: Start, tmp_path: Path) -> None:
     process.write(len(KEYS))
     process.end()
     names = [path.removeprefix(f"{FOLDER}/") for path in process.store.list(f"{FOLDER}/")]
-    assert [name for name in names if "/" not in name] == ["parts.json", "report.html", "state.json", "summary.json"]
+    files = ["parts.json", "report.html", "rollups.json", "state.json", "summary.json"]
+    assert [name for name in names if "/" not in name] == files
     assert [name for name in names if name.startswith("objects/")] == [
         f"objects/part-00000-{number:05}.jsonl.gz" for number in range(5)
     ]

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from auditor.model.json_text import JsonError
-from auditor.model.rollup import NAME as ROLLUPS
 from auditor.reports.lines import encode_line
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
@@ -25,7 +24,7 @@ from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.paths import ROOT
-from tests.support.samples.reports import RUN, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
 
 FOLDER = f"bucket=audited/run={RUN}"
 EARLIER = "20260101T030405Z-0a1b2c"
@@ -79,15 +78,13 @@ def check_seal(root: Path) -> None:
     assert sealed == {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("parts.json", "state.json")
     }
-    assert seal.files == {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES if name != ROLLUPS
-    }
+    assert seal.files == {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
 
 
 def test_a_run_in_one_process(tmp_path: Path) -> None:
     with opened(LocalStore(tmp_path), fresh=True) as folder:
         write(folder)
-        folder.finish(sample_summary(), "page")
+        folder.finish(sample_summary(), "page", ROLLED_UP)
     check_seal(tmp_path)
     assert len(seal_of(tmp_path).parts) > 10
     assert seal_of(tmp_path).previous is None
@@ -105,7 +102,7 @@ def test_a_run_that_is_handed_on_reads_no_part_again(tmp_path: Path) -> None:
         gone = tmp_path / FOLDER / "objects" / "part-00000-00000.jsonl.gz"
         data = gone.read_bytes()
         gone.write_bytes(b"")  # the last process does not look at it
-        folder.finish(sample_summary(), "page")
+        folder.finish(sample_summary(), "page", ROLLED_UP)
     gone.write_bytes(data)
     check_seal(tmp_path)
 
@@ -119,7 +116,7 @@ def test_a_process_that_did_not_live_to_seal(tmp_path: Path) -> None:
         write(folder, 14)  # ends without a word
     with opened(store) as folder:
         write(folder)
-        folder.finish(sample_summary(), "page")
+        folder.finish(sample_summary(), "page", ROLLED_UP)
     check_seal(tmp_path)
 
 
@@ -128,7 +125,7 @@ def test_a_killed_process(tmp_path: Path, step: int) -> None:
     subprocess.run([sys.executable, "-m", "tests.support.killed_run", str(tmp_path), str(step)], cwd=ROOT, check=False)
     with opened(LocalStore(tmp_path)) as folder:
         write(folder)
-        folder.finish(sample_summary(), "page")
+        folder.finish(sample_summary(), "page", ROLLED_UP)
     check_seal(tmp_path)
 
 
@@ -159,7 +156,7 @@ def test_the_chain_names_the_previous_run_and_its_summary(tmp_path: Path) -> Non
         ("20251231T030405Z-0a1b2c", None),
     ):
         with opened(store, previous=previous, fresh=True, state=None) as folder:
-            folder.finish(sample_summary(), "page")
+            folder.finish(sample_summary(), "page", ROLLED_UP)
         assert seal_of(tmp_path).previous == Link(previous, digest)
 
 
@@ -187,7 +184,7 @@ def test_there_and_back() -> None:
         assert Seal.from_json(seal.to_json()) == seal
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"v": 2}', b'{"v": 1}', b'{"v": 1, "run": "r", "parts": [{}]}'])
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"format": 2}', b'{"v": 1}', b'{"format": 1, "run": "r"}'])
 def test_other_files_are_refused(data: bytes) -> None:
     with pytest.raises(JsonError):
         Seal.from_json(data)

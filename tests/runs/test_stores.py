@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError
 from auditor.aws.connection import Connection
 from auditor.aws.session import make_client
 from auditor.errors import OutputError, UsageError
+from auditor.model.target import Target
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.latest import last_run
@@ -32,7 +33,7 @@ from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
 from tests.support.log_lines import logged
 from tests.support.paths import ROOT
-from tests.support.samples.reports import RUN, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
 
 Json = dict[str, Any] | None
 
@@ -144,13 +145,20 @@ def test_json_is_changed_or_left(store: Store) -> None:
         {"runs": {}},
         {"runs": {"": "x"}},
     ]
-    assert json.loads(store.get("latest.json") or b"") == {"runs": {"": "x"}}
+    assert json.loads(store.get("latest.json") or b"") == {"format": 1, "runs": {"": "x"}}
+
+
+@pytest.mark.parametrize("data", [b"{}", b'{"v": 1, "runs": {"": "old"}}'])
+def test_json_of_a_development_version_counts_as_none(store: Store, data: bytes) -> None:
+    store.put("latest.json", data)
+    store.update_json("latest.json", adding("x"))
+    assert json.loads(store.get("latest.json") or b"") == {"format": 1, "x": 1}
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"\xff"])
 def test_json_that_is_none_is_named(store: Store, data: bytes) -> None:
     store.put("latest.json", data)
-    with pytest.raises(OutputError, match=r"latest\.json is not .*: move it away"):
+    with pytest.raises(OutputError, match=r"latest\.json is damaged \(it is not .*\): move it away"):
         store.update_json("latest.json", lambda value: value)
     assert store.get("latest.json") == data
 
@@ -169,7 +177,7 @@ def test_two_local_writers_at_once_lose_nothing(tmp_path: Path) -> None:
 
     together(write)
     found = open_store(str(tmp_path)).get("latest.json") or b""
-    assert len(json.loads(found)) == 40
+    assert len(json.loads(found)) == 41
 
 
 def test_two_writers_in_a_bucket_lose_nothing() -> None:
@@ -182,7 +190,8 @@ def test_two_writers_in_a_bucket_lose_nothing() -> None:
 
     client.between = lambda: write("b")  # the other one writes five times between our first read and our first write
     write("a")
-    assert set(json.loads(client.files["latest.json"])) == {f"{name}{number}" for name in "ab" for number in range(5)}
+    names = {f"{name}{number}" for name in "ab" for number in range(5)}
+    assert set(json.loads(client.files["latest.json"])) == {"format", *names}
     assert client.refused == 1
 
 
@@ -254,7 +263,7 @@ def fault(code: str, operation: str) -> ClientError:
 def test_refused_condition_is_tried_again(code: str) -> None:
     client, pauses = FakeClient(code, code), list[float]()
     in_bucket(client, sleep=pauses.append).update_json("latest.json", lambda value: {"n": 1})
-    assert json.loads(client.files["latest.json"]) == {"n": 1}
+    assert json.loads(client.files["latest.json"]) == {"format": 1, "n": 1}
     assert len(pauses) == 2
 
 
@@ -263,13 +272,13 @@ def test_refused_condition_is_tried_again(code: str) -> None:
 def test_json_that_was_seen_is_read_again_only_if_it_is_another_one(seen: Json, found: Json) -> None:
     client, pauses = FakeClient(), list[float]()
     store = in_bucket(client, sleep=pauses.append)
-    client.files = {"latest.json": json.dumps(seen).encode()} if seen else {}
+    client.files = {"latest.json": json.dumps({"format": 1, **seen}).encode()} if seen else {}
     store.get("latest.json")
     if found:
-        client.files["latest.json"] = json.dumps(found).encode()
+        client.files["latest.json"] = json.dumps({"format": 1, **found}).encode()
     for name in ("mine", "next"):
         store.update_json("latest.json", once(name))
-    assert json.loads(client.files["latest.json"]) == {**(found or seen or {}), "mine": 1, "next": 1}
+    assert json.loads(client.files["latest.json"]) == {"format": 1, **(found or seen or {}), "mine": 1, "next": 1}
     assert (client.reads > 1, pauses) == (bool(found) or "mine" in (seen or {}), [])
 
 
@@ -354,7 +363,7 @@ def test_a_server_that_compares_etags_without_quotes_gets_them_without() -> None
         store.update_json("b.json", adding("x"))
         store.update_json("b.json", adding("y"))
     assert client.files["a"] == b"2"
-    assert json.loads(client.files["b.json"]) == {"x": 1, "y": 1}
+    assert json.loads(client.files["b.json"]) == {"format": 1, "x": 1, "y": 1}
     assert lines == []
 
 
@@ -461,11 +470,12 @@ def test_run_in_a_bucket_is_killed_and_resumed(s3: Any, moto_url: str) -> None:
             folder.prepare()
             assert gzip.decompress(store.get(stale) or b"") == b""
             put_all(folder, tally, judgements()[10:])
-            folder.finish(sample_summary(), "<p>", update_latest=True)
+            folder.finish(sample_summary(), "<p>", ROLLED_UP, update_latest=True)
         lines = [line.key for line in RunReader(store, "audited", RUN).objects()]
         assert lines == [judgement.evidence.ref.key for judgement in judgements()]
         assert tally.coverage["listed"] == len(lines)
-        assert json.loads(store.get("bucket=audited/latest.json") or b"") == {"runs": {"": RUN}}
+        latest = json.loads(store.get("bucket=audited/latest.json") or b"")
+        assert latest == {"format": 1, "runs": {"current": {"": RUN}, "versions": {}}}
 
 
 def test_spool_of_a_bucket_is_gone_when_closed(s3: Any, moto_url: str) -> None:
@@ -542,7 +552,7 @@ def test_an_unreadable_latest_json_is_refused_at_the_start() -> None:
     store = in_bucket(WriteOnly(".auditor-probe"))
     store.check_writable()
     with pytest.raises(OutputError, match=r"latest\.json refuses GetObject .* kms:Decrypt where a key"):
-        last_run(store, "audited", "")
+        last_run(store, Target("audited"))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from auditor.errors import OutputError
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
-from auditor.runs.stores.base import parsed
+from auditor.runs.stores.base import members_of
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.killed_run import judgements, put_all
@@ -95,7 +95,7 @@ def test_checkpoint_nested_beyond_measure(store: LocalStore) -> None:
     with pytest.raises(OutputError, match="is damaged"):
         resume(store)
     with pytest.raises(OutputError, match="is not JSON"):
-        parsed(b"[" * 100_000, "summary.json")
+        members_of(b"[" * 100_000, "summary.json")
 
 
 @pytest.mark.parametrize("line", [b"[1]", b'"text"', b"7", b"[" * 100_000])

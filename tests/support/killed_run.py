@@ -16,7 +16,7 @@ from auditor.runs.folder import RunFolder
 from auditor.runs.stores.base import Change
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
-from tests.support.samples.reports import RUN, denied, finding, gone, judged, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, RUN, denied, finding, gone, judged, sample_summary, target
 
 OBJECTS = 23
 PART = 5
@@ -81,7 +81,7 @@ def main(root: Path, steps: int) -> None:
     folder = RunFolder(DyingStore(root, steps), "audited", RUN, target=target(), tally=tally, part_lines=PART)
     folder.prepare()
     put_all(folder, tally, judgements())
-    folder.finish(sample_summary(), "", update_latest=True)
+    folder.finish(sample_summary(), "", ROLLED_UP, update_latest=True)
 
 
 if __name__ == "__main__":

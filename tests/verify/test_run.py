@@ -24,7 +24,7 @@ from tests.support.servers.stub_faults import SLOW_DOWN, TRUNCATED, Fault, error
 from tests.support.servers.world import StubBucket, StubObject
 from tests.support.verification import LONG_AGO, Bench, days_ago, entry, expectation, now
 
-accepting = partial(ExceptionEntry, hole=True)
+accepting = partial(ExceptionEntry, owner="me", until="2999-12-31")
 
 SHA256_OF_DATA: Final = hashlib.sha256(b"data").hexdigest()
 
@@ -445,17 +445,17 @@ class TestHoles:
             setattr(odd, name, value)
         assert await self.hole(bench) == f"1 object due and not read (1 {code})"
         for accepted in (accepting("known", code=code), accepting("known", prefix="od", action="GetObject")):
-            found = await bench.verify(accept_undecided=(accepted,))
+            found = await bench.verify(exceptions=(accepted,))
             assert (found.code, found.summary["holes"], found.summary["accepted"]) == (0, [], {code: 1})
-        assert await self.hole(bench, accept_undecided=(accepting("other", prefix="sound"),))
+        assert await self.hole(bench, exceptions=(accepting("other", prefix="sound", action="GetObject"),))
 
     async def test_all_objects_unread_and_all_accepted(self, bench: Bench) -> None:
         await bench.recorded(bench.put("deep", storage_class="DEEP_ARCHIVE"))
         assert await self.hole(bench) == "1 object due and not read (1 archived)"
         accepted = (accepting("tapes", code="archived"),)
-        assert (await bench.verify(accept_undecided=accepted)).code == 0
+        assert (await bench.verify(exceptions=accepted)).code == 0
         bench.put("new")
-        assert "nothing was compared" in await self.hole(bench, accept_undecided=accepted)
+        assert "nothing was compared" in await self.hole(bench, exceptions=accepted)
 
     async def test_objects_that_are_not_due_are_no_hole(self, bench: Bench) -> None:
         just_now = days_ago(0)
@@ -467,8 +467,8 @@ class TestHoles:
     async def test_owner_accepts_that_a_prefix_is_empty(self, bench: Bench) -> None:
         accepted = accepting("it is a drop box", action="Verify", code="NothingCompared")
         target = Target(BUCKET, "drop/")
-        assert (await bench.verify(target=target, accept_undecided=(accepted,))).code == 0
-        assert await self.hole(bench, target=target, accept_undecided=(accepting("other", action="GetObject"),))
+        assert (await bench.verify(target=target, exceptions=(accepted,))).code == 0
+        assert await self.hole(bench, target=target, exceptions=(accepting("other", action="GetObject"),))
 
     async def test_hole_outranks_findings_and_both_are_said(self, bench: Bench, bucket: StubBucket) -> None:
         await bench.recorded(bench.put("deep", storage_class="GLACIER"), bench.put("gone"))

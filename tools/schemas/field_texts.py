@@ -22,7 +22,6 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 """Words for a reader of the source, and their replacements for a reader of the files."""
 _NONE: Final = re.compile(r"\bNone\b")
-_EARLIER: Final = re.compile(r" Lines of earlier releases lack [^.]*\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +66,4 @@ def _plain(text: str) -> str:
     line = " ".join(text.split())
     for words, others in _WORDS.items():
         line = line.replace(words, others)
-    return _NONE.sub("null", _EARLIER.sub("", line)).strip()
+    return _NONE.sub("null", line).strip()

@@ -16,21 +16,16 @@ from auditor.model.estate import EstateReport
 from auditor.model.estimate import Estimate
 from auditor.model.flat_members import FactState, is_public
 from auditor.model.object import PARTIAL, Head, ObjectVersion, Skipped, Unread
-from auditor.model.rollup import FORM as ROLLUPS_FORM
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.formats.base import COLUMNS, ExportEntry
-from auditor.runs.bucket_file import FORM as BUCKET_FORM
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checking import RunCheck
 from auditor.runs.checkpoint import Checkpoint
-from auditor.runs.key_file import FORM as KEYS_FORM
 from auditor.runs.key_file import KeyFile
-from auditor.runs.plan_file import FORM as PLAN_FORM
 from auditor.runs.plan_file import PlanFile
-from auditor.runs.seal import FORM as SEAL_FORM
 from auditor.runs.seal import Seal
 from auditor.verify.outcome import Verified
 from auditor.verify.summary import VerifySummary
@@ -48,6 +43,7 @@ from tools.schemas.answers import (
 )
 from tools.schemas.events import event_of, step_result
 from tools.schemas.json_schema import (
+    FORM,
     MAYBE_TEXT,
     RUN,
     TEXT,
@@ -172,12 +168,15 @@ def _queue_message(maker: SchemaMaker) -> Schema:
 
 
 def _latest(maker: SchemaMaker) -> Schema:
-    by_target = {
-        "description": "The ID of the run, by the target's prefix; `|versions` follows it for runs of all versions.",
+    by_prefix = {
+        "description": "The ID of the run, by the target's prefix.",
         "type": "object",
         "additionalProperties": RUN,
     }
-    return with_members("The latest complete run of each target of a bucket.", {"runs": by_target})
+    runs = with_members(
+        "The runs of current versions, and those of all versions.", {"current": by_prefix, "versions": by_prefix}
+    )
+    return with_members("The latest complete run of each target of a bucket.", {"format": FORM, "runs": runs})
 
 
 def _failed(maker: SchemaMaker) -> Schema:
@@ -232,30 +231,28 @@ SCHEMAS: Final = (
         "`estate.json`; the last line of `auditor audit --estate` and `--all-buckets` with `--format json`",
         lambda maker: maker.members(EstateReport),
     ),
-    SchemaFile("rollups", "`rollups.json`", lambda maker: maker.members(RollUps, extra={"v": {"const": ROLLUPS_FORM}})),
-    SchemaFile(
-        "bucket", "`bucket.json`", lambda maker: maker.members(BucketFile, extra={"v": {"const": BUCKET_FORM}}), True
-    ),
+    SchemaFile("rollups", "`rollups.json`", lambda maker: maker.members(RollUps)),
+    SchemaFile("bucket", "`bucket.json`", lambda maker: maker.members(BucketFile), True),
     SchemaFile(
         "parts",
         "`parts.json`, and `parts-RANGE.json`",
-        lambda maker: maker.members(Seal, extra={"v": {"const": SEAL_FORM}}),
+        lambda maker: maker.members(Seal),
     ),
     SchemaFile("latest", "`latest.json`", _latest),
     SchemaFile(
         "state",
         "`state.json`, the checkpoint, and `state-RANGE.json`",
-        lambda maker: maker.members(Checkpoint, extra={"v": {"const": 1}}),
+        lambda maker: maker.members(Checkpoint),
     ),
     SchemaFile(
         "run-plan",
         "`plan.json` of a run that is divided into ranges of keys",
-        lambda maker: maker.members(PlanFile, extra={"v": {"const": PLAN_FORM}}),
+        lambda maker: maker.members(PlanFile),
     ),
     SchemaFile(
         "range-keys",
         "`keys-RANGE.json`: the policies of KMS keys that a range of such a run has read",
-        lambda maker: maker.members(KeyFile, extra={"v": {"const": KEYS_FORM}}, facts=True),
+        lambda maker: maker.members(KeyFile, facts=True),
         True,
     ),
     SchemaFile("object-line", "a line of `objects/`", _object_line),
@@ -314,7 +311,7 @@ and the tests check real runs against them.
 | schema | describes |
 |---|---|
 {rows}
-- A member under `required` is always there. A file of an earlier release may lack it.
+- A member under `required` is always there. A file without `format`, which a development version wrote, is refused.
 - `additionalProperties` is false where the auditor's own reader refuses a member that it does not know. Elsewhere a
   later release may add members: ignore those that you do not know.
 - A fact (`acl`, `head`, each fact of `bucket.json`) is exactly one of three: the value, `{{"unread": ..}}` or

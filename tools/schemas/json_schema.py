@@ -17,15 +17,17 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 from auditor.hashing.queue import message
 from auditor.model.access import Verdict
 from auditor.model.changes import ChangeKind, Changes
+from auditor.model.estate import EstateReport
 from auditor.model.finding import Severity
-from auditor.model.json_text import LONGEST, plain_text, size, text
+from auditor.model.json_text import FORMAT, LONGEST, plain_text, size, text
 from auditor.model.object import Head, Skipped, Unread
 from auditor.model.outcome import VerifyOutcome
-from auditor.model.rollup import Totals, TrendNight
+from auditor.model.rollup import RollUps, Totals, TrendNight
 from auditor.model.run_lines import UndecidedLine
 from auditor.model.summary import ExceptedCounts, Summary
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.key_file import KeyFile
 from auditor.runs.paths import RUN_ID
 from auditor.runs.plan_file import PlanFile
 from auditor.runs.seal import FILES, OF_RANGES, Seal
@@ -69,6 +71,9 @@ _ALL_WORDS: Final[Mapping[tuple[type, str], tuple[EnumType, ...]]] = {
 KEYS: Final = {**_ANY_ORDER, **_ALL_WORDS}
 """The enums of the names in mappings, from the outside in. Those of _ALL_WORDS have every word."""
 
+_FILES: Final = frozenset({BucketFile, Checkpoint, EstateReport, KeyFile, PlanFile, RollUps, Seal, Summary})
+"""The types of JSON files, which have a format."""
+FORM: Final[Schema] = {"description": "The format of the file.", "const": FORMAT}
 WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
 TEXT: Final[Schema] = {"type": "string"}
 TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
@@ -155,7 +160,7 @@ class SchemaMaker:
         written = [one for one in fields(kind) if one.init and one.name not in without]
         said = texts_of(kind, [one.name for one in written])
         hints = get_type_hints(kind, include_extras=True)
-        given = dict(extra or {})
+        given = {**({"format": FORM} if kind in _FILES else {}), **(extra or {})}
         members = {
             _name(one): self._member(kind, one, hints[one.name], facts, said.fields)
             for one in written

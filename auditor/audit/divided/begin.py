@@ -35,7 +35,7 @@ from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.latest import last_run
 from auditor.runs.ownership import writer_of
-from auditor.runs.paths import UNDIVIDED, new_run_id, target_name
+from auditor.runs.paths import UNDIVIDED, new_run_id
 from auditor.runs.plan_file import LISTING, PlanFile, PlannedRange, load_plan, numbered
 from auditor.runs.plan_file import NAME as PLAN_FILE
 from auditor.runs.reading import RunReader
@@ -152,7 +152,7 @@ class _Begin:
         """Return the plan of the run to resume; None for a run without one. Blocks."""
         store, target = self._store, self._target
         if target.whole:
-            self._latest = last_run(store, target.bucket, target_name(target))
+            self._latest = last_run(store, target)
         store.check_writable()
         if not resume:
             return None

@@ -14,7 +14,7 @@ from auditor.audit.divided.keys import with_all_policies
 from auditor.audit.divided.run_report import RunReport
 from auditor.audit.divided.state import RangeState, range_states
 from auditor.audit.excepting import RunExceptions
-from auditor.audit.report import few_highlights_of, highlights_of, page_of
+from auditor.audit.report import highlights_of, page_of
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -39,7 +39,7 @@ from auditor.rules import RULES
 from auditor.rules.plan import make_plan
 from auditor.rules.selection import select
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
-from auditor.runs.checkpoint import damaged
+from auditor.runs.documents import damaged
 from auditor.runs.folder import RunFolder
 from auditor.runs.latest import name_latest
 from auditor.runs.paths import began_at, checkpoint_name
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """A run that was summed up. shown: the objects and findings that a report names. unfinished: IDs of the ranges that
-    are not complete.
+    """A run that was summed up. shown: the objects that a report names. unfinished: IDs of the ranges that are not
+    complete.
     """
 
     summary: Summary
     shown: Highlights
-    rollups: RollUps | None
+    rollups: RollUps
     unfinished: tuple[str, ...]
 
 
@@ -75,7 +75,7 @@ class _Sums:
     """
 
     tally: Tally
-    rollups: RollUpBuilder | None
+    rollups: RollUpBuilder
     undecided: dict[str, RuleUndecided]
     reached: str | None
     parts: list[SealedPart] = field(default_factory=list)
@@ -161,19 +161,14 @@ class _Combining:
                 folder.save()  # the next process need not take the run from this one
                 raise
             rollups = finished_rollups(sums.rollups, summary, trend(summary, self._earlier(begun)))
-            shown = self._highlights(sums.tally, rollups)
-            page = page_of(summary, shown, begun.data, rollups)
-            summary = folder.finish(summary, page, None if rollups is None else rollups.to_json(), update_latest=True)
+            shown = highlights_of(self._run, sums.tally.coverage["undecided"])
+            page = page_of(summary, shown, begun.file, rollups)
+            summary = folder.finish(summary, page, rollups.to_json(), update_latest=True)
             if manifests is not None:
                 manifests.forget()
         if summary.complete:
             report.forget()
         return Combined(summary, shown, rollups, tuple(sums.unfinished))
-
-    def _highlights(self, tally: Tally, rollups: RollUps | None) -> Highlights:
-        if rollups is None:  # an earlier release wrote a checkpoint
-            return highlights_of(self._run, tally.verdicts["exposed"])
-        return few_highlights_of(self._run, tally.coverage["undecided"])
 
     def _added(self, begun: BegunFiles) -> _Sums:
         plan = begun.plan
@@ -206,14 +201,10 @@ class _Combining:
         sums.lacks_acls |= state.ended is not None and state.ended.lacks_acls
         if not state.begun:
             return
-        if state.rollups is None:
-            sums.rollups = None
-        elif sums.rollups is not None:
-            try:
-                sums.rollups.include(state.rollups)
-            except JsonError as error:
-                name = checkpoint_name(one.range.id)
-                raise damaged(f"{self._run.uri}/{name}", error) from error
+        try:
+            sums.rollups.include(state.rollups)
+        except JsonError as error:
+            raise damaged(f"{self._run.uri}/{checkpoint_name(one.range.id)}", error) from error
 
     def _folder(self, begun: BegunFiles, sums: _Sums) -> RunFolder:
         return RunFolder(

@@ -82,7 +82,7 @@ class JobsAudit:
         self._before = 0
         self._limits = Limits(settings.max_calls, settings.max_cost)
         self.shown = Highlights()
-        self.rollups: RollUps | None = None
+        self.rollups: RollUps
         self.unsent: str | None = None
 
     @property

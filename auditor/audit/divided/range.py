@@ -21,7 +21,8 @@ from auditor.errors import RunComplete
 from auditor.model.object import Skipped
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.runs.checkpoint import Checkpoint, damaged, load_checkpoint
+from auditor.runs.checkpoint import Checkpoint, load_checkpoint
+from auditor.runs.documents import damaged
 from auditor.runs.folder import PART_LINES
 from auditor.runs.key_file import KeyFile, keys_name, load_keys
 from auditor.runs.paths import checkpoint_name
@@ -94,7 +95,7 @@ class RangeRun(RunKind):
         if state is not None:
             self._check(state, target, f"{store.uri(f'{begun.path}/{checkpoint_name(self.range_id)}')}")
         check_keys(begun.file, self._settings)
-        file, data = begun.file, None
+        file, data = begun.file, b""
         if reads_keys(file) and (keys := load_keys(store, begun.path, self._run_id, self.range_id)) is not None:
             found, data = keys
             file = with_policies(file, found.policies)

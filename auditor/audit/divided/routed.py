@@ -15,7 +15,7 @@ from auditor.config.settings import Settings
 from auditor.errors import RunStopped
 from auditor.hashing.batch.job import MOST_ROWS
 from auditor.hashing.batch.write_jobs import FOLDER
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_text import JsonError, document, parse_document
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.parts import Part
@@ -89,7 +89,7 @@ class RoutedManifests:
         """Return the number of manifests that are written. A note on other parts, or a damaged one, counts as none."""
         data = self._store.get(self._path)
         try:
-            value = {} if data is None else parse_object(data)
+            value = {} if data is None else parse_document(data)
         except JsonError:
             return 0
         number = value.get("written")
@@ -97,8 +97,8 @@ class RoutedManifests:
         return number if same and type(number) is int and number > 0 else 0
 
     def _note(self, number: int) -> None:
-        value = {"v": 1, "parts": self._of, "rows": self._rows, "written": number}
-        self._store.put(self._path, json.dumps(value).encode() + b"\n")
+        value = {"parts": self._of, "rows": self._rows, "written": number}
+        self._store.put(self._path, json.dumps(document(value)).encode() + b"\n")
         now = time.monotonic()
         self._slowest, self._began = max(self._slowest, now - self._began), now
         total = -(-sum(one.lines for one in self._parts) // self._rows)

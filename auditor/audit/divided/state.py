@@ -9,7 +9,8 @@ from functools import partial
 from typing import Final
 
 from auditor.aio.threads import in_order
-from auditor.runs.checkpoint import Checkpoint, damaged, parse_checkpoint
+from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.documents import damaged, parsed
 from auditor.runs.parts import Part, found_parts, sealed_from_store
 from auditor.runs.paths import checkpoint_name, run_path, seal_name
 from auditor.runs.plan_file import PlanFile, PlannedRange
@@ -67,7 +68,7 @@ def range_progress(store: Store, plan: PlanFile) -> Iterator[RangeProgress]:
             yield RangeProgress(one.id, False, None, 0)
             continue
         place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
-        state = parse_checkpoint(data, plan.run, place)
+        state = parsed(data, place, Checkpoint.from_json, plan.run)
         try:
             listed = Tally.from_dict(state.tally).coverage["listed"]
         except ValueError as error:
@@ -105,7 +106,7 @@ def _state(
 ) -> RangeState:
     folder = run_path(plan.target.bucket, plan.run)
     place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
-    state = parse_checkpoint(data, plan.run, place)
+    state = parsed(data, place, Checkpoint.from_json, plan.run)
     try:
         tally = Tally.from_dict(state.tally)
         tally.check()

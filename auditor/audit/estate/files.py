@@ -1,23 +1,22 @@
 """The files of an estate in the store of run folders: the report of each start, and that of the last one.
 
 Each estate has a folder of its own, so that several estates may share a store. FOLDER/start=ID/estate.json is the
-report of a start, and FOLDER/estate.json is that of the last start. Earlier releases had one estate.json beside the run
-folders. It is read where it still is the last report on an account, and never changed.
+report of a start, and FOLDER/estate.json is that of the last start.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.errors import OutputError, UsageError
+from auditor.errors import OldRun, UsageError
 from auditor.model.estate import EarlierEstate, EstateReport
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_text import JsonError, OldFormatError, parse_document, parse_object, plain, typed
+from auditor.runs.documents import damaged
 from auditor.runs.paths import began_later, parse_run_id
-from auditor.runs.stores.base import Store, parsed
+from auditor.runs.stores.base import Store, json_file
 
 NAME: Final = "estate.json"
 KINDS: Final = ("account=", "estate=")
@@ -50,7 +49,7 @@ class EstateFiles:
         """
         found = _read(self._store, f"{self.folder}/{NAME}")
         if found is None:
-            return self._of_earlier_release()
+            return None
         others = found.numbers - {None}
         if others and self._accounts - {None} and not others & self._accounts:
             named = ", ".join(sorted(map(str, others))[:5])
@@ -61,10 +60,7 @@ class EstateFiles:
 
     def start(self, start: str) -> EarlierEstate | None:
         """Return the report of a start as far as it has come; None if there is none."""
-        found = _read(self._store, self._path(start))
-        if found is None and (old := self._of_earlier_release()) is not None and old.estate == start:
-            return old
-        return found
+        return _read(self._store, self._path(start))
 
     def around(self, start: str) -> tuple[EarlierEstate | None, EarlierEstate | None]:
         """Return the report of a start as an earlier process left it, and that of the start before. None: there is
@@ -82,23 +78,21 @@ class EstateFiles:
 
     def value(self, start: str) -> dict[str, Any] | None:
         """Return the whole report of a start as JSON; None if there is none."""
-        path = self._path(start)
-        data = self._store.get(path)
-        return None if data is None else parsed(data, self._store.uri(path))
+        data = self._store.get(self._path(start))
+        try:
+            return None if data is None else parse_object(data)
+        except JsonError as error:
+            raise damaged(self._store.uri(self._path(start)), error, "move it away, and start again") from error
 
     def write(self, report: EstateReport) -> None:
         """Write the report of a start. It is the last one unless a later start has written its own."""
-        self._store.put(self._path(report.estate), (json.dumps(report.to_dict(), indent=1) + "\n").encode())
+        self._store.put(self._path(report.estate), json_file(plain(report)))
 
         def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
             later = value is not None and began_later(str(value.get("estate", "")), report.estate)
-            return None if later else report.to_dict()
+            return None if later else plain(report)
 
         self._store.update_json(f"{self.folder}/{NAME}", change)
-
-    def _of_earlier_release(self) -> EarlierEstate | None:
-        found = _read(self._store, NAME)
-        return found if found is not None and found.numbers & self._accounts else None
 
     def _path(self, start: str) -> str:
         parse_run_id(start)
@@ -106,14 +100,8 @@ class EstateFiles:
 
 
 def last_estates(store: Store) -> list[EarlierEstate]:
-    """Return the last report of each estate in a store, the newest first. Blocks. Raises OutputError.
-
-    That of an earlier release is among them unless each of its accounts has a report in a folder.
-    """
+    """Return the last report of each estate in a store, the newest first. Blocks. Raises OutputError."""
     found = [one for path in _last_paths(store) if (one := _read(store, path)) is not None]
-    old = _read(store, NAME)
-    if old is not None and old.numbers - {number for one in found for number in one.numbers}:
-        found.append(old)
     return sorted(found, key=lambda one: one.estate, reverse=True)
 
 
@@ -129,6 +117,8 @@ def _read(store: Store, path: str) -> EarlierEstate | None:
     if data is None:
         return None
     try:
-        return EarlierEstate.from_dict(parse_object(data))
+        return typed(EarlierEstate, parse_document(data))
+    except OldFormatError as error:
+        raise OldRun(f"{store.uri(path)} {error.problem}, with another --out") from error
     except JsonError as error:
-        raise OutputError(f"{store.uri(path)} is damaged ({error}): move it away, and start again") from error
+        raise damaged(store.uri(path), error, "move it away, and start again") from error

@@ -24,7 +24,6 @@ from auditor.audit.kit.readiness import Assessment, Assessor, Lacking, SeenObjec
 from auditor.audit.kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, readme
 from auditor.audit.kit.result import Kit
 from auditor.audit.kit.wrong_keys import RULE, WrongKeys
-from auditor.audit.stored import file_of
 from auditor.audit.what_if import ChangedJudges
 from auditor.aws.iam.arns import Arns
 from auditor.aws.partition import partition_of
@@ -51,7 +50,7 @@ class FixKit:
 
     def __init__(self, run: RunReader, place: str, stopped: Callable[[], bool] = lambda: False) -> None:
         self._run = run
-        self._file = file_of(run)
+        self._file = run.begun_with
         self._place = place
         self._stopped = stopped
         self._own, self._policy = _facts_of(run, self._file)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Self
 
 from auditor.audit.mixed.report_origin import ReportOrigin
 from auditor.errors import RunTaken
-from auditor.model.json_text import JsonError, Size, items, plain, typed_form
+from auditor.model.json_text import JsonError, Size, document, items, typed_document
 from auditor.runs.stores.base import ConditionalStore, Store
 from auditor.s3.inventory.facts import FACT_COLUMNS, Shape
 
@@ -19,8 +19,6 @@ log = logging.getLogger(__name__)
 FOLDER: Final = "inventory"
 """The folder below that of a run for the rows of its ranges. It is there while the run lasts."""
 NAME: Final = f"{FOLDER}/spread.json"
-FORM: Final = 1
-"""Version of the form of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +66,12 @@ class SpreadFile:
         return self.done == self.files
 
     def to_json(self) -> bytes:
-        return json.dumps({"v": FORM, **plain(self)}).encode() + b"\n"
+        return json.dumps(document(self)).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Make a SpreadFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        return typed_form(cls, data, FORM)
+        return typed_document(cls, data)
 
 
 class SpreadFolder:

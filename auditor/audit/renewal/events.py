@@ -120,10 +120,7 @@ class BatchRenewer:
 
     async def _by(self, run: RunReader, left: dict[bool, list[str]]) -> None:
         """Renew the objects of the run's target, and take their keys off the list. left: by Target.versions."""
-        file = await asyncio.to_thread(lambda: run.bucket)
-        if file is None:
-            return  # a run of an earlier release does not say by which rules to judge
-        target = file.target
+        target = (await asyncio.to_thread(lambda: run.begun_with)).target
         mine = [key for key in left[target.versions] if key.startswith(target.prefix)]
         if not mine:
             return

@@ -122,7 +122,7 @@ class Renewer:
 
     def _newly_exposed(self, found: Sequence[Judgement]) -> tuple[str, ...]:
         """Return the keys that are exposed now and were not when they were read last. Blocks."""
-        exceptions = Exceptions(self._by.settings.accepted, self._run.bucket_name, seconds_in_utc(self._clock())[:10])
+        exceptions = Exceptions(self._by.settings.exceptions, self._run.bucket_name, seconds_in_utc(self._clock())[:10])
         keys = [
             one.evidence.ref.key
             for one in found

@@ -67,8 +67,6 @@ def _finding(opened: RunReader, fingerprint: str) -> FindingLine:
 def _group(opened: RunReader, name: str) -> tuple[RollUps, Group]:
     """Return the roll-ups of the run, and their group with this ID. Raises UsageError if there is none."""
     rollups = opened.rollups()
-    if rollups is None:
-        raise UsageError(f"{opened.uri} has no rollups.json: an earlier release wrote it; give a finding's fingerprint")
     found = next((group for group in rollups.groups if group.id == name), None)
     if found is None:
         raise UsageError(f"{opened.uri} has no group {name}: its rollups.json and its page have them")

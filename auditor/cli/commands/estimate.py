@@ -26,7 +26,6 @@ from auditor.reports.estimate import estimate_text
 from auditor.rules import RULES
 from auditor.rules.selection import select
 from auditor.runs.latest import last_run
-from auditor.runs.paths import target_name
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 
@@ -78,7 +77,7 @@ class _Estimates:
             return None
         endpoint, profile, region = settings.endpoint_url, settings.profile, settings.region
         store = stack.enter_context(open_store(settings.out, endpoint_url=endpoint, profile=profile, region=region))
-        return last_run(store, target.bucket, target_name(target))
+        return last_run(store, target)
 
     def close(self) -> None:
         """Print the sum of several targets."""

@@ -23,7 +23,6 @@ from auditor.config.values import account_number
 from auditor.errors import UsageError
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
-from auditor.reports.formats.asff import rollups_of
 from auditor.reports.formats.asff_gone import LookedAt
 from auditor.reports.formats.base import FormatOptions
 from auditor.runs.folder_place import open_run
@@ -65,8 +64,8 @@ def _choices(run: RunReader, settings: Settings, account: str | None, options: a
 
 def _send(run: RunReader, summary: Summary, settings: Settings, account: str | None) -> int:
     """Send the findings to Security Hub, print how many it took, and return the exit code."""
-    rollups = rollups_of(summary, run)
-    looked = LookedAt.by(summary, rollups, run.bucket)
+    rollups = run.rollups()
+    looked = LookedAt.by(summary, rollups, run.begun_with)
 
     async def send() -> SentFindings:
         async with open_security_hub(settings.region, settings.profile, account) as hub:
@@ -85,7 +84,7 @@ def _send(run: RunReader, summary: Summary, settings: Settings, account: str | N
 
 def _fact(run: RunReader, name: str) -> str | None:
     """Return a fact of the bucket as the run read it last; None if the run does not know it."""
-    value = getattr(run.bucket.read[-1].facts, name) if run.bucket else None
+    value = getattr(run.begun_with.facts, name)
     return value if isinstance(value, str) else None
 
 

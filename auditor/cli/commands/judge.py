@@ -11,7 +11,6 @@ from typing import Final
 from auditor.aio.stop import Stop
 from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
-from auditor.audit.stored import file_of
 from auditor.cli import signals
 from auditor.cli.options import settings_of
 from auditor.cli.output import first_word, say
@@ -44,7 +43,7 @@ async def _judge(options: argparse.Namespace, settings: Settings) -> int:
     connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
     with open_run(options.run_folder, **connection) as source:
         given = Layer({name: vars(options)[name] for name in _JUDGING}, lambda name: SETTINGS[name].option)
-        file = await asyncio.to_thread(file_of, source)
+        file = await asyncio.to_thread(lambda: source.begun_with)
         by = judged_by(
             file,
             f"{source.uri}/{NAME}",

@@ -19,7 +19,6 @@ from auditor.errors import UsageError
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.latest import last_run
-from auditor.runs.paths import target_name
 from auditor.text import counted, visible
 
 
@@ -42,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 async def _plan(target: Target, settings: Settings, ranges: int, *, listing: bool) -> RangePlan:
     if target.whole and not listing:
         async with open_stores(settings, [target], hashing=False) as stores:
-            last = await asyncio.to_thread(last_run, stores.store, target.bucket, target_name(target))
+            last = await asyncio.to_thread(last_run, stores.store, target)
             found = None if last is None else await asyncio.to_thread(plan_from_run, target, last, ranges)
         if found is not None:
             return found

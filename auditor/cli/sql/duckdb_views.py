@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from auditor.cli.sql.tables import PARTITIONS, TABLES, SqlTable
-from auditor.model.object import PUBLIC_GROUPS
 from auditor.runs.packed_lines import LONGEST_LINE
-
-_GROUPS: Final = ", ".join(f"'{group}'" for group in sorted(PUBLIC_GROUPS))
-_COMPUTED: Final[Mapping[str, str]] = {
-    "prefix1": "coalesce(prefix1, regexp_extract(key, '^[^/]*/'))",
-    "acl_state": "coalesce(acl_state, CASE WHEN acl.unread IS NOT NULL THEN 'unread'"
-    " WHEN acl.skipped IS NOT NULL THEN 'skipped' WHEN acl.grants IS NOT NULL THEN 'read' END)",
-    "public_grant": "coalesce(public_grant, CASE WHEN acl.grants IS NOT NULL"
-    f" THEN list_has_any([g.grantee FOR g IN acl.grants], [{_GROUPS}]) END)",
-    "head_state": "coalesce(head_state, CASE WHEN head.unread IS NOT NULL THEN 'unread'"
-    " WHEN head.skipped IS NOT NULL THEN 'skipped' WHEN head.etag IS NOT NULL THEN 'read' END)",
-    "public": "CASE verdict WHEN 'unknown' THEN NULL ELSE verdict = 'exposed' END",
-    "latest": "coalesce(latest, true)",
-    "audience": "coalesce(audience, [])",
-    "reasons": "coalesce(reasons, [])",
-}
-"""Columns of objects that lines of earlier releases lack, made from those that they have."""
 
 _FILE: Final = """\
 -- The views of a run for DuckDB, with explicit types: an ACL that was not read stays apart from one without grants.
@@ -39,10 +22,7 @@ def view(table: SqlTable, source: str, bucket: str, run: str) -> str:
     """Return the statement that makes the table's view. source: a table function of its files. bucket, run: expressions
     of the columns that the lines lack.
     """
-    computed = _COMPUTED if table.name == "objects" else {}
-    columns = [
-        f"  {computed[name]} AS {quoted(name)}" if name in computed else f"  {quoted(name)}" for name in _names(table)
-    ]
+    columns = [f"  {quoted(name)}" for name in _names(table)]
     places = [f"  {value} AS {quoted(name)}" for name, value in zip(PARTITIONS, (bucket, run), strict=True)]
     every = ",\n".join([*columns, *places])
     return f"CREATE OR REPLACE VIEW {table.name} AS SELECT\n{every}\nFROM {source};\n"

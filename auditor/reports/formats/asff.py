@@ -39,26 +39,16 @@ _UNREAD: Final = "Let the auditor read what is missing: `auditor policy` prints 
 def write(summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
     """Yield the findings as one JSON array in ASCII, with a finding a line. The lines of the run are not read.
 
-    Raises UsageError if the account or the region is not given, or if the run has no roll-ups.
+    Raises UsageError if the account or the region is not given.
     """
     how = options or PLAIN
     if how.account is None or how.region is None:
         raise UsageError("asff needs an account and a region that the run does not name: give --account and --region")
     before = "[\n"
-    for finding in findings(summary, rollups_of(summary, lines), HubAccount.of(how.account, how.region)):
+    for finding in findings(summary, lines.rollups(), HubAccount.of(how.account, how.region)):
         yield f"{before}{json.dumps(finding, separators=(',', ':'))}"
         before = ",\n"
     yield "\n]\n"
-
-
-def rollups_of(summary: Summary, lines: RunLines) -> RollUps:
-    """Return the roll-ups of the run. Raises UsageError if it has none."""
-    if (found := lines.rollups()) is None:
-        raise UsageError(
-            f"run {summary.run} has no rollups.json, because an earlier release wrote it: judge it again by"
-            " `auditor judge`, and export the new run"
-        )
-    return found
 
 
 def findings(summary: Summary, rollups: RollUps, hub: HubAccount) -> Iterator[dict[str, Any]]:

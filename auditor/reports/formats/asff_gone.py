@@ -30,28 +30,28 @@ class BlindSpot:
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """The part of its target that a run looked at. rules: IDs of the rules that it judged; None if it is not known.
-    asked: True if it asked each object for its HEAD, and for its ACL where ACLs count.
+    """The part of its target that a run looked at. rules: IDs of the rules that it judged. asked: True if it asked each
+    object for its HEAD, and for its ACL where ACLs count.
     """
 
     complete: bool
-    rules: frozenset[str] | None
+    rules: frozenset[str]
     asked: bool = True
     blind: tuple[BlindSpot, ...] = ()
 
     @classmethod
-    def by(cls, summary: Summary, rollups: RollUps, bucket: BucketFile | None) -> Self:
-        """Return what the run looked at. bucket: its bucket.json; None for a run of an earlier release."""
-        rules = None if bucket is None else judged_rules(bucket, summary.rules_undecided)
+    def by(cls, summary: Summary, rollups: RollUps, bucket: BucketFile) -> Self:
+        """Return what the run looked at. bucket: its bucket.json."""
+        rules = judged_rules(bucket, summary.rules_undecided)
         blind = (spot for group in rollups.groups for spot in _blind(group, summary.target.bucket))
-        asked = bucket is not None and all(_asked_all(one) for one in bucket.read)
+        asked = all(_asked_all(one) for one in bucket.read)
         return cls(summary.complete, rules, asked, tuple(blind))
 
     def shows_end(self, finding: Mapping[str, Any]) -> bool:
         """True if the run looked at the whole subject of a finding that it does not have any more."""
         fields = finding.get("ProductFields", {})
         rule, kind, place = fields.get(RULE), fields.get(KIND), fields.get(PLACE)
-        if not self.complete or (rule and self.rules is not None and rule not in self.rules):
+        if not self.complete or (rule and rule not in self.rules):
             return False
         if kind == GroupKind.UNDECIDED.value and not self.asked:
             return False

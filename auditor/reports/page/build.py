@@ -18,7 +18,7 @@ from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, curve, spark
 from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, NumberCard, PageData
 from auditor.reports.page.exception_rows import exception_rows
-from auditor.reports.page.group_facts import GroupFacts, without_rollups
+from auditor.reports.page.from_rollups import GroupFacts
 from auditor.reports.page.groups import ticks, view_of
 from auditor.reports.page.headline import headline
 from auditor.reports.page.hole_rows import hole_rows
@@ -36,17 +36,17 @@ _FEW: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSource:
-    """The files of a run of which its page is made. Each but the summary may be missing.
+    """The files of a run of which its page is made.
 
-    shown: some objects and findings of the run, for a run without roll-ups. groups, places, first: from the roll-ups;
-    groups is None if the run has none. new: number of new objects by verdict. intended: number of objects by verdict
-    that an exception covers. holes: the prefix that has most objects of each call and error code, undecided ones.
+    shown: some undecided objects of the run. groups, places, first: from the roll-ups. new: number of new objects by
+    verdict. intended: number of objects by verdict that an exception covers. holes: the prefix that has most objects of
+    each call and error code, undecided ones.
     """
 
     summary: Summary
-    shown: Highlights = field(default_factory=Highlights)
-    bucket: BucketFile | None = None
-    groups: Sequence[GroupFacts] | None = None
+    shown: Highlights
+    bucket: BucketFile
+    groups: Sequence[GroupFacts]
     places: Places | None = None
     first: tuple[FirstChange, ...] = ()
     since: str = ""
@@ -60,12 +60,10 @@ class PageSource:
     holes: Mapping[str, str] = field(default_factory=dict)
 
 
-def source_of(
-    summary: Summary, shown: Highlights, bucket: BucketFile | None = None, rollups: RollUps | None = None
-) -> PageSource:
-    """Return the source of a run's page. rollups: None for a run without them, of which `shown` has some lines."""
+def source_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: RollUps) -> PageSource:
+    """Return the source of a run's page."""
     changes = summary.changes
-    made = PageSource(
+    return PageSource(
         summary=summary,
         shown=shown,
         bucket=bucket,
@@ -76,11 +74,6 @@ def source_of(
         new=new_objects(changes),
         exceptions=tuple(exception_rows(summary.exceptions)),
         intended=dict(summary.excepted.verdicts),
-    )
-    if rollups is None:
-        return made
-    return replace(
-        made,
         groups=from_rollups.groups_of(rollups),
         places=from_rollups.places_in(rollups),
         first=from_rollups.first_changes(rollups),
@@ -92,9 +85,8 @@ def source_of(
 def page_data(source: PageSource) -> PageData:
     """Return the whole content of the page."""
     summary = source.summary
-    groups = list(source.groups) if source.groups is not None else list(without_rollups(summary, source.shown))
-    samples = _FEW if len(groups) > _MANY else None
-    views = [view_of(replace(group, samples=group.samples[:samples])) for group in groups]
+    samples = _FEW if len(source.groups) > _MANY else None
+    views = [view_of(replace(group, samples=group.samples[:samples])) for group in source.groups]
     findings = tuple(view for view in views if view.rule)
     exposed = source.intended.get(Verdict.EXPOSED, 0)
     top = headline(summary, exposed, source.new.get(Verdict.EXPOSED) if source.new else None, source.first)

@@ -26,18 +26,15 @@ _SWITCHES: Final = (
 )
 
 
-def rule_rows(summary: Summary, bucket: BucketFile | None) -> tuple[RuleRow, ...]:
-    """Return a row for each rule, in the order of RULES; without bucket.json only for those that surely judged."""
+def rule_rows(summary: Summary, bucket: BucketFile) -> tuple[RuleRow, ...]:
+    """Return a row for each rule, in the order of RULES."""
     undecided: dict[str, list[str]] = {}
     for item in summary.rules_undecided:
         undecided.setdefault(item.rule, []).append(f"{item.action}: {item.code}")
-    selected = None if bucket is None else set(bucket.selected)
+    selected = set(bucket.selected)
     rows = []
     for rule in RULES:
-        judged = rule.id in summary.rules or rule.id in undecided
-        if selected is None and not judged:
-            continue
-        off = selected is not None and rule.id not in selected and not judged
+        off = rule.id not in selected and rule.id not in summary.rules and rule.id not in undecided
         why = "" if off else _undecided(rule, summary, undecided.get(rule.id, []))
         rows.append(RuleRow(rule.id, rule.title, summary.rules.get(rule.id, 0), why, off))
     known = {rule.id for rule in RULES}
@@ -69,10 +66,8 @@ def in_words(rows: tuple[RuleRow, ...]) -> str:
     return f"{counted(len(rows), 'rule')}: {', '.join(each)}"
 
 
-def settings(bucket: BucketFile | None) -> Iterator[NamedValue]:
+def settings(bucket: BucketFile) -> Iterator[NamedValue]:
     """Yield the bucket's own settings that decide on access, in words."""
-    if bucket is None:
-        return
     facts = bucket.facts
     yield NamedValue("Region", _known(facts.region))
     yield NamedValue("Object Ownership", _known(facts.ownership))

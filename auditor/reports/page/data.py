@@ -102,7 +102,6 @@ class GroupView:
     samples: tuple[SampleView, ...]
     more: str
     command: str
-    masked: bool = False
 
 
 @record()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -13,12 +14,35 @@ from auditor.reports import words
 from auditor.reports.page import signs
 from auditor.reports.page.curve import Night
 from auditor.reports.page.data import FirstChange, SampleView
-from auditor.reports.page.group_facts import GroupFacts
 from auditor.reports.page.picture_data import Places
 from auditor.reports.page.places import PlaceCount, places_of
 
 _WIDEST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _WHAT_IF: Final = "auditor what-if RUN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    """One group: findings of a rule, or objects with a verdict. severity: None for objects. who: the audience in words.
+    rest: True if groups of longer prefixes have other objects below `prefix`.
+    """
+
+    id: str
+    rule: str | None
+    verdict: Verdict | None
+    severity: Severity | None
+    who: str
+    prefix: str | None
+    count: int
+    rest: bool = False
+    bytes: int | None = None
+    new: int | None = None
+    excepted: int = 0
+    since: str | None = None
+    grantees: tuple[str, ...] = ()
+    permissions: tuple[str, ...] = ()
+    fingerprint: str | None = None
+    samples: tuple[SampleView, ...] = ()
 
 
 def groups_of(rollups: RollUps) -> list[GroupFacts]:

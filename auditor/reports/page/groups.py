@@ -12,7 +12,7 @@ from auditor.model.finding import Severity
 from auditor.reports import words
 from auditor.reports.group_words import RULES_BY_ID, meaning, mend, sentence_of_group
 from auditor.reports.page.data import GroupView, Tick
-from auditor.reports.page.group_facts import GroupFacts
+from auditor.reports.page.from_rollups import GroupFacts
 from auditor.reports.page.signs import BY_VERDICT
 from auditor.rules.base import Rule
 
@@ -45,7 +45,6 @@ def view_of(group: GroupFacts) -> GroupView:
         samples=group.samples,
         more="" if of_bucket else _more(group),
         command="" if of_bucket else _command(group),
-        masked=group.masked,
     )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
 from auditor.errors import OutputError
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_text import JsonError, OldFormatError, document, parse_document
 
 Change = Callable[[dict[str, Any] | None], dict[str, Any] | None]
-"""A function that changes a JSON file. It gets the file's value (None if there is no file), and returns the new value
-(None to leave the file as it is). It is called again if another process wrote the file in between."""
+"""A function that changes a JSON file. It gets the file's members besides `format` (None if there is no file, or if a
+development version wrote it), and returns the new members (None to leave the file as it is). It is called again if
+another process wrote the file in between."""
 
 
 class Store(Protocol):
@@ -181,12 +183,21 @@ def check_size(path: str, size: int, uri: str) -> None:
         raise OutputError(f"{uri} is damaged: it is larger than {most // 1024**2} MiB, which no such file is")
 
 
-def parsed(data: bytes, uri: str) -> dict[str, Any]:
-    """Parse a JSON object. Raises OutputError, which names `uri`, if the data are no JSON object."""
+def members_of(data: bytes | None, uri: str) -> dict[str, Any] | None:
+    """Return the members of a JSON file besides its format; None for no file, and for one of a development version,
+    which is not read. Raises OutputError, which names `uri`, for a damaged file.
+    """
     try:
-        return parse_object(data, uri)
+        return None if data is None else parse_document(data)
+    except OldFormatError:
+        return None
     except JsonError as error:
-        raise OutputError(f"{error}: move it away") from error
+        raise OutputError(f"{uri} is damaged ({error}): move it away") from error
+
+
+def json_file(members: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a JSON file. members: those besides its format."""
+    return json.dumps(document(members), indent=1).encode() + b"\n"
 
 
 def md5_of(body: bytes | BufferedReader) -> str:

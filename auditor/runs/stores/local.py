@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import secrets
 import stat
@@ -12,10 +11,10 @@ from builtins import list as List  # noqa: N812 - the store has a method of that
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Self
+from typing import BinaryIO, Final, Self
 
 from auditor.errors import OutputError, RunTaken, UsageError
-from auditor.runs.stores.base import PIECE, Change, check_size, checked, parsed
+from auditor.runs.stores.base import PIECE, Change, check_size, checked, json_file, members_of
 
 _NO_SPACE: Final = "is out of space: free some, or choose another place with --out"
 _DENIED: Final = "may not be written: give this user the right to, or choose another place with --out"
@@ -113,9 +112,9 @@ class LocalStore:
     def update_json(self, path: str, change: Change) -> None:
         target = self._place(path)
         with output_errors(target), _locked(target):
-            value = change(_read_json(target))
+            value = change(members_of(_bytes_of(target), str(target)))
             if value is not None:
-                _write(target, json.dumps(value, indent=1).encode() + b"\n")
+                _write(target, json_file(value))
 
     def hold(self, folder: str, name: str) -> Callable[[], object]:
         place = self.spool_dir(folder)
@@ -252,8 +251,3 @@ def _bytes_of(target: Path) -> bytes | None:
             raise OutputError(f"{target} is damaged (it is no regular file): move it away")
         check_size(target.name, found.st_size, str(target))
         return file.read()
-
-
-def _read_json(target: Path) -> dict[str, Any] | None:
-    data = _bytes_of(target)
-    return None if data is None else parsed(data, str(target))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from typing import Final, Self
 from auditor.aio.backoff import backoff
 from auditor.aws.failures import explain
 from auditor.errors import CallFailed, CredentialsError, OutputError, UsageError
-from auditor.runs.stores.base import BucketObjects, Change, checked, content_type, md5_of, parsed
+from auditor.runs.stores.base import BucketObjects, Change, checked, content_type, json_file, md5_of, members_of
 from auditor.runs.stores.local import output_errors
 from auditor.text import visible
 
@@ -156,10 +155,10 @@ class S3Store:
         """
         uri = self.uri(path)
         with self._errors(uri):
-            value = change(None if data is None else parsed(data, uri))
+            value = change(members_of(data, uri))
             if value is None:
                 return None
-            written = json.dumps(value, indent=1).encode() + b"\n"
+            written = json_file(value)
             new = self._put_where(path, written, tag)
         if new is not None:
             self._see(path, written, new)

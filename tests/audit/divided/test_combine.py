@@ -92,7 +92,7 @@ async def test_second_night_compares_with_the_first_across_ranges(stub: StubServ
     assert divided.summary["changes"]["against"] == first.summary["run"]
     assert auditor.check_run(divided.folder).chain == (first.summary["run"],)
     latest = json.loads((divided.folder.parent / "latest.json").read_text())
-    assert latest["runs"] == {"": divided.summary["run"]}
+    assert latest["runs"]["current"] == {"": divided.summary["run"]}
 
 
 async def test_missing_range_is_a_hole_and_the_run_can_go_on(stub: StubServer, tmp_path: Path) -> None:

@@ -14,14 +14,11 @@ import auditor
 from auditor.aio.stop import Stop
 from auditor.audit.divided.combine import combine
 from auditor.audit.fill import fill_audit
-from auditor.audit.report import highlights_of
 from auditor.cli.main import main
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged
-from auditor.reports.highlights import Highlights
 from auditor.runs.reading import RunReader
-from auditor.runs.stores.local import LocalStore
 from tests.audit.divided.test_combine import groups, same
 from tests.audit.test_changes import night
 from tests.audit.test_fill import mend
@@ -72,19 +69,6 @@ def test_commands(pair: tuple[Result, Result], command: str, tmp_path: Path, cap
     }[command]
     assert main([command, str(pair[1].folder), *words]) in (0, 3, 4)
     assert capfd.readouterr().out
-
-
-def test_highlights_are_those_of_all_lines(pair: tuple[Result, Result]) -> None:
-    for run in pair:
-        store = LocalStore(run.folder.parents[1])
-        reader = RunReader(store, BUCKET, run.summary["run"])
-        quick, all_lines = (
-            read(reader, run.summary["verdicts"]["exposed"]) for read in (highlights_of, Highlights.read)
-        )
-        assert quick.exposed == all_lines.exposed
-        assert len(quick.exposed) == run.summary["verdicts"]["exposed"] > 50
-        assert quick.undecided == all_lines.undecided
-        assert (quick.worst.lines(), quick.worst.more) == (all_lines.worst.lines(), all_lines.worst.more)
 
 
 def test_explained_without_a_request(pair: tuple[Result, Result], stub: StubServer) -> None:

@@ -146,4 +146,4 @@ def test_sixteen_runs_into_one_place_lose_and_mix_nothing(stub: StubServer, tmp_
         assert one.summary["verdicts"] == plain.summary["verdicts"]
         assert auditor.check_run(one.folder).faults == ()
     latest = json.loads((tmp_path / "shared" / f"bucket={BUCKET}" / "latest.json").read_text())
-    assert latest["runs"][""] in {one.summary["run"] for one in results}
+    assert latest["runs"]["current"][""] in {one.summary["run"] for one in results}

@@ -73,6 +73,9 @@ def test_every_listed_bucket_has_one_outcome(data: st.DataObject) -> None:
         line="",
         notes=(),
         accounts=(),
+        not_looked_at=(),
+        folder="estate=e",
+        since=None,
         buckets=tuple(
             BucketResult(bucket=name, account=f"{number:012}", outcome=BucketOutcome.AUDITED, sentence="")
             for number, name in enumerate(kept)

@@ -22,7 +22,25 @@ ACL: Final = Acl("owner", ())
 HEAD: Final = Head(etag="e", content_length=3)
 REF: Final = ObjectRef("k", "e", 3, "2027-01-01T00:00:00Z", owner="owner")
 LINE: Final = ObjectLine(
-    "k", None, "e", 3, REF.last_modified, "STANDARD", "owner", ACL, HEAD, Outcome.AUDITED, False, None, (), None
+    "k",
+    None,
+    "e",
+    3,
+    REF.last_modified,
+    "STANDARD",
+    "owner",
+    ACL,
+    HEAD,
+    Outcome.AUDITED,
+    False,
+    None,
+    (),
+    None,
+    True,
+    (),
+    (),
+    None,
+    None,
 )
 
 

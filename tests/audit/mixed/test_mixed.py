@@ -17,7 +17,6 @@ import pytest
 from auditor.aio.stop import Stop
 from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
-from auditor.audit.stored import file_of
 from auditor.config.layers import Layer
 from auditor.errors import InventoryError, RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
@@ -213,7 +212,7 @@ async def test_head_of_the_last_run_lacks_the_values_that_a_report_asks_for(
 
 def judged_again(runs: Path, run_id: str, out: Path) -> Result:
     run = RunReader(LocalStore(runs), BUCKET, run_id)
-    by = judged_by(file_of(run), "auditor.toml", Layer({}, str))
+    by = judged_by(run.begun_with, "auditor.toml", Layer({}, str))
     return read_back(JudgeAgain(run, LocalStore(out), by).run().to_dict())
 
 

@@ -258,7 +258,7 @@ def test_damaged_piece_condemns_all_rows_of_its_range(reports: Path, out: Path, 
         load_range(store, RUN, range_id, PLAN.target_of(PLAN.range(range_id)))
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"v": 2}', "[", '{"v": 1, "run": "x"}'])
+@pytest.mark.parametrize("text", ["", "{}", '{"format": 2}', "[", '{"format": 1, "run": "x"}'])
 def test_damaged_file_counts_as_none(reports: Path, out: Path, text: str) -> None:
     write(reports)
     store = LocalStore(out)

@@ -21,7 +21,7 @@ from auditor.runs.tally import Tally
 from tests.audit.ranges.key_sets import keys_of_set
 from tests.support.audit_runs import audit
 from tests.support.odd_keys import ODD_KEYS
-from tests.support.samples.reports import sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, sample_summary, target
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket
@@ -37,7 +37,7 @@ def written(store: LocalStore, keys: list[str], part_lines: int) -> RunReader:
         for key in keys:
             if folder.write(key, None, json.dumps({"key": key}).encode() + b"\n"):
                 folder.flush()
-        folder.finish(replace(sample_summary(), run=RUN), "", update_latest=True)
+        folder.finish(replace(sample_summary(), run=RUN), "", ROLLED_UP, update_latest=True)
     return RunReader(store, BUCKET, RUN)
 
 

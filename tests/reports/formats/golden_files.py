@@ -40,7 +40,7 @@ class GoldenRun:
     def undecided(self) -> Iterator[UndecidedLine]:
         return self._lines("undecided", UndecidedLine)
 
-    def rollups(self) -> RollUps | None:
+    def rollups(self) -> RollUps:
         return RollUps.from_json((INPUT / "rollups.json").read_bytes())
 
     @property
@@ -68,7 +68,6 @@ def made(name: str) -> bytes:
 def write_input() -> None:
     summary, run = hostile_run()
     rollups = run.rollups()
-    assert rollups is not None
     INPUT.mkdir(parents=True, exist_ok=True)
     (INPUT / "summary.json").write_text(json.dumps(summary.to_dict(), indent=1) + "\n", encoding="ascii")
     (INPUT / "rollups.json").write_bytes(rollups.to_json())

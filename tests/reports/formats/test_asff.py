@@ -20,6 +20,7 @@ from auditor.reports.formats.asff import findings
 from auditor.reports.formats.asff_finding import HubAccount, clipped, ids_of
 from auditor.reports.formats.base import PLAIN
 from tests.support.odd_keys import ODD_KEYS
+from tests.support.samples.hostile import HostileRun
 from tests.support.samples.reports import denied, finding, judged, rollups_of, sample_summary, tally_of, target
 
 HUB = HubAccount.of("111122223333", "eu-central-1")
@@ -151,18 +152,9 @@ def test_the_arn_is_of_the_regions_partition() -> None:
     assert [one["Id"] for one in found[1]["Resources"]] == ["arn:aws-cn:s3:::audited", "arn:aws-cn:s3:::audited/s/a"]
 
 
-class Bare:
-    """A run of an earlier release, which has no roll-ups."""
-
-    def rollups(self) -> None:
-        return None
-
-
-def test_a_run_without_rollups_or_account_is_refused_with_the_fix() -> None:
-    with pytest.raises(UsageError, match="auditor judge"):
-        list(FORMATS["asff"](sample_summary(), Bare(), replace(PLAIN, account="1" * 12, region="eu-west-1")))  # type: ignore[arg-type]
+def test_a_run_without_an_account_is_refused_with_the_fix() -> None:
     with pytest.raises(UsageError, match="--account"):
-        list(FORMATS["asff"](sample_summary(), Bare(), replace(PLAIN, region="eu-west-1")))  # type: ignore[arg-type]
+        list(FORMATS["asff"](sample_summary(), HostileRun([]), replace(PLAIN, region="eu-west-1")))
 
 
 @pytest.mark.parametrize("text", ["a" * 300, "é" * 200, "\U0001f600" * 90, "a\ud800" * 60])

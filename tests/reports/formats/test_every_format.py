@@ -116,7 +116,7 @@ class LongRun:
     def undecided(self) -> Iterator[UndecidedLine]:
         return self._each(self._one.undecided())
 
-    def rollups(self) -> RollUps | None:
+    def rollups(self) -> RollUps:
         return self._rollups
 
     def _each(self, lines: Iterable[L]) -> Iterator[L]:

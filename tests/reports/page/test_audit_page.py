@@ -7,26 +7,22 @@ import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 
-from auditor.model.access import Verdict
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.exception import ExceptionState, ExceptionUse
-from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import Unread
-from auditor.model.run_lines import UndecidedLine
 from auditor.model.summary import ExceptedCounts, Summary, UnreadCount
 from auditor.model.version import VERSION
-from auditor.reports.highlights import ExposedObject, Highlights
-from auditor.reports.lines import finding_line
-from auditor.reports.page.build import PageSource, page_data, source_of
+from auditor.reports.page.build import page_data
 from auditor.reports.page.data import SampleView
-from auditor.reports.page.group_facts import GroupFacts
+from auditor.reports.page.from_rollups import GroupFacts
 from auditor.reports.page.render import audit_page, print_page
 from auditor.rules.access import o02_everyone_read as o02
 from tests.support.odd_keys import ODD_KEYS
-from tests.support.samples.reports import denied, finding, gone, judged, sample_summary, shown_of, tally_of, target
+from tests.support.samples.reports import denied, finding, gone, judged, page_source, sample_summary, tally_of, target
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -77,20 +73,19 @@ class Page(HTMLParser):
             self.codes[-1] += data
 
 
-def page_of(summary: Summary | None = None, shown: Highlights | None = None) -> str:
-    return audit_page(PageSource(summary=summary or sample_summary(), shown=shown or Highlights()))
+def page_of(summary: Summary | None = None, *judgements: Judgement) -> str:
+    return audit_page(page_source(summary or sample_summary(), *judgements))
 
 
-def words_of(summary: Summary | None = None, shown: Highlights | None = None) -> str:
-    return " ".join(Page(page_of(summary, shown)).text.split())
+def words_of(summary: Summary | None = None, *judgements: Judgement) -> str:
+    return " ".join(Page(page_of(summary, *judgements)).text.split())
 
 
 def hostile_page(text: str) -> str:
-    words: dict[str, Any] = dict.fromkeys(("grantee", "message", "permission", "version_id", "rule", "key"), text)
-    shown = Highlights()
-    shown.add_findings([replace(finding_line(finding(text)), **words)])
-    shown.exposed.append(ExposedObject(text, text, (text,)))
-    shown.undecided.append(UndecidedLine(text, text, (Unread(text, text),), (text,)))
+    found = Finding("f" * 32, text, Severity.HIGH, text, text, text, text, text)
+    access = ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.GROUP, text),))
+    bad = replace(judged(text, found, version_id=text), access=access)
+    refused = judged(text, version_id=f"{text}2", verdict=Verdict.UNKNOWN, acl=Unread(text, text))
     made = sample_summary(
         tally_of(denied("a"), judged("b", finding("b"), verdict=Verdict.EXPOSED)),
         target=target(prefix=text, start_after=text, stop_at=text),
@@ -106,25 +101,22 @@ def hostile_page(text: str) -> str:
         not_looked_at=(*made.not_looked_at, text),
         audiences={Verdict.EXPOSED: {f"group {text}": 1}, Verdict.SHARED: {text: 1}},
     )
-    return page_of(changed, shown)
-
-
-PLAIN = Page(hostile_page("plain"))
+    return page_of(changed, bad, refused)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_hostile_words_stay_words(text: str) -> None:
-    page = hostile_page(text)
+    page, plain = hostile_page(text), Page(hostile_page(re.sub("[^/]", "p", text)))
     seen = Page(page)
-    assert sorted(seen.tags) == sorted(PLAIN.tags)
-    assert seen.attributes == PLAIN.attributes
+    assert sorted(seen.tags) == sorted(plain.tags)
+    assert seen.attributes == plain.attributes
     assert all(character.isprintable() or character == "\n" for character in page)
 
 
 def test_key_is_shown_whole() -> None:
     key = '<b a="1">\n\u202e\\n'
     one = judged(key, finding(key), verdict=Verdict.EXPOSED)
-    page = Page(page_of(sample_summary(tally_of(one)), shown_of(one)))
+    page = Page(page_of(sample_summary(tally_of(one)), one))
     assert r'<b a="1">\n\u202e\\n' in page.codes
 
 
@@ -141,7 +133,7 @@ def test_only_the_style_and_script_of_the_page_may_run() -> None:
 
 
 def test_no_style_is_set_where_the_policy_forbids_it() -> None:
-    assert not {name for name in PLAIN.attributes if name == "style" or name.startswith("on")}
+    assert not {name for name in Page(page_of()).attributes if name == "style" or name.startswith("on")}
 
 
 def test_everything_the_run_knows_is_there() -> None:
@@ -151,7 +143,7 @@ def test_everything_the_run_knows_is_there() -> None:
         rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "Code9")],
         accepted_rules=1,
     )
-    said = words_of(made, shown_of(one, denied("b")))
+    said = words_of(made, one, denied("b"))
     for words in (
         "Strangers can get at 1 object.",
         "All 3 listed objects are accounted for; 1 of them could not be read in full.",
@@ -201,26 +193,13 @@ def test_tone_follows_the_worst_finding(severity: Severity, good: bool) -> None:
 
 def test_rule_that_fired_says_its_reason_and_its_fix() -> None:
     many = [judged(f"k{at}", finding(f"k{at}")) for at in range(7)]
-    said = words_of(sample_summary(tally_of(*many)), shown_of(*many))
+    said = words_of(sample_summary(tally_of(*many)), *many)
     assert "Anyone on the internet can read 7 objects" in said
     assert f"O02 {o02.check.name}" in said
     assert "Set Object Ownership to BucketOwnerEnforced, or remove the grant" in said
     assert "and 2 more in the run folder" in said
     assert "k4" in said
     assert "k5" not in said
-
-
-@pytest.mark.parametrize(("verdict", "marked"), [(Verdict.MASKED, True), (Verdict.EXPOSED, False)])
-def test_masked_finding_does_not_look_like_an_open_one(verdict: Verdict, marked: bool) -> None:
-    one = judged("a", finding("a"), verdict=verdict)
-    assert ("(masked today)" in words_of(sample_summary(tally_of(one)), shown_of(one))) is marked
-
-
-def test_counts_without_a_sample_are_not_given_a_verdict() -> None:
-    """More findings than the highlights keep: the group says nothing of those that it did not see."""
-    one = judged("a", finding("a"), verdict=Verdict.MASKED)
-    page = page_of(replace(sample_summary(tally_of(one)), rules={"O02": 5_000}), shown_of(one))
-    assert "(masked today)" not in page.partition('id="g-rule-O02"')[2].partition("</summary>")[0]
 
 
 def test_run_without_findings_or_holes_says_so() -> None:
@@ -239,7 +218,7 @@ def test_exceptions_are_told_and_counted_apart() -> None:
         ExceptionUse("OLD-7", None, Verdict.SHARED, None, "x", "y", "2026-01-01", ExceptionState.EXPIRED),
     )
     made = replace(sample_summary(tally_of(one)), excepted=ExceptedCounts({"exposed": 1}), exceptions=uses)
-    said = " ".join(Page(print_page(page_data(source_of(made, shown_of(one))))).text.split())
+    said = " ".join(Page(print_page(page_data(page_source(made, one)))).text.split())
     assert "No object is open to strangers or to other accounts but 1 object by intent." in said
     assert "1 public by intent + 0 private = 1 listed" in said
     assert "O02 below site/" in said
@@ -252,11 +231,8 @@ def test_page_does_not_grow_with_the_number_of_objects() -> None:
     made = sample_summary(tally_of(judged("a")))
     coverage = replace(made.coverage, listed=10**6, audited=10**6)
     large = replace(made, coverage=coverage, verdicts={**made.verdicts, "private": 0, "exposed": 10**6})
-    shown = Highlights()
-    for at in range(1_000):
-        shown.add_findings([finding_line(finding(f"{'k' * 1000}{at}"))])
-        shown.exposed.append(ExposedObject("k" * 1000, None, ("O02",)))
-    page = page_of(replace(large, rules={f"O0{at}": 10**5 for at in range(1, 9)}), shown)
+    many = [judged(f"{'k' * 1000}{at}", finding(f"{'k' * 1000}{at}"), verdict=Verdict.EXPOSED) for at in range(1_000)]
+    page = page_of(replace(large, rules={f"O0{at}": 10**5 for at in range(1, 9)}), *many)
     assert len(page.encode()) < 100_000
 
 
@@ -276,6 +252,6 @@ def test_page_of_four_hundred_groups_is_below_a_megabyte() -> None:
         )
         for at in range(400)
     ]
-    page = audit_page(PageSource(summary=sample_summary(), groups=groups))
+    page = audit_page(replace(page_source(sample_summary()), groups=groups))
     assert page.count('<details class="group"') == 400
     assert len(page.encode()) < 1_000_000

@@ -17,7 +17,7 @@ from auditor.reports.page.build import page_data, source_of
 from auditor.reports.page.data import PageData
 from auditor.reports.page.render import print_page
 from tests.reports.page.test_audit_page import Page
-from tests.support.samples.reports import RUN, denied, finding, judged, sample_summary, tally_of, target
+from tests.support.samples.reports import RUN, denied, finding, judged, sample_file, sample_summary, tally_of, target
 
 
 def group(**changes: Any) -> Group:
@@ -49,7 +49,7 @@ def page(found: RollUps, changes: Changes | None = None) -> PageData:
     objects = [judged(f"exports/{at}", finding(f"exports/{at}"), verdict=Verdict.EXPOSED) for at in range(3)]
     made = sample_summary(tally_of(*objects, denied("vault/1"), judged("p")))
     made = replace(made, unread=(UnreadCount("GetObjectAcl", "AccessDenied", 1),), changes=changes or Changes())
-    return page_data(source_of(made, Highlights(), rollups=found))
+    return page_data(source_of(made, Highlights(), sample_file(), found))
 
 
 def words(found: PageData) -> str:

@@ -48,7 +48,7 @@ class HostileRun:
             if line := undecided_line(judgement):
                 yield line
 
-    def rollups(self) -> RollUps | None:
+    def rollups(self) -> RollUps:
         return rollups_of(*self._judgements)
 
 

@@ -52,6 +52,7 @@ ESTATE: Final = EarlierEstate(
         ),
     ),
     buckets=(),
+    since=None,
     not_looked_at=("directory buckets (S3 Express One Zone) and others: ListBuckets does not name them",),
 )
 USED: Final = ExceptionUse("WEB-1", None, None, "site/", "web", "r", "2999-01-01", ExceptionState.ACTIVE, 1)

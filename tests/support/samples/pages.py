@@ -17,10 +17,10 @@ from auditor.reports.page import signs
 from auditor.reports.page.build import PageSource
 from auditor.reports.page.curve import Night
 from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, SampleView
-from auditor.reports.page.group_facts import GroupFacts
+from auditor.reports.page.from_rollups import GroupFacts
 from auditor.reports.page.places import PlaceCount, places_of
 from auditor.rules import RULES
-from tests.support.samples.reports import sample_summary
+from tests.support.samples.reports import sample_file, sample_summary
 
 TARGET: Final = Target("acme-data-prod")
 _PREFIXES: Final = (
@@ -94,6 +94,7 @@ def rich_page() -> PageSource:
     return PageSource(
         summary=rich_summary(),
         shown=shown,
+        bucket=sample_file(target=TARGET),
         groups=[*_openings(), *_findings()],
         places=places_of(counts),
         first=(

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from auditor.audit.standing import Standings
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement, Severity
-from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.highlights import Highlights
-from auditor.reports.lines import finding_line, undecided_line
+from auditor.reports.lines import undecided_line
+from auditor.reports.page.build import PageSource, source_of
 from auditor.reports.rollup import RollUpBuilder
 from auditor.reports.summary import not_looked_at, summarize
+from auditor.rules import RULES
+from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at
 from auditor.runs.tally import Tally
+from tests.support.samples.bucket import facts
 
 OWNER = "a0" * 32
 RUN = "20260102T030405Z-0a1b2c"
@@ -65,8 +69,7 @@ def shown_of(*judgements: Judgement) -> Highlights:
     """The highlights of these objects."""
     shown = Highlights()
     for judgement in judgements:
-        findings = [finding_line(finding, judgement.verdict) for finding in judgement.findings]
-        shown.add(judgement, findings, undecided_line(judgement))
+        shown.add(judgement, undecided_line(judgement))
     return shown
 
 
@@ -79,6 +82,29 @@ def rollups_of(*judgements: Judgement, new: bool | None = None) -> RollUps:
         builder.add(replace(found, standing=standing, findings=tuple(replace(one, new=new) for one in found.findings)))
         builder.upto(judgement.evidence.ref.key)
     return builder.rollups(RUN, target(), True)
+
+
+ROLLED_UP: Final = rollups_of().to_json()
+"""The rollups.json of a run that found nothing."""
+
+
+def sample_file(**changes: Any) -> BucketFile:
+    """The bucket.json of a run by all rules, of an ordinary bucket."""
+    values: dict[str, Any] = {
+        "run": RUN,
+        "target": target(),
+        "now": began_at(RUN),
+        "ledger": False,
+        "selected": tuple(rule.id for rule in RULES),
+        "configuration": {},
+        "read": (ReadFacts(0, facts(), Ask()),),
+    }
+    return BucketFile(**values | changes)
+
+
+def page_source(summary: Summary, *judgements: Judgement) -> PageSource:
+    """The source of the page of a run over these objects."""
+    return source_of(summary, shown_of(*judgements), sample_file(), rollups_of(*judgements))
 
 
 def sample_summary(tally: Tally | None = None, **changes: Any) -> Summary:

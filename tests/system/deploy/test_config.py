@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,16 @@ from deploy.errors import BuildError
 from deploy.options import Options
 from tests.system.deploy.packages import Packages, names
 
-CONFIG = """
+CONFIG = f"""
 max_calls = 1000
 [rules.M01]
 required = ["owner"]
-[[accept_undecided]]
+[[exceptions]]
 prefix = "vault/"
+action = "GetObjectAcl"
 reason = "the vault denies everyone"
+owner = "security"
+until = {datetime.now(UTC).date() + timedelta(days=90)}
 """
 
 
@@ -67,7 +71,7 @@ def test_a_changed_configuration_is_built_and_so_is_one_that_is_gone(options: Op
         ("rules = ", "is not TOML"),
         ("[rules.M99]", "there is no rule 'M99'"),
         ("[rules.M01]\nrequired = 7", "required is not a list"),
-        ("[[accept_undecided]]\nprefix = 'vault/'", "the reason is missing"),
+        ("[[exceptions]]\nprefix = 'vault/'", "the reason is missing"),
         ("max_calls = 0", "give a whole number of at least 1"),
         ("maxcalls = 1", "the key 'maxcalls' is unknown"),
         ("only = ['M01']", "rule M01 needs its options"),

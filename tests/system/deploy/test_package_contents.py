@@ -11,6 +11,7 @@ import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -28,12 +29,15 @@ DATA_OF_ALL = {"_retry.json", "endpoints.json", "partitions.json", "sdk-default-
 """What botocore reads for every client."""
 
 
-CONFIG = """
+CONFIG = f"""
 [rules.M01]
 required = ["owner"]
-[[accept_undecided]]
+[[exceptions]]
 prefix = "vault/"
+action = "GetObjectAcl"
 reason = "the vault denies everyone"
+owner = "security"
+until = {datetime.now(UTC).date() + timedelta(days=90)}
 """
 
 
@@ -236,7 +240,7 @@ from auditor.rules import RULES
 from auditor.config.file import load_settings
 environ = {"AUDITOR_CONFIG": "auditor.toml", "AUDITOR_QUEUE": "http://127.0.0.1/q", "AUDITOR_LEDGER": "sqlite:d.db"}
 for settings in (read_event({"bucket": "photos"}, environ).settings, load_settings(environ=environ)):
-    assert settings.accept_undecided[0].prefix == "vault/"
+    assert settings.exceptions[0].prefix == "vault/"
     print("M01" in [rule.id for rule in select(RULES, settings.rules, (), ())])
 """
     assert run(interpreter, unzipped, code, unzipped) == "True\nTrue\n"

@@ -77,7 +77,7 @@ def test_the_machine_comes_to_what_one_function_does(make: Make, deployment: Dep
     ranges = [one.event["range"] for one in system.local.invoked if one.event.get("action") == "range"]
     assert sorted(set(ranges)) == [f"{number:05}" for number in range(1, RANGES + 1)]
     files = system.report(bucket)
-    assert json.loads(files["latest.json"])["runs"] == {"": divided["run"]}
+    assert json.loads(files["latest.json"])["runs"]["current"] == {"": divided["run"]}
     assert json.loads(files[f"run={divided['run']}/summary.json"]) == divided
     assert b"<html" in files[f"run={divided['run']}/report.html"]
     system.local.invoked.clear()

@@ -54,7 +54,7 @@ def test_the_schedules_event_audits_the_configured_bucket_and_the_worker_fills_t
     second = system.summaries()[1]
     assert second["hashing"]["known"] == len(NIGHT)
     assert second["hashing"]["queued"] == 0
-    assert json.loads(system.report(audited)["latest.json"])["runs"] == {"": second["run"]}
+    assert json.loads(system.report(audited)["latest.json"])["runs"]["current"] == {"": second["run"]}
 
 
 @needs_groups

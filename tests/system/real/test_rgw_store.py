@@ -17,7 +17,7 @@ from auditor.runs.stores.sdk_objects import SdkObjects
 from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
 from tests.support.log_lines import logged
-from tests.support.samples.reports import RUN, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
 from tests.support.servers.rgw import RgwServer
 
 
@@ -56,6 +56,6 @@ def test_of_two_writers_one_is_refused_and_the_run_adds_up(store: S3Store) -> No
         with pytest.raises(RunTaken):
             two.prepare()
         put_all(one, tally, judgements()[12:])
-        one.finish(sample_summary(), "<p>", update_latest=True)
+        one.finish(sample_summary(), "<p>", ROLLED_UP, update_latest=True)
     lines = [line.key for line in RunReader(store, "audited", RUN).objects()]
     assert lines == [judgement.evidence.ref.key for judgement in judgements()]
