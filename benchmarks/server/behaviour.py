@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+from tests.support.servers.stub_faults import Tokens
+
 Clock = Callable[[], float]
 LONGEST_LOG: Final = 1_000_000
 """The server keeps the moment of each refusal, up to this number; a run has fewer."""
@@ -45,27 +47,6 @@ class Behaviour:
         return asdict(self)
 
 
-class Bucket:
-    """A token bucket: `rate` calls a second; unused calls of up to `burst` seconds are saved. It is full at first."""
-
-    def __init__(self, rate: float, burst: float, clock: Clock = time.monotonic) -> None:
-        self._rate = rate
-        self._size = max(1.0, rate * burst)
-        self._left = self._size
-        self._clock = clock
-        self._at = clock()
-
-    def take(self) -> bool:
-        """Take a token; False: the call is refused."""
-        now = self._clock()
-        self._left = min(self._size, self._left + (now - self._at) * self._rate)
-        self._at = now
-        if self._left < 1.0:
-            return False
-        self._left -= 1.0
-        return True
-
-
 @dataclass(slots=True)
 class Counters:
     """The counters. answered: calls by kind, without refused ones. refused, admitted: by caller and whole second."""
@@ -94,7 +75,7 @@ class Gate:
         self.behaviour = behaviour
         self.counters = Counters()
         self._clock = clock
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[str, Tokens] = {}
         self._dice = random.Random(1)
 
     def set(self, fields: Mapping[str, Any]) -> None:
@@ -109,7 +90,7 @@ class Gate:
         if behaviour.rate is not None:
             bucket = self._buckets.get(prefix)
             if bucket is None:
-                bucket = self._buckets[prefix] = Bucket(behaviour.rate, behaviour.burst, self._clock)
+                bucket = self._buckets[prefix] = Tokens(behaviour.rate, behaviour.rate * behaviour.burst, self._clock)
             allowed, second = bucket.take(), int(self._clock())
             (self.counters.admitted if allowed else self.counters.refused)[caller][second] += 1
             if not allowed:

@@ -34,9 +34,10 @@ from benchmarks.clients.verifying import verified
 from benchmarks.meter import Meter, ask
 from benchmarks.server import objects, tls
 from benchmarks.server.answers import Answers
-from benchmarks.server.behaviour import Behaviour, Bucket, Gate
+from benchmarks.server.behaviour import Behaviour, Gate
 from benchmarks.server.protocol import listening
 from tests.s3.engines.common import list_all, pieces, read
+from tests.support.servers.stub_faults import Tokens
 
 
 @pytest.fixture
@@ -149,7 +150,7 @@ async def test_calls_above_the_rate_are_refused_and_counted_by_caller(url: str, 
 
 def test_a_full_bucket_gives_its_burst_and_then_its_rate() -> None:
     now = [100.0]
-    bucket = Bucket(10.0, 1.0, lambda: now[0])
+    bucket = Tokens(10.0, 10.0, lambda: now[0])
     assert [bucket.take() for _ in range(11)] == [True] * 10 + [False]
     now[0] += 0.35
     assert [bucket.take() for _ in range(4)] == [True] * 3 + [False]

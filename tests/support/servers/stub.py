@@ -1,10 +1,8 @@
-"""A stub of S3 for tests and benchmarks: real HTTP on 127.0.0.1, a world of plain data, and faults on demand."""
+"""A stub of S3 for tests: real HTTP on 127.0.0.1, a world of plain data, and faults on demand."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import signal
 import socket
 import struct
 import threading
@@ -18,10 +16,9 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from tests.support.servers.ends import all_ended, no_longer_listening
-from tests.support.servers.samples import generated_world
 from tests.support.servers.stub_answers import answer, spoilt, vanish
 from tests.support.servers.stub_calls import Call, Logged, Refused, Reply, understand
-from tests.support.servers.stub_faults import Fault, Kind, Plan, latency
+from tests.support.servers.stub_faults import Fault, Kind, Plan
 from tests.support.servers.world import StubObject, World
 
 CHUNK: Final = 256 * 1024
@@ -214,23 +211,3 @@ def _hang_up(request: web.BaseRequest) -> web.StreamResponse:
 
 def _common(reply: Reply, call: Call) -> dict[str, str]:
     return {"Server": "AmazonS3", "x-amz-request-id": call.request_id, "x-amz-id-2": "stub", **reply.headers}
-
-
-async def _main(arguments: argparse.Namespace) -> None:
-    server = StubServer(generated_world(arguments.objects), port=arguments.port, record=False)
-    if arguments.latency:
-        server.faults.append(latency(arguments.latency))
-    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, stopped.set)
-    async with server.listening() as url:
-        print(url, flush=True)
-        await stopped.wait()
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Serve a bucket, 'audited', of objects that are computed.")
-    parser.add_argument("--objects", type=int, default=1000, help="how many objects the bucket has")
-    parser.add_argument("--port", type=int, default=0, help="0: any free one; the URL is printed")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds that every answer waits")
-    asyncio.run(_main(parser.parse_args()))

@@ -118,18 +118,32 @@ def on_keys(predicate: Callable[[str], bool], fault: Fault, operations: Collecti
     return plan
 
 
+class Tokens:
+    """A token bucket of `size` tokens, full at first: a call takes one, and `rate` a second come back."""
+
+    def __init__(self, rate: float, size: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._size = self._left = max(1.0, size)
+        self._clock = clock
+        self._at = clock()
+
+    def take(self) -> bool:
+        """Take a token; False: the call is refused."""
+        now = self._clock()
+        self._left = min(self._size, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True
+
+
 def throttle_above(rate_per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> Plan:
     """503 SlowDown for the calls above a rate, as a token bucket of `burst` tokens counts it."""
-    tokens, last = float(burst), clock()
+    tokens = Tokens(rate_per_second, burst, clock)
 
     def plan(operation: str, key: str, nth: int) -> Fault | None:
-        nonlocal tokens, last
-        now = clock()
-        tokens, last = min(burst, tokens + (now - last) * rate_per_second), now
-        if tokens < 1:
-            return SLOW_DOWN
-        tokens -= 1
-        return None
+        return None if tokens.take() else SLOW_DOWN
 
     return plan
 

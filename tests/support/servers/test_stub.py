@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import unicodedata
 from itertools import pairwise
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 from auditor.model.bucket import PublicAccessBlock
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, Acl, Grant
 from tests.support.odd_keys import MOTO_LISTS_NO_VERSIONS, MOTO_SERVES, ODD_KEYS
-from tests.support.servers.clients import BUCKET, client, listed, raw, refusal
+from tests.support.servers.clients import BUCKET, listed, raw, refusal
 from tests.support.servers.samples import SAMPLES, generated_world, sample_bucket, sample_kind
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_calls import Logged
@@ -230,19 +228,6 @@ def test_computed_bucket_is_in_order_and_any_key_can_be_read(stub: StubServer, s
     assert all(left < right for left, right in pairwise(keys))
     assert len(s3.get_object_acl(Bucket=BUCKET, Key=keys[0])["Grants"]) == 2
     assert refusal(s3.head_object, Key="data/000500/000500000.bim")[:2] == (404, "404")
-
-
-def test_stub_runs_as_a_process_of_its_own() -> None:
-    command = [sys.executable, "-m", "tests.support.servers.stub", "--objects", "1500"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            s3 = client("s3", process.stdout.readline().strip())
-            assert len(listed(s3, "list_objects_v2", "Contents")) == 1500
-            s3.close()
-        finally:
-            process.terminate()
-    assert process.returncode == 0
 
 
 def test_log_names_operation_bucket_key_and_version(stub: StubServer, s3: Any) -> None:
