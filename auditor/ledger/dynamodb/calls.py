@@ -125,11 +125,6 @@ def _refused(failure: CallFailed) -> list[int]:
     return [index for index, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]
 
 
-def is_denied(error: LedgerError) -> bool:
-    """True if a LedgerError of explained() says that the caller lacks a permission."""
-    return isinstance(error.__cause__, CallFailed) and error.__cause__.code in DENIED
-
-
 def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
     """Return the LedgerError for a failed call: one sentence that names the table and the fix."""
     name, action = f"the ledger table {table!r} in {region}", failure.action
