@@ -27,7 +27,7 @@ AT: Final = 64
 LABELS: Final = ("client", "operation", "concurrency")
 EQUAL: Final = {"executor": ("boto3", default_threads()), "aioboto3": ("aioboto3", ARTICLE_CONNECTIONS)}
 """Our engine and concurrency, by the article's function with the same number of calls at once."""
-SHOWN: Final = (AT, "as written", *(concurrency for _, concurrency in EQUAL.values()))
+SHOWN: Final = (AT, "as written")
 """The concurrency of the rows on the page; the picture has the others."""
 
 

@@ -163,7 +163,8 @@ def _page_of_rows(results: Results) -> str:
         return f"Not measured: {results['missing']}."
     cells = {(row["memory"], row["chunk"], row["size"], row["hasher"]): row for row in results["rows"]}
     least = min(row["size"] for row in results["rows"])
-    keys = dict.fromkeys(cell[:3] for cell in cells if cell[1] in CHUNKS and cell[2] == least)
+    sizes = {memory for memory, chunk, *_ in cells if chunk == CHUNKS[0]}
+    keys = dict.fromkeys(cell[:3] for cell in cells if cell[0] in sizes and cell[1] in CHUNKS and cell[2] == least)
     rows: list[tuple[Any, ...]] = []
     for key in keys:
         both = [cells[(*key, hasher)] for hasher in HASHERS]

@@ -14,6 +14,8 @@ OBJECTS: Final = 100
 LATENCY: Final = 0.015
 MEMORY: Final = (128, 512, 1024, 1536, 1769, 2048, 3008)
 QUICK: Final = (128, 1769)
+SHOWN: Final = (128, 512, 1024, 1769, 3008)
+"""The sizes on the page; the picture has the others."""
 WAYS: Final = ("serial", "executor", "aioboto3")
 ARTICLES: Final = tuple(f"article: {way}" for way in WAYS)
 OURS: Final = "ours"
@@ -105,7 +107,9 @@ def page(results: Results) -> str:
     if not results["rows"]:
         return f"Not measured: {results['missing']}."
     clients = list(dict.fromkeys(row["client"] for row in results["rows"]))
-    rows = [(memory, *(warm(results, memory, client) for client in clients)) for memory in sizes(results)]
+    rows = [
+        (memory, *(warm(results, memory, client) for client in clients)) for memory in sizes(results) if memory in SHOWN
+    ]
     return (
         "![A hundred ACLs by memory size](performance/shares.svg)\n\n"
         f"Milliseconds of a warm invocation, {OBJECTS} objects, {1000 * LATENCY:.0f} ms latency:\n\n"

@@ -210,11 +210,6 @@ def worst(results: Results, figure: str, *, guest: bool, capped: bool = False, l
 
 
 def page(results: Results) -> str:
-    alone = [
-        (row["limit"], row["engine"], *(f"{row[name]['median']:.1%}" for name in ("throughput", "refused")))
-        for row in results["rows"]
-        if not row["guest"]
-    ]
     guests = [
         (
             row["limit"],
@@ -227,9 +222,7 @@ def page(results: Results) -> str:
         if row["guest"]
     ]
     shown = (
-        f"Alone, without a ceiling of its own; a burst of one second; what came after the first {SETTLING} seconds:\n\n"
-        + table(("limit, calls/s", "engine", "answered, of the limit", "refused"), alone)
-        + f"\n\nAs a guest beside users who take {FOREGROUND:.0%} of the limit:\n\n"
+        f"As a guest beside users who take {FOREGROUND:.0%} of the limit:\n\n"
         + table(
             ("limit, calls/s", "--max-rate", "users' p99 alone, ms", "with guest", "rise", "users refused"),
             guests,

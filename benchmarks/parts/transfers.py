@@ -13,6 +13,8 @@ from benchmarks.tables import lines, table
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 QUICK: Final = (1_000, 10_000_000)
+SHOWN: Final = (1_000, 10_000_000, 100_000_000)
+"""The sizes on the page; the picture has the others."""
 LATENCY: Final = 0.015
 BANDWIDTH: Final = 80_000_000
 """The bandwidth of one connection in bytes a second, about as S3's."""
@@ -58,7 +60,7 @@ def _sizes(results: Results) -> list[int]:
 
 
 def page(results: Results) -> str:
-    sizes = _sizes(results)
+    sizes = [size for size in _sizes(results) if size in SHOWN]
     parts = [
         f"Milliseconds, warm; {1000 * LATENCY:.0f} ms latency, {BANDWIDTH // 10**6} MB/s a connection.\n",
         "![Uploads](performance/uploads.svg)\n",

@@ -33,12 +33,14 @@ def nights() -> Iterator[tuple[str, str, Night]]:
 
 def courses(found: Measured) -> str:
     """Calls and times, with one function and with a map."""
-    columns = ("objects", "mode", "calls", "one function", "ranges at once", "time", "held back by")
+    columns = ("objects", "mode", "calls", "one function", "ranges at once", "time", "a night", "held back by")
     rows = []
     for size, way, night in nights():
         calls, alone = words.counted(night.s3_calls), pace(night, found)
-        rows.append((size, way, calls, _chain(alone), *_over_ranges(night, found)))
-    return _aligned(columns, rows, numbers=range(2, 6))
+        *ranges, limit = _over_ranges(night, found)
+        dollars = words.dollars(advised(night, found).dollars)
+        rows.append((size, way, calls, _chain(alone), *ranges, dollars, limit))
+    return _aligned(columns, rows, numbers=range(2, 7))
 
 
 def _chain(course: Pace) -> str:
@@ -54,13 +56,13 @@ def _over_ranges(night: Night, found: Measured) -> tuple[str, ...]:
 
 
 def bills(found: Measured) -> str:
-    """Dollars by service: with one function where that ends within an hour, else with a map."""
+    """Dollars of 10^8 objects by service: with one function where that ends within an hour, else with a map."""
     rows = []
-    for size, way, night in nights():
-        best = advised(night, found)
+    for mode in Mode:
+        best = advised(usual(mode), found)
         parts = [total(best.terms, (service,)) for service in _COLUMNS]
-        rows.append((size, way, *map(words.dollars, (*parts, best.dollars, best.dollars * NIGHTS))))
-    return _aligned(("objects", "mode", *_COLUMNS, "a night", "a month"), rows, numbers=range(2, 10))
+        rows.append((mode.value, *map(words.dollars, (*parts, best.dollars, best.dollars * NIGHTS))))
+    return _aligned(("mode", *_COLUMNS, "a night", "a month"), rows, numbers=range(1, 9))
 
 
 def settings(found: Measured) -> str:
