@@ -55,4 +55,4 @@ def _advice(action: str, code: str) -> str:
     if code in _DENIED:
         needed = _NEEDED.get(action)
         return f"allow {needed} to the auditor" if needed else "allow the auditor what `auditor policy` prints"
-    return "run again; if it stays, docs/reading-a-run.md has the codes"
+    return "run again; if it stays, docs/troubleshooting.md has the codes"
