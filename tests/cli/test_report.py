@@ -21,8 +21,8 @@ async def test_page_again_is_the_page_of_the_run(
     assert main(["report", str(result.folder), "--out", str(page)]) == 0
     assert page.read_bytes() == (result.folder / "report.html").read_bytes()
     (result.folder / "bucket.json").unlink()
-    assert main(["report", str(result.folder), "--out", "-"]) == 0
-    assert "Strangers can get at <em>1 object</em>" in capsys.readouterr().out
+    assert main(["report", str(result.folder), "--out", "-"]) == 1
+    assert "bucket.json is gone" in capsys.readouterr().err
 
 
 async def test_wrong_folder_or_file_is_one_sentence(
