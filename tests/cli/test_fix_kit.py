@@ -574,7 +574,7 @@ def test_runs_without_the_facts(
     run = audited("--only", "O02")
     assert "ACLs are off on audited already" in said(capfd, 2, run, "--out", "kit")
     (Path(run) / "bucket.json").unlink()
-    assert "has no bucket.json" in said(capfd, 2, run, "--out", "kit")
+    assert "bucket.json is gone" in said(capfd, 1, run, "--out", "kit")
     assert not Path("kit").exists()
 
 

@@ -1,4 +1,4 @@
-"""`auditor report` makes a run's page again, also of a folder that an earlier version wrote."""
+"""`auditor report` makes a run's page again."""
 
 from __future__ import annotations
 
