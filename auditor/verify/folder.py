@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from auditor.errors import OutputError, RunTaken
-from auditor.model.json_text import parse_object
+from auditor.model.json_text import FORMAT, parse_document
 from auditor.runs.parts import PartFile
 from auditor.runs.paths import bucket_path, parse_run_id
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
@@ -17,7 +17,6 @@ from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.summary import VerifySummary
 
 PART_LINES: Final = 1_000_000
-VERSION: Final = 1
 
 
 class VerifyFolder:
@@ -95,7 +94,7 @@ class VerifyFolder:
 
     def put_checkpoint(self, checkpoint: VerifyCheckpoint) -> None:
         """Write the checkpoint with which the next invocation of the Lambda function continues."""
-        data = json.dumps({"v": VERSION, "verify": self._id, **checkpoint.to_dict()}).encode() + b"\n"
+        data = json.dumps({"format": FORMAT, "verify": self._id, **checkpoint.to_dict()}).encode() + b"\n"
         self._store.put(f"{self.path}/state-{self._hop:05}.json", data)
 
     def load_checkpoint(self) -> VerifyCheckpoint:
@@ -103,8 +102,8 @@ class VerifyFolder:
         path = f"{self.path}/state-{self._hop - 1:05}.json"
         data = self._store.get(path)
         try:
-            value = parse_object(data or b"")
-            if value["v"] != VERSION or value["verify"] != self._id:
+            value = parse_document(data or b"")
+            if value["verify"] != self._id:
                 raise ValueError("another run's")
             return VerifyCheckpoint.from_dict(value)
         except (ValueError, KeyError, TypeError) as error:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from auditor.model.json_text import plain
+from auditor.model.json_text import document
 from auditor.model.outcome import FAIL_ON, VerifyOutcome
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
@@ -105,9 +105,9 @@ class VerifySummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of summary.json. The field `run` is called `verify` there."""
-        value = plain(self)
+        value = document(self)
         resume = self.resume and {"reason": self.resume.reason, "start_after": self.resume.start_after}
-        return {"verify": value.pop("run"), **value, "resume": resume}
+        return {"format": value.pop("format"), "verify": value.pop("run"), **value, "resume": resume}
 
 
 def summarize(

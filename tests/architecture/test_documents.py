@@ -35,9 +35,9 @@ def test_the_page_of_the_demo_shows_the_problems_that_it_plants() -> None:
     assert f"{len(PLANTED)} of {len(PLANTED)} planted problems found" in shown
 
 
-def test_the_status_of_the_readme_says_where_it_never_ran() -> None:
-    status = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Status\n")[2].partition("\n## ")[0]
-    assert "It has never run on AWS itself" in status
+def test_the_first_screen_of_the_readme_says_where_it_never_ran() -> None:
+    first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:15]
+    assert any("It has never run on AWS itself" in line for line in first)
 
 
 def test_the_index_links_each_page() -> None:

@@ -134,7 +134,7 @@ async def test_what_the_hop_before_left_must_be_there(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"v": 2},
+        {"format": 2},
         {"verify": "20260102T030405Z-ffffff"},
         {"as_of": 7},
         {"start_after": 7},

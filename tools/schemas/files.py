@@ -154,6 +154,7 @@ def _verify_summary(maker: SchemaMaker) -> Schema:
         "Where to continue, and why the verification stopped.", {"reason": MAYBE_TEXT, "start_after": MAYBE_TEXT}
     )
     extra = {
+        "format": FORM,
         "verify": {"description": "ID of the verification.", **RUN},
         "resume": {"anyOf": [resume, {"type": "null"}]},
     }
