@@ -118,7 +118,7 @@ def test_an_object_is_explained_live_and_from_its_run(bucket: StubServer) -> Non
         ({"max_rate": "fast"}, "max_rate is 'fast': give "),
         ({"only": ("O99",)}, "there is no rule 'O99'"),
         ({"hash": True}, "--queue and --hash need a ledger"),
-        ({"chunk_mib": 1}, "the keyword chunk_mib is no setting any more"),
+        ({"chunk_mib": 1}, "the keyword 'chunk_mib' is no setting: use accept_cost, "),
         ({"out": "s3://my-bucket/runs"}, "lies in the audited bucket"),
         ({"config": "no.toml"}, "there is no file 'no.toml'"),
         ({"config": 5}, "config is '5': give a text"),

@@ -31,7 +31,7 @@ def test_bench_is_quick_only_where_it_is_asked_for() -> None:
 
 def test_a_room_is_the_folder_of_its_tests() -> None:
     assert " tests/verdict" not in shown("test")
-    assert shown("test", "ROOM=verdict").rstrip().endswith(" tests/verdict")
+    assert " tests/verdict" in shown("test", "ROOM=verdict")
 
 
 def test_help_lists_the_targets_of_daily_work_and_no_more() -> None:

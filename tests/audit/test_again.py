@@ -279,7 +279,7 @@ async def test_wrong_settings(stub: StubServer, plain: StubBucket, tmp_path: Pat
         done = offline("judge", result.folder, *arguments)
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr
     file = result.folder / "bucket.json"
-    file.write_text("{}")
+    file.write_text('{"format": 1}')
     done = offline("judge", result.folder)
     assert (done.returncode, "bucket.json is damaged" in done.stderr) == (1, True)
 

@@ -164,7 +164,7 @@ async def test_divided_run_is_resumed_as_it_was_begun(stub: StubServer, keys: di
     begun.settings = replace(begun.settings, key_policies=False)
     assert (await begun.audit("00001")).complete
     (file,) = begun.folder.glob("keys-*.json")
-    file.write_bytes(b"{}")
+    file.write_bytes(b'{"format": 1}')
     with pytest.raises(RunDamaged, match=f"{file.name} is damaged"):
         await begun.combine()
 

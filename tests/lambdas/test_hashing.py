@@ -339,7 +339,7 @@ async def test_message_whose_bucket_is_no_name_is_put_away_unread(cloud: Cloud, 
     [
         ("AUDITOR_ALGORITHMS", ","),
         ("AUDITOR_ALGORITHMS", "sha256,crc32"),
-        ("AUDITOR_CHUNK_MIB", "1"),
+        ("AUDITOR_STREMS", "4"),
         ("AUDITOR_STREAMS", "9"),
     ],
 )

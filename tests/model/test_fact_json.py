@@ -71,12 +71,6 @@ def test_access_points() -> None:
     assert there_and_back(BucketFacts, found) == found
 
 
-def test_a_fact_that_an_earlier_file_lacks_has_its_default() -> None:
-    value = fact_to_json(facts())
-    del value["semantics"], value["key_policies"]
-    assert fact_from_json(BucketFacts, value) == facts()
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -59,12 +59,6 @@ def test_a_very_long_audience_has_no_name_of_its_own() -> None:
     assert audiences_of(tally) == {"shared": {OTHERS: 1}}
 
 
-def test_a_checkpoint_of_an_earlier_release_has_no_audiences() -> None:
-    saved = tally_of(judged("a")).to_dict()
-    del saved["audiences"]
-    assert audiences_of(Tally.from_dict(saved)) == {}
-
-
 def test_saved_and_restored() -> None:
     tally = tally_of(judged("a", finding("a")), denied("b"))
     tally.hash("pending")
