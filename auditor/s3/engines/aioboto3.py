@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -13,6 +14,8 @@ import aiohttp
 from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 from botocore import exceptions as sdk
 
 from auditor.aws import session as aws
@@ -30,7 +33,19 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
 from auditor.s3.engines.requests import LISTING_ACTIONS, Requests
 
 _LOST: Final = (aiohttp.ClientError,)
-_BROKEN: Final = (aiohttp.ClientResponseError,)
+_BROKEN: Final = (aiohttp.ClientResponseError, HttpProcessingError)
+
+
+class _Answers(ResponseHandler):
+    """The answers of one connection, which tells a body's reader if the rest of the body is malformed.
+
+    aiohttp (3.14) stops its timer then, closes the connection, and lets the reader wait for ever.
+    """
+
+    def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
+        super().set_exception(exc, exc if exc_cause is None else exc_cause)
+        if isinstance(exc, HttpProcessingError) and self._payload is not None and not self._payload.is_eof():
+            self._payload.set_exception(exc)
 
 
 class _OneHop:
@@ -51,29 +66,40 @@ class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
     certificate behind a proxy.
     """
 
-    def __init__(self, *arguments: Any, tls: ssl.SSLContext, **options: Any) -> None:
+    def __init__(self, *arguments: Any, tls: ssl.SSLContext, read_timeout: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._tls = tls
+        self._read_timeout = read_timeout
 
     async def send(self, request: Any) -> Any:
         """Send a request, and read the body up to a limit: the SDK reads one of any size."""
         streamed, request.stream_output = request.stream_output, True
         answer = await super().send(request)
         if not streamed or answer.status_code >= 300:
-            answer._content = await _body(answer.raw, limits_of(request, OBJECT))
+            answer._content = await _body(answer.raw, limits_of(request, OBJECT), self._read_timeout)
         return answer
+
+    def _create_connector(self, proxy_url: Any) -> Any:
+        connector = super()._create_connector(proxy_url)
+        connector._factory = partial(_Answers, loop=asyncio.get_running_loop())
+        return connector
 
     async def _get_session(self, proxy_url: Any) -> Any:
         return _OneHop(await super()._get_session(proxy_url), self._tls)
 
 
-async def _body(raw: Any, limits: AnswerLimits) -> bytes:
+async def _body(raw: Any, limits: AnswerLimits, read_timeout: float) -> bytes:
+    """Read a body up to a limit. Each piece has read_timeout seconds: aiohttp's own timer starts anew with every byte,
+    also with those of a chunk's extension, which may have no end.
+    """
     body = bytearray()
     try:
-        async for piece in raw.content.iter_any():
-            body += piece
-            if len(body) > limits.size:
+        while len(body) <= limits.size:
+            async with asyncio.timeout(read_timeout):
+                piece = await raw.content.readany()
+            if not piece:
                 break
+            body += piece
         check_body(body, limits)
     except BaseException:
         raw.close()
@@ -166,7 +192,10 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
             region_name=connection.region or session.region_name or "us-east-1",
             endpoint_url=connection.endpoint_url,
             config=AioConfig(
-                http_session_cls=partial(_OneHopSession, tls=tls_context(connection)), **aws.client_options(connection)
+                http_session_cls=partial(
+                    _OneHopSession, tls=tls_context(connection), read_timeout=connection.read_timeout
+                ),
+                **aws.client_options(connection),
             ),
         )
         client = with_warning(without_validation(aws.without_redirects(await opening.__aenter__())))
