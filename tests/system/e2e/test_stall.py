@@ -45,7 +45,7 @@ def system_behind(make: Make, deployment: Deployment, server: Silencing, **varia
     return make(audit={"timeout": SECONDS, "variables": moved})
 
 
-@pytest.mark.parametrize("silent", ["objects", "reports", "dynamodb"])
+@pytest.mark.parametrize("silent", ["objects", "reports", "dynamodb", "sqs"])
 def test_run_is_handed_on_or_its_end_is_told_and_the_next_night_finishes_it(
     make: Make, deployment: Deployment, bucket: str, silent: str
 ) -> None:
@@ -70,6 +70,7 @@ def test_run_is_handed_on_or_its_end_is_told_and_the_next_night_finishes_it(
     (last,) = [summary for one in system.local.invoked for summary in told(one.answer)["runs"] if summary["complete"]]
     assert (last["run"], last["coverage"]["listed"]) == (run, len(OBJECTS))
     assert sorted(keys(system.report(bucket), "objects")) == sorted(OBJECTS)
+    assert silent != "sqs" or (last["hashing"]["pending"], last["hashing"]["queued"]) == (0, len(OBJECTS))
 
 
 def test_function_killed_in_mid_run_is_told_and_the_next_night_finishes_the_run(
@@ -101,21 +102,6 @@ def test_function_killed_in_mid_run_is_told_and_the_next_night_finishes_the_run(
     assert last["coverage"]["listed"] == last["coverage"]["audited"] == len(OBJECTS)
     assert sorted(keys(system.report(bucket), "objects")) == sorted(OBJECTS)
     assert letters(system) == []
-
-
-def test_queue_without_an_answer_is_told_and_the_next_night_sends_the_objects(
-    make: Make, deployment: Deployment, bucket: str
-) -> None:
-    with Silence(deployment.url, "sqs", "") as server:
-        system = system_behind(make, deployment, server)
-        system.put(bucket, OBJECTS)
-        system.fire({"bucket": bucket})
-        (first,) = system.summaries()
-        assert (first["complete"], first["hashing"]["pending"]) == (True, len(OBJECTS))
-        assert f"the next audit sends {len(OBJECTS)} objects without a digest" in system.local.logs()
-        server.over = True
-        system.fire({"bucket": bucket})
-    assert system.summaries()[1]["hashing"]["queued"] == len(OBJECTS)
 
 
 def test_lambda_without_an_answer_is_told_and_the_next_night_finishes_the_run(
