@@ -103,7 +103,7 @@ def test_killed_and_resumed_each_object_is_there_once(
     same(resumed, quiet)
     assert min(logged.key for logged in stub.requests if logged.key) > state["start_after"]
     latest = json.loads((out / f"bucket={BUCKET}" / "latest.json").read_text())
-    assert list(latest["runs"]["current"].values()) == [state["run"]]
+    assert [run for runs in latest["runs"].values() for run in runs.values()] == [state["run"]]
 
 
 def finish_killed(child: subprocess.Popen[str]) -> int:

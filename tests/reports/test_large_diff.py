@@ -19,7 +19,7 @@ from auditor.runs.folder import RunFolder
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.paths import ROOT
-from tests.support.samples.reports import ROLLED_UP, finding, judged, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, finding, judged, sample_file, sample_summary, target
 
 OBJECTS: Final = 1_000_000
 MEMORY: Final = 100
@@ -38,7 +38,10 @@ def judgement(number: int, night: int) -> Judgement:
 
 def write(store: LocalStore, run: str, night: int, objects: int) -> str:
     tally = Tally()
-    with RunFolder(store, "audited", run, target=target(), tally=tally) as folder:
+    described = sample_file(run=run, target=target()).to_json()
+    with RunFolder(
+        store, "audited", run, target=target(), tally=tally, fresh=True, describe=lambda first: described
+    ) as folder:
         folder.prepare()
         for number in range(objects):
             made = judgement(number, night)
@@ -68,6 +71,6 @@ def test_million_lines_a_side_take_a_hundred_mebibytes(tmp_path: Path) -> None:
         "verdict new": 50,
         "finding new": 50,
         "verdict resolved": 50,
-        "finding unread": 50,  # the folders do not say which rules judged
+        "finding resolved": 50,
     }
     assert cost["peak"] < MEMORY
