@@ -58,7 +58,7 @@ def test_a_changed_configuration_is_built_and_so_is_one_that_is_gone(options: Op
     packages, configured = Packages(), replace(options, config=config)
     build(configured, installer=packages)
     assert build(configured, installer=packages) == [f"{options.output}: unchanged"]
-    config.write_text(CONFIG.replace("owner", "team"))
+    config.write_text(CONFIG.replace('"owner"', '"team"'))
     build(configured, installer=packages)
     build(options, installer=packages)
     assert packages.calls == 3
