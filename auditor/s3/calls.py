@@ -27,10 +27,10 @@ Kind = Literal["list", "acl", "head", "bucket", "get"]
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 20.0
-FIRST_USELESS_PAUSE: Final = 0.025
-LONGEST_USELESS_PAUSE: Final = 0.5
+FIRST_USELESS_PAUSE: Final = 0.01
+LONGEST_USELESS_PAUSE: Final = 0.1
 """Seconds. The longest pause before a retry if S3 refuses the same share of the calls at any rate. A longer pause would
-not help, and would hold a permit."""
+not help, would hold a permit, and would be most of a short run's time."""
 
 SETTING_SECONDS: Final = 5.0
 SETTING_PAUSE: Final = 0.5
