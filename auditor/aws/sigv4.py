@@ -14,6 +14,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
+from auditor.aws.scheme import leaves_in_the_open, warn_of_token
+
 if TYPE_CHECKING:
     from _hashlib import HASH
 
@@ -105,9 +107,13 @@ class _Prepared:
 
 
 class Signer:
-    """Signs requests to one region and service. It is not thread-safe."""
+    """Signs requests to one region and service. It is not thread-safe.
 
-    def __init__(self, region: str, service: str = "s3") -> None:
+    url: of the server, for a warning if a session token goes there without TLS; none without it.
+    """
+
+    def __init__(self, region: str, service: str = "s3", url: str = "") -> None:
+        self._in_the_open = url if leaves_in_the_open(url) else ""
         self._region = region
         self._service = service
         self._prepared: dict[tuple[Credentials, str, Pairs, str], _Prepared] = {}
@@ -161,6 +167,8 @@ class Signer:
         _check(credentials, host, headers)
         fixed = [("host", host), *headers, ("x-amz-content-sha256", payload)]
         if credentials.token:
+            if self._in_the_open:
+                warn_of_token(self._in_the_open)
             fixed.append(("x-amz-security-token", credentials.token))
         signed = sorted([*(pair for pair in fixed if pair[0] not in UNSIGNED), ("x-amz-date", "")])
         names = ";".join(name for name, _ in signed)

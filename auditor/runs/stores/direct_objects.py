@@ -16,7 +16,6 @@ from auditor.aws.connection import Connection
 from auditor.aws.endpoint import Origin, plain_origin, tls_context
 from auditor.aws.failures import EXPIRED, is_transient
 from auditor.aws.plain import PlainConfiguration, plain
-from auditor.aws.scheme import leaves_in_the_open, warn_of_token
 from auditor.aws.sigv4 import EMPTY_BODY, Signer, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.version import VERSION
@@ -78,8 +77,7 @@ class DirectObjects:
         self._path = f"{origin.path_prefix}/"
         self._host = origin.host_header
         self._hashes_bodies = origin.scheme == "http"  # TLS protects a body, and its MD5 is in a signed header
-        self._in_the_open = origin.url if leaves_in_the_open(origin.url) else ""
-        self._signer = Signer(origin.region, origin.service)
+        self._signer = Signer(origin.region, origin.service, origin.url)
         self._signing = Lock()
         self._profile = profile
         self._configuration = configuration
@@ -193,8 +191,6 @@ class DirectObjects:
 
     def _request(self, method: str, key: str, query: str, extra: Pairs, payload: str) -> Request:
         credentials = self._configuration.get_frozen_credentials()
-        if self._in_the_open and credentials.token:
-            warn_of_token(self._in_the_open)
         headers = tuple(sorted((*extra, ("user-agent", f"s3-auditor/{VERSION}"))))
         path = self._path + encode_key(key)
         with self._signing:

@@ -11,7 +11,6 @@ from typing import Final
 from auditor.aws.credentials import CredentialSource
 from auditor.aws.endpoint import Origin
 from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
-from auditor.aws.scheme import leaves_in_the_open, warn_of_token
 from auditor.aws.sigv4 import EMPTY_BODY, Credentials, Signer, UnsignableError, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.dates import http_date
@@ -43,8 +42,7 @@ class SignedRequests:
         self.transport = transport
         self._path = f"{origin.path_prefix}/"
         self._host = origin.host_header
-        self._signer = Signer(origin.region, origin.service)
-        self._in_the_open = origin.url if leaves_in_the_open(origin.url) else ""
+        self._signer = Signer(origin.region, origin.service, origin.url)
         self._credentials = credentials
         self._clock_behind = 0.0  # seconds to add to this machine's clock
 
@@ -81,8 +79,6 @@ class SignedRequests:
 
         action: the API operation. key: the object key, not encoded. query: the URL query, encoded. extra: more headers.
         """
-        if self._in_the_open and credentials.token:
-            warn_of_token(self._in_the_open)
         payload = sha256(body).hexdigest() if body else EMPTY_BODY
         try:
             path = self._path + encode_key(key)
