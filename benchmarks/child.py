@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
 
 JOBS: Final = {
@@ -43,7 +44,17 @@ def main() -> None:
     module, _, function = JOBS[job.pop("job")].partition(":")
     meter = Meter(job.pop("counters", None))
     found = getattr(importlib.import_module(module), function)(meter, **job)
-    print(json.dumps({**meter.to_dict(), **(found or {})}), flush=True)
+    report({**meter.to_dict(), **(found or {})})
+
+
+def report(result: Mapping[str, Any]) -> None:
+    """Write all of the result to the output.
+
+    A write to a pipe may end early, after a stop of the process for example. Where PYTHONUNBUFFERED is set, sys.stdout
+    then loses the rest without an error; a buffered file writes it.
+    """
+    with open(sys.stdout.fileno(), "wb", closefd=False) as output:
+        output.write(json.dumps(result).encode() + b"\n")
 
 
 if __name__ == "__main__":
