@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from auditor.errors import ConfigError
 from auditor.model.record import record
-from auditor.verdict.trust import check_entry
+from auditor.model.trusted_entry import check_entry
 
 ACCOUNTS: Final = "accounts"
 _KEYS: Final = ("id", "name", "team")

@@ -14,8 +14,6 @@ from auditor.model.access import Audience, AudienceKind, Verdict
 from auditor.model.exception import ExceptionEntry
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS
 from auditor.model.target import BUCKET_NAME
-from auditor.rules import RULES
-from auditor.rules.unknown import no_rule
 
 LONGEST_DAYS: Final = 400
 """Number of days for which an exception may hold: a year, and time to renew it."""
@@ -42,8 +40,8 @@ unknown is a hole."""
 
 
 def read_exceptions(entries: Any, name: str, today: date | None = None) -> tuple[ExceptionEntry, ...]:
-    """Read the table `exceptions`. name: name of the file, for messages. today: None for the present day in UTC. Raises
-    ConfigError.
+    """Read the table `exceptions`; check_rules() checks the rules that it names. name: name of the file, for messages.
+    today: None for the present day in UTC. Raises ConfigError.
     """
     found = _read(entries, name, today)
     seen: dict[str, int] = {}
@@ -57,15 +55,20 @@ def read_exceptions(entries: Any, name: str, today: date | None = None) -> tuple
 
 
 def _read(entries: Any, name: str, today: date | None) -> tuple[ExceptionEntry, ...]:
-    label = f"{name}: [[{EXCEPTIONS}]]"
     if not isinstance(entries, list):
         raise ConfigError(f"{name}: {EXCEPTIONS} is not an array of tables: write [[{EXCEPTIONS}]]")
-    if len(entries) > _MOST:
-        raise ConfigError(f"{label} has {len(entries):,} entries: use prefixes or patterns, {_MOST:,} at most")
+    total = len(entries)
+    if total > _MOST:
+        label = f"{name}: [[{EXCEPTIONS}]]"
+        raise ConfigError(f"{label} has {total:,} entries: use prefixes or patterns, {_MOST:,} at most")
     latest = (today or datetime.now(UTC).date()) + timedelta(LONGEST_DAYS)
-    return tuple(
-        _entry(entry, f"{label} {number}" if entries[1:] else label, latest) for number, entry in enumerate(entries, 1)
-    )
+    return tuple(_entry(entry, entry_label(name, number, total), latest) for number, entry in enumerate(entries, 1))
+
+
+def entry_label(name: str, number: int, total: int) -> str:
+    """Return how messages name an entry. name: name of the file. number: the entry's number, from 1, of `total`."""
+    label = f"{name}: [[{EXCEPTIONS}]]"
+    return f"{label} {number}" if total > 1 else label
 
 
 def _entry(entry: Any, here: str, latest: date) -> ExceptionEntry:
@@ -114,13 +117,7 @@ def _check_kind(values: Mapping[str, Any], here: str) -> None:
 
 def _check_values(values: Mapping[str, Any], here: str, latest: date) -> None:
     """Raise ConfigError for a value of the wrong form."""
-    rules = {rule.id: rule for rule in RULES}
-    rule, verdict = values.get("rule"), values.get("verdict")
-    if rule is not None and rule not in rules:
-        raise ConfigError(f"{here}: {no_rule(rule, RULES)}")
-    keyed = next((key for key in ("prefix", "pattern") if key in values), None)
-    if keyed and rule in rules and not rules[rule].per_object:
-        raise ConfigError(f"{here}: rule {rule} is on the bucket itself: remove the {keyed}")
+    verdict = values.get("verdict")
     if verdict is not None and verdict not in _OPEN:
         raise ConfigError(f"{here}: verdict is {verdict!r}: use {', '.join(_OPEN)}")
     if "id" in values and not _ID.fullmatch(values["id"]):

@@ -14,9 +14,6 @@ from auditor.config.layers import Layer, environment_layer, resolve, variable
 from auditor.config.prices import PRICES, read_prices
 from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import ConfigError, UsageError
-from auditor.rules import RULES
-from auditor.rules.base import Rule
-from auditor.rules.unknown import no_rule
 
 log = logging.getLogger(__name__)
 
@@ -31,15 +28,16 @@ def load_settings(
     path: str | None = None,
     needed: Sequence[str] = (),
     function: str = "",
+    judges: bool = True,
 ) -> Settings:
     """Load the settings from `first` (the flags of a command, or the event of a function), environment variables and
     auditor.toml.
 
     The first of these sources that has a setting wins. path: path of the file to read in place of the one in
-    AUDITOR_CONFIG. needed: names of settings that the Lambda function `function` cannot work without. Raises
-    UsageError.
+    AUDITOR_CONFIG. needed: names of settings that the Lambda function `function` cannot work without. judges: False for
+    a function that judges no object: it leaves the rules in the file to the audit to check. Raises UsageError.
     """
-    file, tables = load(path or environ.get("AUDITOR_CONFIG") or None)
+    file, tables = load(path or environ.get("AUDITOR_CONFIG") or None, judges=judges)
     layers = [*([first] if first else []), environment_layer(environ), file]
     for name in needed:
         if not any(layer.values.get(name) for layer in layers):
@@ -47,12 +45,12 @@ def load_settings(
     return resolve(layers, tables)
 
 
-def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
+def load(path: str | None, *, judges: bool = True) -> tuple[Layer, dict[str, Any]]:
     """Read auditor.toml: return its settings, and its tables (`rules`, `accounts`, `exceptions` and so on). Raises
     ConfigError.
 
     path: path of the file; None for auditor.toml in the present directory, where it may be missing: both results are
-    then empty.
+    then empty. judges: as for load_settings().
     """
     name = path or DEFAULT_FILE
     try:
@@ -68,22 +66,29 @@ def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
         raise ConfigError(f"{name} is not TOML: {error}") from error
     except OSError as error:
         raise ConfigError(f"{name} cannot be read ({error.strerror}): fix --config") from error
-    return read(document, name)
+    return read(document, name, judges=judges)
 
 
-def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]:
-    """Return the settings and tables of a parsed auditor.toml. name: name of the file, for messages. Raises
-    ConfigError.
+def read(document: Mapping[str, Any], name: str, *, judges: bool = True) -> tuple[Layer, dict[str, Any]]:
+    """Return the settings and tables of a parsed auditor.toml. name: name of the file, for messages. judges: as for
+    load_settings(). Raises ConfigError.
     """
     known = SETTINGS.keys() | set(_TABLES)
     if unknown := sorted(document.keys() - known):
         raise ConfigError(f"{name}: the key {unknown[0][:100]!r} is unknown: {_meant(unknown[0], known)}")
+    rules = document.get("rules", {})
+    if not isinstance(rules, dict):
+        raise ConfigError(f"{name}: rules is not a table: write [rules.M01]")
     tables = {
-        "rules": _rules(document.get("rules", {}), name),
+        "rules": dict(rules),
         ACCOUNTS: read_accounts(document.get(ACCOUNTS, []), name),
         EXCEPTIONS: read_exceptions(document.get(EXCEPTIONS, []), name),
         PRICES: read_prices(document.get(PRICES, {}), name),
     }
+    if judges and (rules or tables[EXCEPTIONS]):
+        from auditor.config.rule_tables import check_rules  # few files name rules, whose import is dear
+
+        check_rules(tables, name)
     return Layer(
         {key: document[key] for key in document.keys() & SETTINGS.keys()}, lambda key: f"{name}: {key}"
     ), tables
@@ -95,33 +100,3 @@ def _meant(key: str, known: Iterable[str]) -> str:
 
     alike = difflib.get_close_matches(key, sorted(known), 1)
     return f"did you mean {alike[0]}?" if alike else f"use {', '.join(sorted(known))}"
-
-
-def _rules(table: Any, name: str) -> dict[str, dict[str, Any]]:
-    if not isinstance(table, dict):
-        raise ConfigError(f"{name}: rules is not a table: write [rules.M01]")
-    registered = {rule.id: rule for rule in RULES}
-    for rule_id, options in table.items():
-        if rule_id not in registered:
-            raise ConfigError(f"{name}: {no_rule(rule_id, RULES)}")
-        _check_options(rule_id, options, registered[rule_id], name)
-    return dict(table)
-
-
-def _check_options(rule_id: str, options: Any, rule: Rule, name: str) -> None:
-    declared = rule.options
-    here = f"{name}: [rules.{rule_id}]"
-    if not isinstance(options, dict):
-        raise ConfigError(f"{here} is not a table")
-    if unknown := sorted(options.keys() - declared.keys()):
-        raise ConfigError(f"{here}: the key {unknown[0]!r} is unknown: use {', '.join(declared) or 'none'}")
-    if missing := sorted(declared.keys() - options.keys()):
-        raise ConfigError(f"{here}: the key {missing[0]!r} is missing")
-    for option, kind in declared.items():
-        value = options[option]
-        if type(value) is not kind:
-            raise ConfigError(f"{here}: {option} is not a {kind.__name__}")
-    try:
-        rule.validate(options)
-    except ValueError as error:
-        raise ConfigError(f"{here}: {error}") from error

@@ -13,8 +13,8 @@ from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import FailOn, Severity
 from auditor.model.keep import NAMES, Keep
 from auditor.model.outcome import FINDINGS, VerifyOutcome
+from auditor.model.trusted_entry import check_entry
 from auditor.s3.engines import ENGINES, is_installed
-from auditor.verdict.trust import check_entry
 
 MAX_CONCURRENCY: Final = 1000
 MAX_STREAMS: Final = 8

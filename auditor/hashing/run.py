@@ -24,13 +24,13 @@ from auditor.hashing.outage import patient
 from auditor.hashing.status import AskHead, HashStatus, HashStatusFinder
 from auditor.ledger.base import Ledger
 from auditor.model.dates import now_in_utc
+from auditor.model.exception_matching import CONTRADICTED, accepts_object, holes_of
 from auditor.model.json_text import plain
 from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
 from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import NOTHING_LISTED, Target
 from auditor.progress import Snapshot
 from auditor.reports.tally_summary import hashing_of
-from auditor.rules.exception_matching import CONTRADICTED, accepts_object, holes_of
 from auditor.runs.tally import REASONS, Tally
 from auditor.s3.listing import Listed, listed_still, pages, within_limit
 from auditor.s3.object_reader import ObjectReader

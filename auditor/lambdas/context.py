@@ -4,6 +4,7 @@ events, the metrics.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -17,7 +18,11 @@ from auditor.aws.topic import Topic
 from auditor.config.channels import Channels, channels_named
 from auditor.config.layers import variable
 from auditor.config.settings import CHANNELS, Settings
+from auditor.errors import AuditorError
 from auditor.lambdas.handover import FunctionStop, NextInvocation, OwnFunction, stop_before_deadline
+from auditor.model.alert import failure_alert
+
+log = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 15.0
 
@@ -84,3 +89,13 @@ class FunctionContext:
         """Return the context with the channels that auditor.toml names, where the environment names none."""
         found = channels_named({name: getattr(settings, name) for name in CHANNELS}, variable)
         return replace(self, topic=self.topic or found.topic, chat=self.chat or found.chat, bus=self.bus or found.bus)
+
+    async def tell_failure(self, noun: str, error: AuditorError, stop: FunctionStop) -> None:
+        """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""
+        try:
+            async with stop.telling() as limit:
+                await self.channels.tell(failure_alert(noun, str(error)))
+            if limit.expired():
+                log.error("the alert was not sent: the topic did not answer")
+        except AuditorError as refused:
+            log.error("the alert was not sent: %s", refused)

@@ -24,7 +24,6 @@ from auditor.lambdas.metrics import measure
 from auditor.lambdas.one_range import OneRange
 from auditor.lambdas.ranges_plan import RangesPlan
 from auditor.lambdas.ranges_summary import RangesSummary
-from auditor.lambdas.run_end import tell_failure
 from auditor.lambdas.scale import undivided
 from auditor.lambdas.step_context import StepContext
 from auditor.logs import bound
@@ -80,7 +79,7 @@ class DividedFunction:
             except AuditorError as error:
                 log.error("the invocation failed: %s", error)
                 measure(self._environ, context, {"RunsFailed": 1})
-                await tell_failure("audit", error, stop, context)
+                await context.tell_failure("audit", error, stop)
                 raise
 
     async def _in_time(

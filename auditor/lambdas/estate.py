@@ -29,7 +29,6 @@ from auditor.lambdas.estate_sums import ended_before, estate_metrics
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import MOST_HOPS, FunctionStop, pause
 from auditor.lambdas.metrics import measure
-from auditor.lambdas.run_end import tell_failure
 from auditor.lambdas.start_claims import StartClaims
 from auditor.lambdas.targets import Worked
 from auditor.logs import bound
@@ -79,7 +78,7 @@ async def audit_account(
         except AuditorError as error:
             log.error("the invocation failed: %s", error)
             measure(environ, context, {"RunsFailed": 1})
-            await tell_failure("audit", error, stop, context)
+            await context.tell_failure("audit", error, stop)
             raise
 
 

@@ -84,7 +84,7 @@ def read_event(
         )
     given = {name: value for name, value in event.items() if name in allowed}
     layer = Layer(given, lambda name: f"the event's {name}")
-    settings = load_settings(layer, environ, needed=needed, function=function)
+    settings = load_settings(layer, environ, needed=needed, function=function, judges=function == "audit")
     everything = _is_for_all(event, settings, function)
     targets = () if everything else _targets(event, settings)
     run, hop = event.get("run"), event.get("hop", 0)

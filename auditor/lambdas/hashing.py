@@ -72,7 +72,7 @@ class HashingFunction:
         await self._stack.aclose()
 
     async def _open(self) -> Processor:
-        settings = load_settings(environ=self._environ, needed=("queue", "ledger"), function="hashing")
+        settings = load_settings(environ=self._environ, needed=("queue", "ledger"), function="hashing", judges=False)
         return await self._stack.enter_async_context(
             open_processor(settings, WorkerOptions.of(settings, has_deadline=True))
         )

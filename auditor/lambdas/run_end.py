@@ -1,24 +1,18 @@
-"""Tell the end of a run by its metrics, its alert and its event, and a failed invocation by an alert."""
+"""Tell the end of a run by its metrics, its alert and its event."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 
-from auditor.errors import AuditorError
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
-from auditor.lambdas.handover import FunctionStop
 from auditor.lambdas.metrics import measure, of_run
 from auditor.logs import bound
-from auditor.model.alert import failure_alert
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.alert import alert_of
 from auditor.reports.run_event import event_of
-
-log = logging.getLogger(__name__)
 
 
 class RunEnd:
@@ -41,14 +35,3 @@ class RunEnd:
             measure(self._environ, self._context, of_run(summary), self._target)
         alert = alert_of(summary, rollups, self._fail_on, notes)
         await self._context.channels.tell(alert, event_of(summary, self._fail_on, notes))
-
-
-async def tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:
-    """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""
-    try:
-        async with stop.telling() as limit:
-            await context.channels.tell(failure_alert(noun, str(error)))
-        if limit.expired():
-            log.error("the alert was not sent: the topic did not answer")
-    except AuditorError as refused:
-        log.error("the alert was not sent: %s", refused)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
 import math
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from auditor.audit.ranges.plan import MOST, plan_by_listing
-from auditor.aws.client import open_client
-from auditor.aws.failures import explain
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
-from auditor.errors import CallFailed, OutputError, RunChanged, RunError, UsageError
+from auditor.errors import OutputError, RunChanged, UsageError
 from auditor.lambdas.event import Invocation
+from auditor.lambdas.state_machine import StateMachine
 from auditor.model.target import Target
 from auditor.runs.latest import last_run
 from auditor.runs.plan_file import load_plan
@@ -142,39 +138,6 @@ def _of_last_run(target: Target, store: Store) -> Expected | None:
         return None
     calls = summary.calls
     return Expected(calls.list + calls.head + calls.acl, summary.coverage.listed)
-
-
-class StateMachine:
-    """Starts an execution of a state machine in place of a function's next invocation (Step Functions API:
-    StartExecution). started: ARNs of the executions.
-    """
-
-    def __init__(self, arn: str, origin: str) -> None:
-        """origin: a text that is the same each time the event is delivered: one delivery starts one execution."""
-        self._arn = arn
-        self._origin = origin
-        self.started: list[str] = []
-
-    async def invoke(self, event: Mapping[str, Any]) -> None:
-        digest = hashlib.sha256(f"{self._origin}\0{event['bucket']}\0{event['prefix']}".encode()).hexdigest()
-        name = f"{event['run']}-{digest[:8]}"
-        try:
-            async with AsyncExitStack() as stack:
-                opening = open_client("stepfunctions", threads=1, region=None, endpoint_url=None, profile=None)
-                client = await stack.enter_async_context(opening)
-                answer = await client.call(
-                    "StartExecution", stateMachineArn=self._arn, name=name, input=json.dumps(event)
-                )
-        except CallFailed as failure:
-            if failure.code == "ExecutionAlreadyExists":  # an earlier delivery of the event started it, and it ended
-                log.info("the execution %s was started before", name)
-                return
-            thing, allow = f"the state machine {self._arn}", "states:StartExecution"
-            raise RunError(explain(thing, failure, allow=allow, absent="deploy it again")) from failure
-        self.started.append(str(answer.get("executionArn")))
-
-    async def close(self) -> None:
-        """Nothing is open between two calls."""
 
 
 @dataclass(frozen=True, slots=True)

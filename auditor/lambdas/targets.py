@@ -15,8 +15,7 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop, next_event, restart_event
 from auditor.lambdas.metrics import measure
-from auditor.lambdas.run_end import tell_failure
-from auditor.lambdas.scale import StateMachine
+from auditor.lambdas.state_machine import StateMachine
 from auditor.logs import bound
 from auditor.model.summary import Resume
 from auditor.model.target import Target
@@ -119,7 +118,7 @@ async def each_target(
         except AuditorError as error:
             log.error("the invocation failed: %s", error)
             measure(environ, context, {work.failed: 1})
-            await tell_failure(work.noun, error, stop, context)
+            await context.tell_failure(work.noun, error, stop)
             raise
 
 

@@ -10,12 +10,12 @@ from typing import Final
 from auditor.errors import UsageError
 from auditor.model.access import Audience, ObjectAccess, Reason, Verdict
 from auditor.model.exception import ExceptionEntry
+from auditor.model.exception_matching import covers_finding, covers_verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.reports.accept import entry_text
 from auditor.reports.rollup import OTHERS, widest_audience
-from auditor.rules.exception_matching import covers_finding, covers_verdict
 from auditor.runs.parts import Part
 from auditor.runs.reading import RunReader
 from auditor.text import counted, visible

@@ -10,9 +10,7 @@ from typing import Final
 
 from auditor.model.access import ObjectAccess
 from auditor.model.exception import Excepted, ExceptionEntry, ExceptionState, ExceptionUse
-from auditor.model.finding import Finding, Judgement, RuleUndecided
-from auditor.model.object import Outcome
-from auditor.rules.exception_matching import (
+from auditor.model.exception_matching import (
     CONTRADICTED,
     covers_audience,
     covers_everyone,
@@ -23,6 +21,8 @@ from auditor.rules.exception_matching import (
     is_known_reading,
     is_of_verdict,
 )
+from auditor.model.finding import Finding, Judgement, RuleUndecided
+from auditor.model.object import Outcome
 
 NOTHING: Final = Excepted()
 

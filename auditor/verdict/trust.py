@@ -1,77 +1,17 @@
 """Hold the entries of the setting `trusted`: for each requester, place or source of a policy, the entry that trusts it.
 
-An entry is one of these texts:
-
-* an AWS account's 12 digits, or the ARN of its root: the account with all of its principals and resources;
-* the ARN of a principal; a role's ARN stands for its sessions too;
-* a canonical ID, a user ID of another server (USER or TENANT$USER on Ceph), the unique ID of a principal;
-* an organization (o-..), or a path below it (o-../r-../ou-../);
-* a VPC (vpc-..) or a VPC endpoint (vpce-..);
-* a network in CIDR notation, or one address;
-* a service or an identity provider, as a policy names it; a group of ACLs by its URI;
-* a user or a group of the corporate directory by its UUID, as S3 Access Grants names it;
-* the ARN of a source, such as a CloudFront distribution or a bucket; a distribution also by its ID.
-
-No entry trusts everyone: `*` and the two public groups trust nothing.
+auditor.model.trusted_entry tells the forms of an entry. No entry trusts everyone: `*` and the two public groups trust
+nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
-from typing import Final, NamedTuple, Self
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses
+from typing import NamedTuple, Self
 
 from auditor.model.object import PUBLIC_GROUPS
-
-FORMS: Final = (
-    "an account (12 digits), the ARN of a principal or source, a canonical or user ID, an organization (o-..),"
-    " a VPC (vpc-..) or VPC endpoint (vpce-..), a network (CIDR, of at most /8 or in IPv6 /32), a service principal,"
-    " the ID of a CloudFront distribution or the UUID of a directory user or group"
-)
-"""The forms of an entry in words, for messages."""
-
-WIDEST: Final = {4: 8, 6: 32}
-"""The shortest prefix of a trusted network, by IP version. S3 counts a policy for a wider network as public."""
-
-_MOST_CHARACTERS: Final = 2048
-_ACCOUNT: Final = re.compile(r"[0-9]{12}")
-_ORGANIZATION: Final = re.compile(r"o-[a-z0-9]+(/[a-z0-9-]+)*/?")
-_PLACE: Final = re.compile(r"vpce?-[0-9a-z]+")
-_ARN: Final = re.compile(r"arn:[a-z-]+:[a-z0-9.-]+:[a-z0-9-]*:[^:*?]*:.+")
-_WILDCARD: Final = re.compile(r"[*?]")
-
-Network = IPv4Network | IPv6Network
-
-
-def check_entry(text: str) -> None:
-    """Raise ValueError, with the reason and the fix, for a text that has no form of an entry."""
-    if len(text) > _MOST_CHARACTERS:
-        raise ValueError(f"an entry has at most {_MOST_CHARACTERS} characters")
-    if _WILDCARD.search(text):
-        raise ValueError("an entry has no wildcard: name the account or each principal")
-    if text in PUBLIC_GROUPS:
-        raise ValueError("a public group is everyone, whom no entry trusts")
-    if text.startswith("arn:"):
-        if not _ARN.fullmatch(text) or not text.isprintable():
-            raise ValueError("an ARN has six parts: arn:PARTITION:SERVICE:REGION:ACCOUNT:RESOURCE")
-    elif (network := _network(text)) is not None:
-        if network.prefixlen < WIDEST[network.version]:
-            raise ValueError(f"a network wider than /{WIDEST[network.version]} is public: name smaller ones")
-    else:
-        _check_name(text)
-
-
-def _check_name(text: str) -> None:
-    """Raise ValueError for a text that has no form of an entry. text: neither an ARN nor a network."""
-    if re.search(r"\s", text) or not text.isprintable():
-        raise ValueError("only an ARN may have a blank: write commas between entries")
-    if re.fullmatch(r"[0-9]{4}-[0-9]{4}-[0-9]{4}", text):
-        raise ValueError("write an account's 12 digits without hyphens")
-    if text.startswith(("vpc-", "vpce-")) and not _PLACE.fullmatch(text):
-        raise ValueError("a VPC or a VPC endpoint is vpc-ID or vpce-ID, with digits and small letters")
-    if "/" in text and "://" not in text and not _ORGANIZATION.fullmatch(text):
-        raise ValueError(f"give {FORMS}")
+from auditor.model.trusted_entry import ACCOUNT, ORGANIZATION, WIDEST, WILDCARD, Network, read_network
 
 
 class Arn(NamedTuple):
@@ -89,7 +29,7 @@ class Arn(NamedTuple):
         the wildcard may stand for colons.
         """
         scheme, *parts = text.split(":", 5)
-        if scheme != "arn" or len(parts) != 5 or _WILDCARD.search("".join(parts[:4])):
+        if scheme != "arn" or len(parts) != 5 or WILDCARD.search("".join(parts[:4])):
             return None
         return cls(*parts)
 
@@ -122,17 +62,17 @@ class Trust:
         arn = Arn.parse(entry)
         if arn is not None and arn.service in ("iam", "sts"):
             kind, _, name = arn.resource.partition("/")
-            if kind == "root" and _ACCOUNT.fullmatch(arn.account):
+            if kind == "root" and ACCOUNT.fullmatch(arn.account):
                 self._accounts.setdefault(arn.account, entry)
             elif kind == "role":
                 self._roles[arn.account, name.rpartition("/")[2]] = entry
             elif kind == "user":
                 self._users[f"{arn.account}${name}" if arn.account else name] = entry
-        elif _ACCOUNT.fullmatch(entry):
+        elif ACCOUNT.fullmatch(entry):
             self._accounts[entry] = entry
-        elif _ORGANIZATION.fullmatch(entry):
+        elif ORGANIZATION.fullmatch(entry):
             self._paths[entry.rstrip("/")] = entry
-        elif (network := _network(entry)) is not None and network.prefixlen >= WIDEST[network.version]:
+        elif (network := read_network(entry)) is not None and network.prefixlen >= WIDEST[network.version]:
             self._networks.append((network, entry))
 
     # ---- the questions
@@ -165,7 +105,7 @@ class Trust:
         organization or path contains the paths below it.
         """
         path = organization.rstrip("/*")
-        if _WILDCARD.search(path):
+        if WILDCARD.search(path):
             return None
         while path:
             if path in self._paths:
@@ -177,7 +117,7 @@ class Trust:
         """Return the entry that trusts all addresses of a network. Several trusted networks may cover the network
         together; then all of them count as used, and the first one is returned.
         """
-        asked = _network(cidr)
+        asked = read_network(cidr)
         if asked is None or not any(_within(asked, whole) for whole in self._united):
             return None
         for network, entry in self._networks:
@@ -242,18 +182,6 @@ class Trust:
         if entry is not None:
             self._used.add(entry)
         return entry
-
-
-def _network(text: str) -> Network | None:
-    """Return the network that a text names in CIDR notation or by one address, with the host bits cleared; None for
-    another text.
-    """
-    if not re.match(r"[0-9a-fA-F:.]+(/[0-9]+)?$", text) or not ("." in text or ":" in text):
-        return None
-    try:
-        return ip_network(text, strict=False)
-    except ValueError:
-        return None
 
 
 def _within(inner: Network, outer: Network) -> bool:

@@ -13,11 +13,11 @@ import pytest
 import auditor
 from auditor.config.exceptions import read_exceptions
 from auditor.errors import UsageError
+from auditor.model.exception_matching import covers_key
 from auditor.model.finding import Severity
 from auditor.model.object import ALL_USERS
 from auditor.model.run_lines import FindingLine
 from auditor.reports.accept import entry_for
-from auditor.rules.exception_matching import covers_key
 from tests.cli.conftest import Run
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.stub import StubServer

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from auditor.config.exceptions import read_exceptions
-from auditor.config.file import load
+from auditor.config.file import load, read
 from auditor.config.layers import resolve
 from auditor.errors import ConfigError
 from auditor.model.exception import ExceptionEntry
+from auditor.model.exception_matching import accepts_object, accepts_rule
 from auditor.model.object import ALL_USERS
-from auditor.rules.exception_matching import accepts_object, accepts_rule
 
 UNTIL = datetime.now(UTC).date() + timedelta(days=90)
 GOOD = f"""
@@ -108,8 +108,6 @@ def read_one(**changes: Any) -> ExceptionEntry:
         ({"reason": "r" * 2049}, "reason has more than 2,048 characters: shorten it"),
         ({"rule": None}, "name either a rule or a verdict, or the action or code of a hole"),
         ({"verdict": "exposed"}, "name either a rule or a verdict, or the action or code of a hole"),
-        ({"rule": "Z99"}, "there is no rule 'Z99': `auditor rules` lists them"),
-        ({"rule": "B04", "prefix": "site/"}, "rule B04 is on the bucket itself: remove the prefix"),
         ({"rule": None, "verdict": "unknown"}, "verdict is 'unknown': use exposed, shared, masked"),
         ({"rule": None, "verdict": "dormant"}, "verdict is 'dormant': use exposed, shared, masked"),
         ({"rule": None, "verdict": "exposed", "grantee": "x"}, "grantee goes with a rule: name the audience"),
@@ -129,6 +127,23 @@ def test_a_wrong_exception_is_one_sentence(changes: dict[str, Any], sentence: st
         read_one(**changes)
     assert str(caught.value).startswith(f"auditor.toml: [[exceptions]]: {sentence}")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"rule": "Z99"}, "there is no rule 'Z99': `auditor rules` lists them"),
+        ({"rule": "O2"}, "there is no rule 'O2': did you mean O02 (acl-everyone-read)? `auditor rules` lists them"),
+        ({"rule": "B04", "prefix": "site/"}, "rule B04 is on the bucket itself: remove the prefix"),
+        ({"rule": "B04", "pattern": "*"}, "rule B04 is on the bucket itself: remove the pattern"),
+    ],
+)
+def test_a_wrong_rule_of_an_exception_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    good, wrong = excepting(until=str(UNTIL)), excepting(until=str(UNTIL), **changes)
+    for entries, label in (([wrong], "[[exceptions]]"), ([good, wrong], "[[exceptions]] 2")):
+        with pytest.raises(ConfigError) as caught:
+            read({"exceptions": entries}, "auditor.toml")
+        assert str(caught.value) == f"auditor.toml: {label}: {sentence}"
 
 
 @pytest.mark.parametrize("entries", [3, "x", {"rule": "O02"}, [3]])

@@ -9,9 +9,9 @@ import pytest
 from auditor.model.access import Audience, ObjectAccess, Reason, Verdict
 from auditor.model.audiences import contains, widest
 from auditor.model.exception import ExceptionEntry, ExceptionState
+from auditor.model.exception_matching import holes_of, matches
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, Acl, Evidence, Head, ObjectRef, Unread
-from auditor.rules.exception_matching import holes_of, matches
 from auditor.rules.exceptions import Exceptions
 
 TODAY = "2026-03-01"

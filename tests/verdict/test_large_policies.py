@@ -14,9 +14,9 @@ from auditor.model.access import ObjectAccess, ReasonCode, Verdict
 from auditor.model.audiences import MOST_NAMED, listed
 from auditor.model.bucket import BucketFacts, PublicAccessBlock
 from auditor.model.exception import ExceptionEntry
+from auditor.model.exception_matching import covers_verdict
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
 from auditor.reports.lines import access_members
-from auditor.rules.exception_matching import covers_verdict
 from auditor.verdict.judge import VerdictJudge, access_of
 
 OWNER, OURS, OTHER = "a" * 64, "111122223333", "b" * 64

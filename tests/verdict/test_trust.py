@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.verdict.trust import Trust, check_entry
+from auditor.model.trusted_entry import check_entry
+from auditor.verdict.trust import Trust
 
 ACCOUNT = "444455556666"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/ops/deploy"

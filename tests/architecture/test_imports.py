@@ -1,0 +1,85 @@
+"""The modules that each Lambda function imports at its cold start: no room, library or SDK that it does not need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.paths import ROOT
+
+DEAR: Final = frozenset(
+    {
+        "aioboto3",
+        "aiobotocore",
+        "aiohttp",
+        "awscrt",
+        "boto3",
+        "botocore",
+        "duckdb",
+        "jinja2",
+        "moto",
+        "rich",
+        "s3transfer",
+        "yarl",
+    }
+)
+"""Libraries that a function imports when it needs them, if at all. None of them is needed for an import."""
+ROOMS: Final = {
+    "audit": {"cli", "testing", "verify"},
+    "hashing": {"audit", "cli", "reports", "rules", "testing", "verdict", "verify"},
+    "renew": {"cli", "testing", "verify"},
+    "verify": {"audit", "cli", "rules", "testing", "verdict"},
+}
+"""The rooms that each handler does without."""
+NAMED: Final = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+WRONG_RULE: Final = """
+from types import SimpleNamespace
+context = SimpleNamespace(get_remaining_time_in_millis=lambda: 60_000, invoked_function_arn="arn")
+try:
+    handler({"Records": []}, context) if FUNCTION == "hashing" else handler({"bucket": "audited"}, context)
+except Exception as error:
+    print(error, file=sys.stderr)
+"""
+
+
+def imported(code: str, **environ: str) -> tuple[set[str], str]:
+    """Return the names of the modules that a fresh interpreter has after this code, and the text of its stderr."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("AUDITOR_")}
+    command = [sys.executable, "-c", f"import sys\n{code}\n{NAMED}"]
+    done = subprocess.run(command, cwd=ROOT, env=plain | environ, capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1])), done.stderr
+
+
+def rooms(modules: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in modules if name.startswith("auditor.")}
+
+
+def test_each_handler_has_its_row() -> None:
+    assert ROOMS.keys() == {path.stem for path in (ROOT / "handlers").glob("*.py")} - {"__init__"}
+
+
+@pytest.mark.parametrize("function", ROOMS)
+def test_a_function_imports_only_what_it_needs(function: str) -> None:
+    modules, _ = imported(f"import handlers.{function}")
+    assert rooms(modules) & ROOMS[function] == set()
+    assert {name.partition(".")[0] for name in modules} & DEAR == set()
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [("audit", "there is no rule 'Z99'"), ("hashing", "AUDITOR_QUEUE is not set"), ("verify", "AUDITOR_LEDGER is not")],
+)
+def test_the_audit_alone_imports_the_rules_that_the_file_names(function: str, sentence: str, tmp_path: Path) -> None:
+    """The functions that judge nothing read the same auditor.toml, and leave its rules to the audit."""
+    config = tmp_path / "auditor.toml"
+    config.write_text("[rules.Z99]\n[[exceptions]]\nrule = 'Y99'\nowner = 'o'\nreason = 'r'\nuntil = 2026-01-01\n")
+    code = f"FUNCTION = {function!r}\nfrom handlers.{function} import handler\n{WRONG_RULE}"
+    modules, said = imported(code, AUDITOR_CONFIG=str(config))
+    assert sentence in said
+    assert (rooms(modules) & {"rules", "verdict"} == set()) is (function != "audit")
