@@ -14,10 +14,10 @@ import pytest
 from auditor.model.access import Verdict
 from auditor.model.finding import Judgement
 from auditor.model.standing import Standing
-from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.runs.folder import RunFolder
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
+from tests.support.encoded_lines import encode_finding, encode_object
 from tests.support.paths import ROOT
 from tests.support.samples.reports import ROLLED_UP, finding, judged, sample_file, sample_summary, target
 

@@ -15,10 +15,10 @@ from auditor.model.finding import Judgement
 from auditor.model.json_text import typed
 from auditor.model.object import Acl, Evidence, Head, ObjectRef, Skipped
 from auditor.model.run_lines import ObjectLine
-from auditor.reports.fast_lines import encode_object
 from auditor.rules import RULES
 from auditor.rules.base import Rule
 from tests.rules.case_files import HALVES, Case, read_cases
+from tests.support.encoded_lines import encode_object
 
 CASES: Final = [
     pytest.param(rule, case, id=f"{rule.id} {half.replace('_', ' ')}: {case.name}")

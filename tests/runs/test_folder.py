@@ -19,7 +19,6 @@ import pytest
 
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
-from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.runs import pending
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
@@ -29,6 +28,7 @@ from auditor.runs.pending import FLUSH_BYTES
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore, output_errors
 from auditor.runs.tally import Tally
+from tests.support.encoded_lines import encode_finding, encode_object
 from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
 from tests.support.paths import ROOT
 from tests.support.samples.reports import ROLLED_UP, RUN, finding, judged, sample_summary, target

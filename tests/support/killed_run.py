@@ -9,13 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from auditor.model.finding import Judgement
-from auditor.model.json_text import plain
-from auditor.reports.fast_lines import encode_finding, encode_object
-from auditor.reports.lines import encode_line, undecided_line
 from auditor.runs.folder import RunFolder
 from auditor.runs.stores.base import Change
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
+from tests.support.encoded_lines import encode_finding, encode_object, encode_undecided
 from tests.support.samples.reports import ROLLED_UP, RUN, denied, finding, gone, judged, sample_summary, target
 
 OBJECTS = 23
@@ -34,13 +32,13 @@ def judgements() -> list[Judgement]:
 
 def put(folder: RunFolder, tally: Tally, judgement: Judgement) -> bool:
     tally.add(judgement)
-    ref, undecided = judgement.evidence.ref, undecided_line(judgement)
+    ref = judgement.evidence.ref
     return folder.write(
         ref.key,
         ref.version_id,
         encode_object(judgement, None),
         map(encode_finding, judgement.findings),
-        None if undecided is None else encode_line(plain(undecided)),
+        encode_undecided(judgement),
     )
 
 

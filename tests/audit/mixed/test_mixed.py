@@ -555,9 +555,9 @@ def test_partial_head_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     from auditor.model.json_text import parse_object, typed
     from auditor.model.object import ObjectRef
     from auditor.model.run_lines import ObjectLine
-    from auditor.reports.fast_lines import encode_object
     from auditor.reports.lines import encode_line, object_line
     from auditor.s3.inventory.facts import FACT_COLUMNS, facts_of
+    from tests.support.encoded_lines import encode_object
     from tests.support.samples.reports import judged
 
     cells = {"EncryptionStatus": "SSE-S3", "ObjectLockMode": "GOVERNANCE"}

@@ -13,7 +13,7 @@ from auditor.cli.sql.session import MEMORY, SqlSession, lock, open_session
 from auditor.errors import OutputError, UsageError
 from auditor.model.finding import Judgement
 from auditor.model.object import Unread
-from auditor.reports.fast_lines import encode_object
+from tests.support.encoded_lines import encode_object
 from tests.support.samples.reports import RUN, denied, judged
 
 NONE: dict[str, list[Path]] = {"objects": [], "findings": [], "undecided": []}
