@@ -5,15 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from auditor.aws.connection import Connection, CredentialProvider, Load
 from auditor.aws.failures import DENIED, explain
 from auditor.aws.plain import custom_endpoint
 from auditor.errors import AuditorError, CallFailed, CredentialsError
-
-if TYPE_CHECKING:
-    from auditor.aws.connection import Connection
-    from auditor.aws.credentials import CredentialProvider, Load
 
 SESSION: Final = "s3-auditor"
 """The name of the role's session, which CloudTrail shows with each call."""

@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from auditor.aws.connection import SharedCredentials
 from auditor.aws.plain import check_endpoint, custom_endpoint
 from auditor.errors import CredentialsError
-
-if TYPE_CHECKING:
-    from auditor.aws.assumed_role import RoleCredentials
 
 _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
@@ -113,7 +111,7 @@ async def open_client(
     endpoint_url: str | None,
     profile: str | None,
     fips: bool = False,
-    role: RoleCredentials | None = None,
+    role: SharedCredentials | None = None,
 ) -> AsyncIterator[ThreadedClient]:
     """Open a client of one AWS service. threads: largest number of calls that the SDK makes at once.
 
@@ -150,7 +148,7 @@ def _make(
     region: str | None,
     endpoint_url: str | None,
     profile: str | None,
-    role: RoleCredentials | None,
+    role: SharedCredentials | None,
 ) -> tuple[Any, Any]:
     """Return the client and its session."""
     # Imported here, because most commands and functions need no client of the SDK, and its import is slow.

@@ -1,12 +1,34 @@
-"""The parameters of a connection to one bucket: region, endpoint, profile, expected owner, timeouts."""
+"""The parameters of a connection to one bucket: region, endpoint, profile, role, expected owner, timeouts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from auditor.aws.assumed_role import RoleCredentials
+
+class CredentialProvider(Protocol):
+    """A source of credentials that renews them by itself, as botocore's Credentials do. Its method blocks."""
+
+    def get_frozen_credentials(self) -> Any:
+        """Return an object with access_key, secret_key and token."""
+        ...
+
+
+Load = Callable[[], CredentialProvider]
+"""A function that blocks until it has a source of credentials."""
+
+
+class SharedCredentials(Protocol):
+    """Temporary credentials that several connections share, such as those of an assumed role."""
+
+    def current(self, refused: CredentialProvider | None = None) -> CredentialProvider:
+        """Return the credentials that all connections share, or new ones if S3 has refused these as expired. Blocks."""
+        ...
+
+    def loader(self) -> Load:
+        """Return a function for one connection: each call after the first says that S3 refused the credentials."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +39,7 @@ class Connection:
     region: str | None = None
     endpoint_url: str | None = None
     profile: str | None = None
-    role: RoleCredentials | None = None
+    role: SharedCredentials | None = None
     """The credentials of an assumed role, with which every call is signed; None for the profile's own credentials."""
     concurrency: int = 64
     """The limit of calls in flight, and the size of every pool."""

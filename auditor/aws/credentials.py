@@ -14,8 +14,9 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any, Final, Protocol
+from typing import Final
 
+from auditor.aws.connection import CredentialProvider, Load
 from auditor.aws.plain import PlainConfiguration, plain
 from auditor.aws.sigv4 import Credentials, UnsignableError, check_credentials
 from auditor.errors import AuditorError, CredentialsError
@@ -42,17 +43,6 @@ _RECENT: Final = 60.0
 
 _DAY: Final = 24 * 60 * 60
 _NEVER: Final = float("inf")
-
-
-class CredentialProvider(Protocol):
-    """A source of credentials that renews them by itself, as botocore's Credentials do. Its method blocks."""
-
-    def get_frozen_credentials(self) -> Any:
-        """Return an object with access_key, secret_key and token."""
-        ...
-
-
-Load = Callable[[], CredentialProvider]
 
 
 def load_chain(profile: str | None) -> CredentialProvider:

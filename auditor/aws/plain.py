@@ -182,7 +182,7 @@ def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None)
         return found
     if plain(profile) is not None:
         return None
-    from auditor.aws.session import endpoint_of_profile
+    from auditor.aws.profiles import endpoint_of_profile
 
     return endpoint_of_profile(profile)
 

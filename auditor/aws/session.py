@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any, Final, cast
@@ -16,32 +14,16 @@ from botocore.loaders import create_loader
 from botocore.utils import parse_timestamp
 
 from auditor.aws.answer_limits import SERVICE, AnswerLimits, bounded
-from auditor.aws.assumed_role import RoleCredentials
-from auditor.aws.connection import Connection
+from auditor.aws.connection import Connection, SharedCredentials
 from auditor.aws.first_call import first_call_alone
 from auditor.aws.plain import custom_endpoint
+from auditor.aws.profiles import file_errors
 from auditor.aws.scheme import with_warning
 from auditor.errors import UsageError
 from auditor.model.dates import any_date
 
 SERVICES: Final = ("dynamodb", "events", "kms", "lambda", "s3", "s3control", "sns", "sqs", "stepfunctions", "sts")
 """All AWS services that the functions call. The deployed package contains no other data files of the SDK."""
-
-
-def endpoint_of_profile(profile: str | None) -> str | None:
-    """Return the endpoint_url that a profile sets in the user's AWS files; None if it sets none."""
-    with _configuration():
-        session = botocore.session.Session(profile=profile)
-        found = session.get_scoped_config().get("endpoint_url")
-    return str(found) if found else None
-
-
-def profile_missing(error: sdk.ProfileNotFound) -> UsageError:
-    """Return the error for a profile that the AWS files do not have. --profile names it, or AWS_PROFILE."""
-    name = str(error.kwargs["profile"])
-    return UsageError(
-        f"there is no AWS profile {name[:100]!r}: see `aws configure list-profiles`, and fix --profile or AWS_PROFILE"
-    )
 
 
 def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, Any]:
@@ -63,7 +45,7 @@ def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, An
     return options
 
 
-def make_session(profile: str | None, region: str | None, role: RoleCredentials | None = None) -> boto3.Session:
+def make_session(profile: str | None, region: str | None, role: SharedCredentials | None = None) -> boto3.Session:
     """Make a boto3 session. role: its credentials in place of the profile's; None for those.
 
     Raises UsageError for a missing profile or unusable AWS files, CredentialsError for a role that cannot be assumed.
@@ -71,7 +53,7 @@ def make_session(profile: str | None, region: str | None, role: RoleCredentials 
     core = core_session(profile)
     if role is not None:
         core.register_component("credential_provider", _OneProvider(role))
-    with _configuration():
+    with file_errors():
         return boto3.Session(botocore_session=core, region_name=region)
 
 
@@ -80,7 +62,7 @@ def core_session(profile: str | None) -> Any:
 
     Raises UsageError for a missing profile or unusable AWS files.
     """
-    with _configuration():
+    with file_errors():
         core = with_shared_models(botocore.session.Session(profile=profile))
         core.get_scoped_config()  # raises for a missing profile now, instead of at the first use
         return core
@@ -89,22 +71,11 @@ def core_session(profile: str | None) -> Any:
 class _OneProvider:
     """The only source of a session's credentials: an assumed role. botocore's own chain is never searched."""
 
-    def __init__(self, role: RoleCredentials) -> None:
+    def __init__(self, role: SharedCredentials) -> None:
         self._role = role
 
     def load_credentials(self) -> Any:
         return self._role.current()
-
-
-@contextmanager
-def _configuration() -> Iterator[None]:
-    """Convert the SDK's exceptions on the AWS files, within this `with` block, to the auditor's errors."""
-    try:
-        yield
-    except sdk.ProfileNotFound as error:
-        raise profile_missing(error) from error
-    except sdk.BotoCoreError as error:
-        raise UsageError(f"the AWS configuration files cannot be used: {error}") from error
 
 
 def with_shared_models(core: Any) -> Any:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from auditor.aws.connection import SharedCredentials
 from auditor.config import values
 from auditor.config.accounts import NamedAccount
 from auditor.model.bucket import Semantics
@@ -18,9 +19,6 @@ from auditor.model.finding import FailOn, Severity
 from auditor.model.keep import Keep
 from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.s3.engines import DEFAULT_ENGINE
-
-if TYPE_CHECKING:
-    from auditor.aws.assumed_role import RoleCredentials
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -273,7 +271,7 @@ class Settings:
     accounts: tuple[NamedAccount, ...] = ()
     exceptions: tuple[ExceptionEntry, ...] = ()
     prices: Mapping[str, Any] = field(default_factory=dict)
-    role: RoleCredentials | None = None
+    role: SharedCredentials | None = None
     """The assumed role that reads the audited bucket, of an account of an estate; None for the own credentials. The run
     folders, the ledger, the queue and the channels are always the own account's."""
 

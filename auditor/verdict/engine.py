@@ -6,7 +6,6 @@ A world is one possible completion of the facts that are not known (worlds.py). 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ from auditor.verdict.answers import Answers, Kinds
 from auditor.verdict.audience import Containment, Inside, audience_of
 from auditor.verdict.compiled import CompiledBucket
 from auditor.verdict.conditions import ConditionTest
-from auditor.verdict.entry import Case, WayIn
+from auditor.verdict.entry import Case, Result, WayIn
 from auditor.verdict.grants import Granted, GrantedParty
 from auditor.verdict.object_facts import AclView, EncryptionFacts
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, PUBLIC_PROVIDERS, Party
@@ -37,18 +36,6 @@ STEPS_OF_ENTRY: Final = 5
 """Steps to record that one requester gets in."""
 
 _KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
-
-
-@dataclass(slots=True)
-class Result:
-    """The access to an object in one world. potential: some requesters that would get in if nothing hid the object."""
-
-    verdict: Verdict = Verdict.PRIVATE
-    inside: dict[Inside, str | None] = field(default_factory=dict)
-    """The outsiders that get in, each with the header that the outsider has to send."""
-    opens: dict[Reason, None] = field(default_factory=dict)
-    potential: list[tuple[Requester, list[WayIn]]] = field(default_factory=list)
-    trusted: dict[str, None] = field(default_factory=dict)
 
 
 class AccessEngine:

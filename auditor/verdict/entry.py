@@ -6,11 +6,13 @@ A way is an action that reaches the object (ways.py). A gate is a second policy 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from auditor.model.access import Reason, ReasonCode
+from auditor.model.access import Reason, ReasonCode, Verdict
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS
+from auditor.verdict.audience import Inside
 from auditor.verdict.documents import Clause, Document
 from auditor.verdict.object_facts import SOMEBODY, EncryptionFacts, Source, is_public_group
 from auditor.verdict.places import Place
@@ -59,6 +61,18 @@ class Case(NamedTuple):
     ways: int
     acls: bool
     steps: Steps
+
+
+@dataclass(slots=True)
+class Result:
+    """The access to an object in one world. potential: some requesters that would get in if nothing hid the object."""
+
+    verdict: Verdict = Verdict.PRIVATE
+    inside: dict[Inside, str | None] = field(default_factory=dict)
+    """The outsiders that get in, each with the header that the outsider has to send."""
+    opens: dict[Reason, None] = field(default_factory=dict)
+    potential: list[tuple[Requester, list[WayIn]]] = field(default_factory=list)
+    trusted: dict[str, None] = field(default_factory=dict)
 
 
 class Door:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from auditor.model.access import Reason, ReasonCode, Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.verdict.compiled import CompiledBucket, level_of
-from auditor.verdict.entry import Case
+from auditor.verdict.entry import Case, Result
 from auditor.verdict.worlds import World
-
-if TYPE_CHECKING:
-    from auditor.verdict.engine import Result
 
 MOST_REASONS: Final = 10
 """Largest number of reasons of one object."""

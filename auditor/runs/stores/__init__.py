@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.aws.connection import Connection
+from auditor.aws.connection import Connection, SharedCredentials
 from auditor.errors import UsageError
 from auditor.model.target import BUCKET_NAME
 from auditor.runs.stores.base import BucketObjects, Store
 
 if TYPE_CHECKING:
-    from auditor.aws.assumed_role import RoleCredentials
     from auditor.runs.stores.direct_objects import KeptTransports
 
 __all__ = ["BUCKET_NAME", "Store", "open_store"]
@@ -26,7 +25,7 @@ def open_store(
     sdk: bool = False,
     kept: KeptTransports | None = None,
     absent: str | None = None,
-    role: RoleCredentials | None = None,
+    role: SharedCredentials | None = None,
 ) -> Store:
     """Return the store at `uri`, a directory or s3://BUCKET[/PREFIX]. Nothing is called or written yet.
 

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from auditor.aws.assumed_role import RoleCredentials
+from auditor.aws.connection import SharedCredentials
 
 
 class RoleProvider:
     """The only source of an AioSession's credentials: an assumed role. The SDK's own chain is never searched."""
 
-    def __init__(self, role: RoleCredentials) -> None:
+    def __init__(self, role: SharedCredentials) -> None:
         self._role = role
 
     async def load_credentials(self) -> AioRoleCredentials:

@@ -22,6 +22,7 @@ from auditor.aws import session as aws
 from auditor.aws.answer_limits import OBJECT, AnswerLimits, check_body, limits_of
 from auditor.aws.connection import Connection
 from auditor.aws.endpoint import tls_context
+from auditor.aws.profiles import profile_missing
 from auditor.aws.scheme import with_warning
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed, UsageError
@@ -200,7 +201,7 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
         )
         client = with_warning(without_validation(aws.without_redirects(await opening.__aenter__())))
     except sdk.ProfileNotFound as error:
-        raise aws.profile_missing(error) from error
+        raise profile_missing(error) from error
     except (sdk.BotoCoreError, ValueError) as error:
         raise UsageError(f"the AWS SDK refuses the settings: {error}") from error
     try:
