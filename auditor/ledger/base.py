@@ -133,9 +133,6 @@ class Event:
     size: int | None = None
     detail: Mapping[str, str] = field(default_factory=dict)
     """Short texts by name (algorithm, digest, source)."""
-    chain: str = field(default="", compare=False, repr=False)
-    """For a "verified" event, the text of Known.chain of the verified digest, so that the ledger need not read the
-    digest again; "" otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +150,6 @@ class Known:
     damaged: bool = False
     """True if the digest is damaged: its seal (a hash of the row's fields) is wrong, and the key's history has no
     undamaged copy."""
-    chain: str = field(default="", compare=False, repr=False)
-    """The end of the ledger's chain of verifications of this digest, as a text that only this kind of ledger
-    understands; "" if the ledger gives none. Copy the text into the next "verified" event of the digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

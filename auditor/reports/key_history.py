@@ -28,9 +28,7 @@ def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[
 
 def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
     fields = asdict(value)
-    for one in (fields, *fields.get("digests", {}).values()):
-        for name in ("key", "chain"):
-            one.pop(name, None)
+    fields.pop("key", None)
     return fields
 
 

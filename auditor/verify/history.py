@@ -174,12 +174,10 @@ def _matches(verified: Verified, claims: Sequence[ExpectedDigest], at: str) -> I
     If a manifest has a digest by the algorithm of a ledger's digest, the event of that digest names the manifest too.
     """
     origins: dict[tuple[str, str | None, str | None], list[str]] = {}
-    chains: dict[tuple[str, str | None, str | None], str] = {}
     for claim in sorted(claims, key=lambda claim: claim.version is None):
         same = [found for found in origins if found[0] == claim.algorithm]
         if claim.version is not None:
             same = [(claim.algorithm, claim.version.version_id, claim.version.etag)]
-            chains[same[0]] = claim.version.digests[claim.algorithm].chain
         for place in same or [(claim.algorithm, verified.version_id, verified.etag)]:
             origins.setdefault(place, []).append(claim.origin)
     digests = {claim.algorithm: claim.digest.lower() for claim in claims}
@@ -192,5 +190,4 @@ def _matches(verified: Verified, claims: Sequence[ExpectedDigest], at: str) -> I
             etag=etag,
             size=verified.size,
             detail={"algorithm": algorithm, "digest": digests[algorithm], "origin": ", ".join(dict.fromkeys(names))},
-            chain=chains.get((algorithm, version_id, etag), ""),
         )

@@ -295,16 +295,15 @@ async def test_first_line_that_a_later_one_contradicts_is_not_taken() -> None:
     assert await ledger_of(client).known("b", [REF], ["sha256"]) == [{}]
 
 
-async def test_match_is_one_write_and_nothing_else() -> None:
-    client = Answers({})
+async def test_match_is_a_line_and_then_the_time_in_its_row() -> None:
+    client = Answers({"Items": []}, {}, CallFailed("UpdateItem", "ConditionalCheckFailedException", 400))
     detail = {"algorithm": "sha256", "digest": "00", "origin": "ledger"}
-    match = Event(
-        key="k", at="2026", what="verified", version_id="null", etag="e", size=1, detail=detail, chain="3:seal"
-    )
+    match = Event(key="k", at="2026", what="verified", version_id="null", etag="e", size=1, detail=detail)
     await ledger_of(client).note("b", [match])
-    (asked,) = client.asked
-    assert (asked.operation, asked.Key["sk"]["S"]) == ("UpdateItem", "k\x01null#e")
-    assert "list_append" in asked.UpdateExpression
+    line, row = [asked for asked in client.asked if asked.operation == "UpdateItem"]
+    assert line.Key["sk"]["S"].startswith(" history#2026#")
+    assert row.Key["sk"]["S"] == "k\x01null#e"
+    assert "attribute_exists" in row.ConditionExpression
 
 
 def test_look_up_takes_the_digests_that_the_whole_evidence_calls_undamaged() -> None:

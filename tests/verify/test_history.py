@@ -158,19 +158,6 @@ async def test_manifest_that_agrees_with_the_ledger_is_named_in_the_same_line() 
     assert origins == {("sha256", "null"): "ledger, manifest-sha256.txt", ("md5", None): "old.md5"}
 
 
-async def test_match_passes_on_what_the_ledger_said_of_the_last_verification() -> None:
-    histories = Histories()
-    notes = HistoryWriter(histories, "bucket", Minutes())
-    chained = replace(VERSION, digests={"sha256": replace(KNOWN, chain="of the row")})
-    claims = [replace(CLAIM, version=chained), ExpectedDigest("md5", "cd", "old.md5")]
-    await notes.add(found(VerifyOutcome.MATCH), claims)
-    await notes.flush()
-    assert [(event.detail["algorithm"], event.chain) for event in histories.events] == [
-        ("sha256", "of the row"),
-        ("md5", ""),
-    ]
-
-
 async def test_many_are_written_together_and_the_last_ones_at_the_end() -> None:
     histories = Histories()
     notes = HistoryWriter(histories, "bucket", Minutes())

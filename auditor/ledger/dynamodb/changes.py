@@ -6,7 +6,7 @@ from typing import Any
 
 from auditor.ledger.dynamodb.items import Name
 
-Value = str | int | float | bool | dict[str, str] | list[str]
+Value = str | int | float | bool | dict[str, str]
 
 
 class Change:
@@ -36,12 +36,6 @@ class Change:
         if value is not None:
             name = self._attribute(attribute)
             self._sets.append(f"{name} = if_not_exists({name}, {self._value(value)})")
-        return self
-
-    def append(self, attribute: str, value: str) -> Change:
-        """Append the value to the attribute, which is a list; if the item lacks the attribute, begin a new list."""
-        name, empty = self._attribute(attribute), self._value([])
-        self._sets.append(f"{name} = list_append(if_not_exists({name}, {empty}), {self._value([value])})")
         return self
 
     def add(self, attribute: str, amount: int) -> Change:
@@ -121,7 +115,5 @@ def _typed(value: Value) -> dict[str, Any]:
             return {"N": repr(value)}
         case str():
             return {"S": value}
-        case list():
-            return {"L": [{"S": one} for one in value]}
         case _:
             return {"M": {name: {"S": one} for name, one in value.items()}}

@@ -24,7 +24,6 @@ from auditor.ledger.dynamodb.items import (
     text,
 )
 from auditor.ledger.dynamodb.lines import add_line, lines_of
-from auditor.ledger.dynamodb.looks import looked
 from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.history import bounded, fingerprint, imported, noticed
 from auditor.ledger.key_record import key_record_of
@@ -41,19 +40,31 @@ async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """Write an event into its key's history. If the event has a Mark (such as "retired"), write the Mark's item too.
-
-    The history line is written first, but only the Mark changes the key's record. If possible, a verification of a
-    digest is written into the digest's own item, without a history line.
+    """Write an event into its key's history, and then what it changes in the key's record: a Mark (such as "retired"),
+    or the time of a digest's last verification.
     """
-    if event.what == "verified" and await looked(table, bucket, event):
-        return
     place = table.place()
     await add_line(table, bucket, event, place)
+    change = None
     if (mark := mark_of(event)) is not None:
         change = _mark(bucket, event.key, mark, event.at, event.detail.get("sequencer", ""), place)
-        with suppress(ConditionFailed):  # a newer mark is there
+    elif event.what == "verified":
+        change = _verified(bucket, event)
+    if change is not None:
+        with suppress(ConditionFailed):  # the record has a later time, or no such digest
             await table.update(change)
+
+
+def _verified(bucket: str, event: Event) -> Change | None:
+    """Return the change that writes the time of a "verified" event into the item of its digest; None if the event names
+    no digest. The change fails if there is no such digest, or if its item has the same or a later time.
+    """
+    algorithm = event.detail.get("algorithm")
+    if event.etag is None or not algorithm:
+        return None
+    change = Change((partition(bucket, event.key), identity(event.version_id, event.etag))).when_there(algorithm)
+    time = f"{algorithm}_verified_at"
+    return change.put(time, event.at).when_any((time, "=", None), (time, "<", event.at))
 
 
 def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str, place: int) -> Change:

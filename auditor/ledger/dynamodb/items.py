@@ -41,8 +41,6 @@ _LONGEST_IDENTITY: Final = 1000
 it."""
 WHOLE_KEY: Final = "whole_key"
 """Attribute with the whole object key, in an item whose sort key has only the beginning of the key."""
-LOOKS: Final = 8
-"""Number of verifications that the item of one digest holds. With more, the item would exceed a write unit of 1 KB."""
 _OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
 """Attributes that are not digests. Attributes with an underscore in their names are not digests either: no algorithm
 has such a name."""
@@ -142,7 +140,7 @@ def by_etag(etag: str) -> str:
 
 def seal_of(bucket: str, key: str, found: LedgerRow, algorithm: str, known: Known) -> str:
     """Return the seal (a hash) that a digest in an item must have. The seal covers all fields of the digest except the
-    fields about its verifications.
+    time of its last verification.
 
     found: the item's version and digests.
     """
@@ -163,23 +161,11 @@ def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
             verified_at=text(item, f"{name}_verified_at"),
             bytes_read=number(item, f"{name}_bytes_read") or 0,
             damaged=not _seal_holds(bucket, key, found, item, name),
-            chain=chain_of(item, name),
         )
         for name, digest in found.digests.items()
     }
     version = version_of(found.version_id, found.etag, found.size, known, text(item, "hashed_at"))
     return version, number(item, "place") or 0
-
-
-def chain_of(item: Item, algorithm: str) -> str:
-    """Return the text for Known.chain: the number of verifications that the item holds, and the seal of the last one.
-
-    Return "" if the item is full of verifications: the next verification must then read the item first.
-    """
-    looks = item.get(f"{algorithm}_looks", {}).get("L", [])
-    if len(looks) >= LOOKS:
-        return ""
-    return f"{len(looks)}:{text(item, f'{algorithm}_look_seal') or ''}"
 
 
 def latest(item: Item | None) -> Latest | None:

@@ -53,14 +53,12 @@ async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> 
 
 async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[HistoryEntry], None]:
     """Yield the history lines of all keys that begin with `prefix`, in key order, as one list for each key."""
-    beginning = partition(bucket, prefix)
-    values = {":wanted": {"S": beginning}, ":shards": {"S": f"{bucket}#"}}
-    wanted = "begins_with(pk, :wanted) OR begins_with(pk, :shards)"
-    pages = _sorted(table, FilterExpression=wanted, ExpressionAttributeValues=values)
+    wanted = {":wanted": {"S": partition(bucket, prefix)}}
+    pages = _sorted(table, FilterExpression="begins_with(pk, :wanted)", ExpressionAttributeValues=wanted)
     async with aclosing(pages):
         async for page in pages:
             for pk, items in page:
-                if pk.startswith(beginning) and (lines := lines_in(bucket, pk[len(bucket) + 1 :], _read(items))):
+                if lines := lines_in(bucket, pk[len(bucket) + 1 :], _read(items)):
                     yield entries(bucket, lines)
 
 

@@ -48,8 +48,7 @@ async def matches_are_lines_however_many(ledger: Ledger) -> None:
     await ledger.record(ENTRY)
     times = [f"2026-01-{day:02}T00:00:00Z" for day in range(1, 29)]
     for at in times:
-        known = (await subject(ledger)).versions[0].digests["sha256"]
-        await ledger.note("bucket", [replace(_MATCH, at=at, chain=known.chain)])
+        await ledger.note("bucket", [replace(_MATCH, at=at)])
     assert [at for what, at, _ in await lines(ledger) if what == "verified"] == times
     assert (await subject(ledger)).versions[0].digests["sha256"].verified_at == times[-1]
     assert await states(ledger) == {"row sound": 1, "line sound": 29}
