@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from auditor.ledger.base import DAMAGED, SOUND, Checked, Event, HistoryEntry, Known, Soundness, Version
+from auditor.ledger.base import DAMAGED, SOUND, Checked, Event, HistoryEntry, Known, Version
 from auditor.ledger.key_rows import KeyRows, source_of
 from auditor.ledger.matching import NULL
 
@@ -24,34 +24,16 @@ _STRING: Final = json.encoder.encode_basestring_ascii
 """Writes one text as JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A stored line of a key's history: an event with its seal.
-
-    after: the seal of the line before this one, which the line's own seal covers too; "" if there is none. seal: "" for
-    a line that has lost its seal.
-    """
-
-    event: Event
-    after: str
-    seal: str
-
-    def soundness(self, bucket: str) -> Soundness:
-        return SOUND if line_seal(bucket, self.event, self.after) == self.seal else DAMAGED
+def line_of(bucket: str, event: Event, seal: str | None) -> HistoryEntry:
+    """Return the event of a stored history line, with the state of the line. seal: the line's; None if it has none."""
+    return HistoryEntry(event, SOUND if seal == line_seal(bucket, event) else DAMAGED)
 
 
-def entries(bucket: str, lines: Iterable[Line]) -> list[HistoryEntry]:
-    """Return the events of these history lines, each with the state of its line's seal."""
-    return [HistoryEntry(line.event, line.soundness(bucket)) for line in lines]
-
-
-def line_seal(bucket: str, event: Event, after: str) -> str:
-    """Return the seal that a history line with this event must have.
-
-    after: seal of the line before, which this seal covers too; "" for the first line of a key.
-    """
+def line_seal(bucket: str, event: Event) -> str:
+    """Return the seal that a history line with this event must have."""
     size, detail = event.size, dict(sorted(event.detail.items()))
-    return _seal("line", after, bucket, event.key, event.at, event.what, event.version_id, event.etag, size, detail)
+    fields = ("line", bucket, event.key, event.at, event.what, event.version_id, event.etag, size, detail)
+    return _sealed(_ENCODE(fields))
 
 
 def row_seal(bucket: str, key: str, *fields: str | int | None) -> str:
@@ -65,10 +47,6 @@ def row_seal(bucket: str, key: str, *fields: str | int | None) -> str:
         for one in ("row", bucket, key, *fields)
     ]
     return _sealed(f"[{','.join(written)}]")
-
-
-def _seal(*fields: object) -> str:
-    return _sealed(_ENCODE(fields))
 
 
 def _sealed(text: str) -> str:
@@ -95,16 +73,21 @@ class _Digest:
         return self.version.version_id, self.version.etag, self.algorithm
 
 
-def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
+def sound_events(lines: Iterable[HistoryEntry]) -> list[Event]:
+    """Return the events of the undamaged lines."""
+    return [line.event for line in lines if line.seal == SOUND]
+
+
+def mend(rows: KeyRows, lines: Iterable[HistoryEntry]) -> None:
     """Replace each damaged digest in `rows` by the copy in the key's history, and list the damage in `rows.damage`.
 
-    lines: the events of the key's undamaged history lines. A digest without a copy stays in `rows`, marked as damaged.
+    lines: the key's history lines. A digest without a copy stays in `rows`, marked as damaged.
     If the version ID, ETag or algorithm of a row is damaged, no event names that row. Its digest is then replaced by
     the digest of an event that fits no other row.
     """
     found = [_Digest(_only(one, name), name, place) for one, place in rows.versions for name in one.digests]
     rows.damage = tuple(" ".join(one.name[::-1]) for one in found if one.known.damaged)
-    proven = _proven(lines)
+    proven = _proven(sound_events(lines))
     spare = {name: one for name, one in proven.items() if name not in {digest.name for digest in found}}
     mended = [_mended(one, proven, spare) if one.known.damaged else one for one in found]
     versions: dict[tuple[str, str, int], tuple[Version, int]] = {}
@@ -115,14 +98,14 @@ def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
     rows.versions = list(versions.values())
 
 
-def healed(bucket: str, rows: Sequence[tuple[Version, str]], lines: Iterable[Line]) -> list[tuple[int, Version, str]]:
+def healed(rows: Sequence[tuple[Version, str]], lines: Iterable[HistoryEntry]) -> list[tuple[int, Version, str]]:
     """Return for each damaged row of one key that a sound history line stands for: its place in `rows`, and the version
     and algorithm that the row must have.
 
     rows: each row as a version with one digest, and the algorithm. lines: the key's history lines. The digest of a
     returned version has the time of its last verification in the history.
     """
-    events = [line.event for line in lines if line.soundness(bucket) == SOUND]
+    events = sound_events(lines)
     proven, digests = _proven(events), [_Digest(version, algorithm, 0) for version, algorithm in rows]
     names = {one.name for one in digests}
     spare = {name: line for name, line in proven.items() if name not in names}
@@ -211,14 +194,15 @@ def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> st
     return told.detail["digest"]
 
 
-def check_key(bucket: str, key: str, rows: Iterable[tuple[Version, str]], lines: Sequence[Line]) -> list[Checked]:
+def check_key(
+    bucket: str, key: str, rows: Iterable[tuple[Version, str]], lines: Sequence[HistoryEntry]
+) -> list[Checked]:
     """Check the rows and history lines of one key for damage: whether their seals are right, and whether rows and lines
     agree with each other.
 
     rows: each row as a version with one or more digests, and the algorithm of the row's.
     """
-    events = [line.event for line in lines if line.soundness(bucket) != DAMAGED]
-    places = {"", *(line.seal for line in lines)}
+    events = sound_events(lines)
     told, verified = _proven(events), {event.at for event in events if event.what == "verified"}
     found, names = [], set()
     for version, algorithm in rows:
@@ -236,9 +220,9 @@ def check_key(bucket: str, key: str, rows: Iterable[tuple[Version, str]], lines:
             state, words = DAMAGED, f"{words}the history has no verification at {known.verified_at}"
         found.append(Checked(bucket, key, "row", state, words if state == DAMAGED else ""))
     for line in lines:
-        state, words = line.soundness(bucket), f"{line.event.what} at {line.event.at}: "
-        if state == DAMAGED or line.after not in places:
-            state, words = DAMAGED, f"{words}the seal does not hold, or the line before it is missing"
+        state, words = line.seal, f"{line.event.what} at {line.event.at}: "
+        if state == DAMAGED:
+            words = f"{words}the seal does not hold"
         elif line.event.what == "recorded" and not names.issuperset(_proven([line.event])):
             state, words = DAMAGED, f"{words}the digest's row is missing"
         found.append(Checked(bucket, key, "line", state, words if state == DAMAGED else ""))

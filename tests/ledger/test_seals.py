@@ -17,7 +17,7 @@ import pytest
 
 from auditor.errors import DigestConflict
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Checked, Event, Known, Ledger, Version
+from auditor.ledger.base import Checked, Event, HistoryEntry, Known, Ledger, Version
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.ledger.key_rows import KeyRows
 from auditor.ledger.seals import mend, row_seal
@@ -156,15 +156,13 @@ async def test_changed_line_is_found(damager: Damager, what: str) -> None:
     assert any(one.kind == "line" and one.words.startswith(f"{what} at x: the seal does not hold") for one in found)
 
 
-async def test_missing_line_is_found_by_the_line_after_it(damager: Damager) -> None:
-    for what in ("missing", "changed"):
-        await damager.ledger.note("bucket", [Event(key=KEY, at=f"2026-05-{what}", what=what, etag="etag")])
-    damager.no_line("changed")
-    assert await damaged(damager.ledger) == []  # the last line has none after it
-    await damager.ledger.note("bucket", [Event(key=KEY, at="2026-06", what="changed", etag="etag")])
-    damager.no_line("missing")
+async def test_missing_line_of_the_last_verification_is_found_by_its_row(damager: Damager) -> None:
+    await damager.ledger.record(ENTRY)
+    match = Event(key=KEY, at="2026-05", what="verified", version_id="null", etag="etag", size=5)
+    await damager.ledger.note("bucket", [replace(match, detail={"algorithm": "sha256", "digest": SHA})])
+    damager.no_line("verified")
     (fault,) = await damaged(damager.ledger)
-    assert "or the line before it is missing" in fault.words
+    assert (fault.kind, "the history has no verification at 2026-05" in fault.words) == ("row", True)
 
 
 async def test_row_without_its_line_and_line_without_its_row_are_found(damager: Damager) -> None:
@@ -222,7 +220,7 @@ def test_line_that_fits_no_row_stands_for_a_row_whose_name_is_damaged(
     digests = {"sha256": {"digest": SHA}, "md5": {"digest": MD5}, "of another form": {}}
     line = Event(key=KEY, at="2026", what="recorded", version_id="v1", etag="e", size=5)
     rows = KeyRows(versions=[(version, 7)])
-    mend(rows, [replace(line, detail={"algorithm": one, **digests[one]}) for one in told])
+    mend(rows, [HistoryEntry(replace(line, detail={"algorithm": one, **digests[one]}), "sound") for one in told])
     ((found, place),) = rows.versions
     assert ([one.digest for one in found.digests.values()], place) == ([mended], 7)
     assert rows.damage == (f"{algorithm} {etag} {version_id}",)

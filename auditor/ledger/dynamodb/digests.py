@@ -252,7 +252,7 @@ async def _healed(table: Table, bucket: str, key: str, items: Sequence[Item]) ->
     for item in items:
         version, _ = evidence(bucket, key, item)
         rows += [(item, replace(version, digests={name: one}), name) for name, one in version.digests.items()]
-    found = healed(bucket, [row[1:] for row in rows], await lines_of(table, bucket, key))
+    found = healed([row[1:] for row in rows], await lines_of(table, bucket, key))
     healable = [(rows[place][0], version, name) for place, version, name in found]
     # A line may name another row than the damaged one: its digest then belongs into another item.
     return [one for one in healable if one[0]["sk"]["S"] == identity(one[1].version_id, one[1].etag)]

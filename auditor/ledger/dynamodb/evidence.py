@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import DAMAGED, Event, Expectation, HistoryEntry, KeyRecord, Notice
+from auditor.ledger.base import Event, Expectation, HistoryEntry, KeyRecord, Notice
 from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
@@ -29,7 +29,7 @@ from auditor.ledger.history import bounded, fingerprint, imported, noticed
 from auditor.ledger.key_record import key_record_of
 from auditor.ledger.key_rows import KeyRows, Mark, NoticedVersion, is_older, is_same, mark_of
 from auditor.ledger.matching import NULL
-from auditor.ledger.seals import entries, mend
+from auditor.ledger.seals import mend
 
 _TRIES: Final = 10
 
@@ -83,7 +83,7 @@ async def history(table: Table, bucket: str, key: str) -> list[Event]:
 
 
 async def lines(table: Table, bucket: str, key: str) -> list[HistoryEntry]:
-    return entries(bucket, await lines_of(table, bucket, key))
+    return await lines_of(table, bucket, key)
 
 
 async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
@@ -175,6 +175,5 @@ async def record_of(table: Table, bucket: str, key: str, rows: KeyRows) -> KeyRe
     history.
     """
     if any(known.damaged for version, _ in rows.versions for known in version.digests.values()):
-        lines = await lines_of(table, bucket, key)
-        mend(rows, [line.event for line in lines if line.soundness(bucket) != DAMAGED])
+        mend(rows, await lines_of(table, bucket, key))
     return key_record_of(key, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from auditor.ledger.base import Entry, Event, Version
+from auditor.ledger.base import DAMAGED, SOUND, Entry, Event, HistoryEntry, Version
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
     HISTORY,
@@ -19,25 +19,19 @@ from auditor.ledger.dynamodb.items import (
 )
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.history import bounded, fingerprint, recorded
-from auditor.ledger.seals import Line, line_seal
+from auditor.ledger.seals import line_of, line_seal
 
 
 async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
     """Write an event as a history line. If the table has an equal line, that line stays unchanged.
 
-    The line's seal covers the newest line of the key before it. Two writers at the same time may find the same newest
-    line. Then both new lines refer to that line, and both are sound. place: number that orders the writes of a key.
+    place: number that orders the writes of a key.
     """
-    kept, pk = bounded(event), partition(bucket, event.key)
-    after = await _last_seal(table, bucket, event.key)
-    change = (
-        Change((pk, f"{HISTORY}{_sortable(kept.at)}#{fingerprint(kept).hex()}"))
-        .once("at", kept.at)
-        .once("what", kept.what)
-    )
+    kept = bounded(event)
+    change = Change((partition(bucket, event.key), f"{HISTORY}{_sortable(kept.at)}#{fingerprint(kept).hex()}"))
+    change.once("at", kept.at).once("what", kept.what)
     change.once("version_id", kept.version_id).once("etag", kept.etag).once("size", kept.size)
-    change.once("detail", dict(kept.detail)).once("place", place)
-    change.once("after", after).once("seal", line_seal(bucket, kept, after))
+    change.once("detail", dict(kept.detail)).once("place", place).once("seal", line_seal(bucket, kept))
     await table.update(change)
 
 
@@ -45,16 +39,7 @@ def _sortable(at: str) -> str:
     return "".join(letter for letter in at if letter.isascii() and (letter.isalnum() or letter in "-:.+"))[:40]
 
 
-async def _last_seal(table: Table, bucket: str, key: str) -> str:
-    """Return the seal of the key's newest history line, to which the next line refers; "" if there is no line."""
-    items = await table.query(
-        partition(bucket, key), RECORDED, LAST_LINE, ConsistentRead=True, ScanIndexForward=False, Limit=1, pages=1
-    )
-    seals = [line.seal for item in items for line in lines_in(bucket, key, [item])]
-    return seals[-1] if seals else ""
-
-
-async def lines_of(table: Table, bucket: str, key: str) -> list[Line]:
+async def lines_of(table: Table, bucket: str, key: str) -> list[HistoryEntry]:
     """Return all history lines of a key, in the order in which they were written."""
     return lines_in(bucket, key, await table.query(partition(bucket, key), RECORDED, LAST_LINE, ConsistentRead=True))
 
@@ -75,18 +60,18 @@ def entry_of(bucket: str, key: str, version: Version, algorithm: str) -> Entry:
     )
 
 
-def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
+def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, HistoryEntry]]:
     """Return the "recorded" lines in an item of the history, each with its place in the key's order of writes."""
     version, _ = evidence(bucket, key, item)
     lines = []
     for algorithm, known in version.digests.items():
         event = recorded(entry_of(bucket, key, version, algorithm), algorithm)
-        seal = "" if known.damaged else line_seal(bucket, event, "")
-        lines.append((number(item, f"{algorithm}_place") or 0, Line(event, "", seal)))
+        seal = DAMAGED if known.damaged else SOUND
+        lines.append((number(item, f"{algorithm}_place") or 0, HistoryEntry(event, seal)))
     return lines
 
 
-def history_line(key: str, item: Item) -> Line:
+def history_line(bucket: str, key: str, item: Item) -> HistoryEntry:
     """Return the history line in an item that holds one line and nothing else."""
     what: Any = text(item, "what")
     event = Event(
@@ -98,19 +83,19 @@ def history_line(key: str, item: Item) -> Line:
         size=number(item, "size"),
         detail={name: str(value["S"]) for name, value in item["detail"]["M"].items()},
     )
-    return Line(event, text(item, "after") or "", text(item, "seal") or "")
+    return line_of(bucket, event, text(item, "seal"))
 
 
-def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[Line]:
+def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[HistoryEntry]:
     """Return all history lines in these items of a key, in the order in which they were written.
 
     items: of any kind; items without history lines are skipped.
     """
-    found: list[tuple[int, Line]] = []
+    found: list[tuple[int, HistoryEntry]] = []
     for item in items:
         sk = item["sk"]["S"]
         if sk.startswith(HISTORY):
-            found.append((number(item, "place") or 0, history_line(key, item)))
+            found.append((number(item, "place") or 0, history_line(bucket, key, item)))
         elif sk.startswith(RECORDED):
             found += recorded_lines(bucket, key, item)
     return [line for _, line in sorted(found, key=lambda one: (one[0], one[1].event.at))]

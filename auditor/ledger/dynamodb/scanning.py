@@ -25,7 +25,7 @@ from auditor.ledger.dynamodb.lines import lines_in
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.key_rows import KeyRows
-from auditor.ledger.seals import check_key, entries
+from auditor.ledger.seals import check_key
 
 SEGMENTS: Final = 4
 """Number of parts of the table that are scanned at the same time. Memory holds one page of each part, at most 1 MB."""
@@ -59,7 +59,7 @@ async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[li
         async for page in pages:
             for pk, items in page:
                 if lines := lines_in(bucket, pk[len(bucket) + 1 :], _read(items)):
-                    yield entries(bucket, lines)
+                    yield lines
 
 
 async def checked(table: Table) -> AsyncGenerator[list[Checked], None]:

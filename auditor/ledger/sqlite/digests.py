@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import AUDITOR, S3, Entry, Event, Known, Version, What
+from auditor.ledger.base import AUDITOR, S3, Entry, Event, HistoryEntry, Known, Version, What
 from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail, recorded, write_detail
 from auditor.ledger.key_rows import source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction
-from auditor.ledger.seals import Line, healed, line_seal, row_seal
+from auditor.ledger.seals import healed, line_of, line_seal, row_seal
 from auditor.ledger.sqlite.connection import as_number, as_text, blob, text, writing
 
 _PER_QUERY: Final = 400
@@ -157,7 +157,7 @@ def _healed(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[tup
     versions = [(row.version(), row.algorithm_name) for row in rows]
     return [
         (rows[number], _row_of(bucket, key, version, algorithm))
-        for number, version, algorithm in healed(bucket, versions, lines_of(connection, bucket, key))
+        for number, version, algorithm in healed(versions, lines_of(connection, bucket, key))
     ]
 
 
@@ -258,14 +258,14 @@ def write_row(connection: sqlite3.Connection, row: DigestRow) -> None:
     )
 
 
-def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Line]:
+def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[HistoryEntry]:
     """Return the history lines of a key, in the order in which they were written."""
     rows = connection.execute(
         "SELECT at, what, version_id, etag, size, detail, seal FROM history "
         "WHERE bucket = ? AND key = ? ORDER BY place",
         (bucket, key),
     )
-    lines, after = [], ""
+    lines = []
     for at, what, version_id, etag, size, detail, seal in rows:
         event = Event(
             key=text(key),
@@ -276,8 +276,7 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Li
             size=as_number(size),
             detail=read_detail(as_text(detail) or ""),
         )
-        lines.append(Line(event, after, as_text(seal) or ""))
-        after = lines[-1].seal
+        lines.append(line_of(bucket, event, as_text(seal)))
     return lines
 
 
@@ -293,12 +292,7 @@ def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Even
             "SELECT 1 FROM history WHERE bucket = ? AND key = ? AND line = ?", (*variables, line)
         ).fetchone():
             continue
-        before = connection.execute(
-            "SELECT seal FROM history WHERE bucket = ? AND key = ? ORDER BY place DESC LIMIT 1",
-            variables,
-        ).fetchone()
-        seal = line_seal(bucket, event, (as_text(before[0]) or "") if before else "")
-        detail = write_detail(event.detail)
+        detail, seal = write_detail(event.detail), line_seal(bucket, event)
         row = (*variables, line, event.at, event.what, event.version_id, event.etag, event.size, detail, seal)
         connection.execute(_ADD_LINE, row)
     return int(connection.execute("SELECT coalesce(max(place), 0) FROM history").fetchone()[0])

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from auditor.ledger.base import DAMAGED, Checked, Event, Expectation, HistoryEntry, KeyRecord, Known, Notice
+from auditor.ledger.base import Checked, Event, Expectation, HistoryEntry, KeyRecord, Known, Notice
 from auditor.ledger.history import imported, noticed
 from auditor.ledger.key_record import key_record_of
 from auditor.ledger.key_rows import MARKS, KeyRows, Latest, Mark, NoticedVersion, is_older, is_same, mark_of, version_of
 from auditor.ledger.matching import NULL
-from auditor.ledger.seals import check_key, entries, mend
+from auditor.ledger.seals import check_key, mend
 from auditor.ledger.sqlite.connection import as_number, as_text, blob, text, writing
 from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, write_row
 
@@ -49,7 +49,7 @@ def history(connection: sqlite3.Connection, bucket: str, key: str) -> list[Event
 
 
 def lines(connection: sqlite3.Connection, bucket: str, key: str) -> list[HistoryEntry]:
-    return entries(bucket, lines_of(connection, bucket, blob(key)))
+    return lines_of(connection, bucket, blob(key))
 
 
 def checked(
@@ -89,7 +89,7 @@ def histories(
     ).fetchall()
     if not keys:
         return None
-    return [one for (key,) in keys for one in entries(bucket, lines_of(connection, bucket, key))], text(keys[-1][0])
+    return [one for (key,) in keys for one in lines_of(connection, bucket, key)], text(keys[-1][0])
 
 
 def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool:
@@ -239,8 +239,7 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
         found[key].versions.append((version_of(version, etag, size, digests, first_seen), place or 0))
     for key, rows in found.items():
         if any(one.damaged for version, _ in rows.versions for one in version.digests.values()):
-            lines = lines_of(connection, bucket, key)
-            mend(rows, [line.event for line in lines if line.soundness(bucket) != DAMAGED])
+            mend(rows, lines_of(connection, bucket, key))
     for key, sequencer, deleted, at, version in connection.execute(
         "SELECT key, sequencer, deleted, at, version_id FROM notices WHERE bucket = ? AND key BETWEEN ? AND ?", wanted
     ):

@@ -73,7 +73,7 @@ CHECKS: Final[tuple[LedgerCheck, ...]] = (
     notifications.sequencers_order_versions_though_two_writers_clocks_differ,
     seals.every_row_and_line_is_sealed,
     seals.matches_are_lines_however_many,
-    seals.twenty_workers_on_one_key_keep_its_chain,
+    seals.twenty_workers_on_one_key_lose_no_line,
     seals.sound_rows_are_not_healed,
     seals.lines_are_the_history_with_the_state_of_each_seal,
     leases.first_claim_is_a_lease_and_the_second_ones_is_held,

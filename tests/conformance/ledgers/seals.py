@@ -54,7 +54,7 @@ async def matches_are_lines_however_many(ledger: Ledger) -> None:
     assert await states(ledger) == {"row sound": 1, "line sound": 29}
 
 
-async def twenty_workers_on_one_key_keep_its_chain(opener: OpenLedger) -> None:
+async def twenty_workers_on_one_key_lose_no_line(opener: OpenLedger) -> None:
     async with AsyncExitStack() as stack:
         ledgers = [await stack.enter_async_context(opener()) for _ in range(4)]
         await ledgers[0].record(ENTRY)
