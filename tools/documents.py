@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.cli.parser import make_parser
-from auditor.cli.sql.athena import PLACE, athena_file
-from auditor.cli.sql.duckdb_views import duckdb_file
 from auditor.config.settings import SETTINGS
 from auditor.reports.formats import FORMATS
 from auditor.rules import RULES
@@ -133,8 +131,6 @@ PAGES: dict[str, Callable[[], str]] = {
     scale.PAGE: scale.page,
     scale.PICTURE: scale.drawing,
     **schema_pages(),
-    "docs/sql/duckdb.sql": lambda: duckdb_file("RUN"),
-    "docs/sql/athena.sql": lambda: athena_file(PLACE),
 }
 
 

@@ -183,7 +183,7 @@ def sql_command(add: Add) -> None:
         "--format",
         choices=("table", "csv", "jsonl"),
         default="table",
-        help="how the answer is printed: table has the first 1,000 rows, csv and jsonl have all",
+        help="how the answer is printed: table has at most 1,000 rows, csv and jsonl have all",
     )
     results.add_argument(
         "--schema",

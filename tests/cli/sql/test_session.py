@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import duckdb
 import pytest
 
-from auditor.cli.sql.session import MEMORY, SqlSession, lock, open_session
+from auditor.cli.sql.session import MEMORY, answer, lock, open_session
 from auditor.errors import OutputError, UsageError
 from auditor.model.finding import Judgement
-from auditor.model.object import Unread
-from tests.support.encoded_lines import encode_object
-from tests.support.samples.reports import RUN, denied, judged
-
-NONE: dict[str, list[Path]] = {"objects": [], "findings": [], "undecided": []}
+from auditor.model.object import Acl, DormantAcl, FactSource, Grant, Head, ReadAt, Unread
+from auditor.runs.paths import run_path
+from tests.support.encoded_lines import encode_finding, encode_object, encode_undecided
+from tests.support.samples.reports import RUN, denied, finding, judged
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """The private directory of a session on a run without lines."""
     made = tmp_path / "private"
-    made.mkdir()
+    write(made, "none", b"")
     return made
 
 
-@pytest.fixture
-def session(folder: Path) -> Iterator[SqlSession]:
-    with open_session(folder, NONE, bucket="audited", run=RUN) as opened:
-        yield opened
+def write(folder: Path, kind: str, lines: bytes) -> Path:
+    part = folder / run_path("audited", RUN) / kind / "part-00000-00000.jsonl.gz"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(gzip.compress(lines, 1))
+    return part
+
+
+def rows(folder: Path, query: str) -> list[dict[str, Any]]:
+    with open_session(folder, "audited", RUN) as connection:
+        return [json.loads(line) for line in answer(connection, query, "jsonl", 100)]
 
 
 @pytest.fixture
@@ -57,12 +66,12 @@ def locked(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x",
     ],
 )
-def test_a_query_reads_no_other_file(session: SqlSession, folder: Path, query: str) -> None:
+def test_a_query_reads_no_other_file(folder: Path, query: str) -> None:
     for name in ("outside", "private-beside"):
         folder.with_name(name).write_text("secret\n1\n")
     with pytest.raises(UsageError, match="the query is refused, "):
-        list(session.query(query.format(private=folder, outside=folder.with_name("outside"))).rows)
-    assert list(folder.iterdir()) == []
+        rows(folder, query.format(private=folder, outside=folder.with_name("outside")))
+    assert [path.name for path in folder.iterdir()] == ["bucket=audited"]
 
 
 @pytest.mark.parametrize(
@@ -88,13 +97,13 @@ def test_a_query_reads_no_other_file(session: SqlSession, folder: Path, query: s
     ],
 )
 def test_duckdb_itself_refuses_more_than_queries(
-    session: SqlSession, locked: duckdb.DuckDBPyConnection, folder: Path, statement: str
+    locked: duckdb.DuckDBPyConnection, folder: Path, statement: str
 ) -> None:
     statement = statement.format(outside=folder.with_name("outside"))
     with pytest.raises(duckdb.Error):
         locked.execute(statement)
     with pytest.raises(UsageError):
-        session.query(statement)
+        rows(folder, statement)
     assert [path.name for path in folder.parent.iterdir()] == ["private"]
 
 
@@ -102,51 +111,53 @@ def test_duckdb_itself_refuses_more_than_queries(
     "statement",
     ["CREATE TABLE t (a INT)", "DROP VIEW objects", "EXPLAIN ANALYZE SELECT 1", "CALL pragma_version()", "CHECKPOINT"],
 )
-def test_only_a_select_is_a_query(session: SqlSession, statement: str) -> None:
+def test_only_a_select_is_a_query(folder: Path, statement: str) -> None:
     with pytest.raises(UsageError, match="a query is one SELECT, not "):
-        session.query(statement)
-    assert list(session.query("SELECT count(*) FROM objects").rows) == [(0,)]
+        rows(folder, statement)
+    assert rows(folder, "SELECT count(*) AS n FROM objects") == [{"n": 0}]
 
 
-def test_a_name_in_a_query_is_no_variable_of_python(session: SqlSession) -> None:
-    settings = "current_setting('python_enable_replacements'), current_setting('python_scan_all_frames')"
-    assert list(session.query(f"SELECT {settings}").rows) == [(False, False)]
+def test_a_name_in_a_query_is_no_variable_of_python(folder: Path) -> None:
+    settings = "current_setting('python_enable_replacements') AS a, current_setting('python_scan_all_frames') AS b"
+    assert rows(folder, f"SELECT {settings}") == [{"a": False, "b": False}]
 
 
-def test_the_session_is_bounded(session: SqlSession, folder: Path) -> None:
-    query = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
-    assert list(session.query(query).rows) == [(MEMORY.replace("GiB", ".0 GiB"), f"{folder}/spilled")]
+def test_the_session_is_bounded(folder: Path) -> None:
+    query = "SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS place"
+    assert rows(folder, query) == [{"memory": MEMORY.replace("GiB", ".0 GiB"), "place": f"{folder}/spilled"}]
     with pytest.raises(OutputError, match="ask for less"):
-        list(session.query("SELECT list(range) FROM range(1000000000)").rows)
+        rows(folder, "SELECT list(range) FROM range(1000000000)")
 
 
-def test_an_empty_run_has_all_columns_and_names_itself(session: SqlSession) -> None:
-    answer = session.query("SELECT * FROM undecided")
-    assert (answer.columns, list(answer.rows)) == (("key", "version_id", "unread", "rules", "bucket", "run"), [])
+def test_a_long_answer_is_fetched_piece_by_piece(folder: Path) -> None:
+    with open_session(folder, "audited", RUN) as connection:
+        for form in ("csv", "jsonl"):
+            lines = answer(connection, "SELECT range, repeat('x', 1000) FROM range(10000000000)", form, 100)
+            assert len([next(lines) for _ in range(5000)]) == 5000
 
 
-def write(folder: Path, judgements: list[tuple[Judgement, int]]) -> dict[str, list[Path]]:
-    """Write a file of objects, each line so often."""
-    part = folder / "objects.jsonl.gz"
-    with gzip.open(part, "wb", compresslevel=1) as file:
-        for judgement, times in judgements:
-            file.write(encode_object(judgement, None) * times)
-    return {**NONE, "objects": [part]}
+def test_an_empty_run_has_all_columns_and_names_itself(folder: Path) -> None:
+    assert rows(folder, "SELECT * FROM undecided") == []
+    described = rows(folder, "DESCRIBE undecided")
+    assert [row["column_name"] for row in described] == ["key", "version_id", "unread", "rules", "bucket", "run"]
 
 
-CLEAN = "SELECT count(*) FROM objects WHERE NOT public_grant AND head_state = 'read'"
+CLEAN = "SELECT count(*) AS n FROM objects WHERE NOT public_grant AND head_state = 'read'"
 
 
 @pytest.mark.slow
 def test_the_first_unread_line_comes_after_all_that_an_engine_would_sample(folder: Path) -> None:
     head = judged("head", head=Unread("HeadObject", "403"))
-    files = write(folder, [(judged("k"), 200_001), (head, 1), (denied("acl"), 1), (judged("l"), 1)])
-    with open_session(folder, files, bucket="audited", run=RUN) as session:
-        assert list(session.query(CLEAN).rows) == [(200_002,)]
-        rows = session.query("SELECT key, acl_state, head_state, public FROM objects WHERE key NOT IN ('k', 'l')").rows
-        assert list(rows) == [("head", "read", "unread", False), ("acl", "unread", "skipped", None)]
+    one, *others = (encode_object(line, None) for line in (judged("k"), head, denied("acl"), judged("l")))
+    part = write(folder, "objects", one * 200_001 + b"".join(others))
+    assert rows(folder, CLEAN) == [{"n": 200_002}]
+    found = rows(folder, "SELECT key, acl_state, head_state, public FROM objects WHERE key NOT IN ('k', 'l')")
+    assert [tuple(row.values()) for row in found] == [
+        ("head", "read", "unread", False),
+        ("acl", "unread", "skipped", None),
+    ]
     with duckdb.connect() as plain:  # an engine that infers the types loses `unread`, but not the flat members
-        inferred = f"(SELECT * FROM read_json('{files['objects'][0]}'))"
+        inferred = f"(SELECT * FROM read_json('{part}'))"
         assert plain.execute(f"SELECT acl.grants, acl_state FROM {inferred} WHERE key = 'acl'").fetchall() == [
             (None, "unread")
         ]
@@ -154,9 +165,39 @@ def test_the_first_unread_line_comes_after_all_that_an_engine_would_sample(folde
 
 
 def test_a_run_of_unread_objects_alone(folder: Path) -> None:
-    files = write(folder, [(denied("a"), 3)])
-    with open_session(folder, files, bucket="audited", run=RUN) as session:
-        assert list(session.query(CLEAN).rows) == [(0,)]
-        assert list(session.query("SELECT acl.unread.code, acl.grants IS NULL FROM objects LIMIT 1").rows) == [
-            ("AccessDenied", True)
-        ]
+    write(folder, "objects", encode_object(denied("a"), None) * 3)
+    assert rows(folder, CLEAN) == [{"n": 0}]
+    assert rows(folder, "SELECT acl.unread.code, acl.grants FROM objects LIMIT 1") == [
+        {"code": "AccessDenied", "grants": None}
+    ]
+
+
+def whole() -> Judgement:
+    """An object whose line has every member: a later run has read its ACL again, and it has hidden grants."""
+    samples: dict[Any, Any] = {str: "x", int: 7, bool: True}
+    kinds = {name: next(iter(getattr(kind, "__args__", [kind]))) for name, kind in get_type_hints(Head).items()}
+    members: dict[str, Any] = {name: samples.get(kind) for name, kind in kinds.items()}
+    head = Head(**(members | {"metadata": {"team": "x"}}))
+    found = judged("k", head=head)
+    at = "2026-01-02T03:04:05Z"
+    read_at = ReadAt(at, at, FactSource.INVENTORY, FactSource.RUN)
+    dormant = DormantAcl(Acl("owner", (Grant("x", "READ"),)), at)
+    return replace(found, evidence=replace(found.evidence, read_at=read_at, dormant=dormant))
+
+
+def test_each_member_of_a_line_comes_back_with_its_value(folder: Path) -> None:
+    """A member that the views lack, and a number that they take for a text, would differ."""
+    written = {
+        "objects": encode_object(whole(), None),
+        "findings": encode_finding(finding("k")),
+        "undecided": encode_undecided(denied("k")) or b"",
+    }
+    assert None not in json.loads(written["objects"])["head"].values()
+    for kind, line in written.items():
+        write(folder, kind, line)
+        (row,) = rows(folder, f"SELECT * FROM {kind}")
+        wanted = {**json.loads(line), "bucket": "audited", "run": RUN}
+        for fact in ("acl", "head"):
+            if kind == "objects":
+                assert (row[fact].pop("unread"), row[fact].pop("skipped")) == (None, None)
+        assert row == wanted

@@ -1,5 +1,5 @@
 -- The tables of all runs below s3://REPORTS/audits for Athena: an ACL that was not read stays apart from one without grants.
--- Written by `make docs` from the types of the lines. Each query names a bucket and a run:
+-- Each query names a bucket and a run:
 --   WHERE bucket = 'my-bucket' AND run = '20260102T030405Z-0a1b2c'
 CREATE DATABASE IF NOT EXISTS auditor;
 
