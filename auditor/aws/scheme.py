@@ -1,19 +1,13 @@
-"""The scheme of an endpoint: http without TLS, which shows a session token, and the scheme that a server speaks."""
+"""Warn of a session token that leaves this machine without TLS."""
 
 from __future__ import annotations
 
 import logging
-import socket
-import ssl
-from contextlib import suppress
 from functools import cache
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 log = logging.getLogger(__name__)
-
-_SECONDS: Final = 2.0
-_QUESTION: Final = b"HEAD / HTTP/1.0\r\n\r\n"
 
 
 def leaves_in_the_open(url: str) -> bool:
@@ -41,23 +35,3 @@ def _sent(request: Any, **_: Any) -> None:
     if "X-Amz-Security-Token" in request.headers and leaves_in_the_open(request.url):
         parts = urlsplit(request.url)
         warn_of_token(f"{parts.scheme}://{parts.netloc}")
-
-
-def other_scheme(url: str) -> str | None:
-    """Return "http" for an https URL whose server speaks plain HTTP, "https" for an http URL whose server speaks TLS;
-    None otherwise. Blocks for some seconds at most. No request with credentials is sent.
-    """
-    parts = urlsplit(url)
-    with suppress(OSError, ValueError):  # ssl.SSLError is an OSError
-        secure = parts.scheme == "https"
-        address = (parts.hostname or "", parts.port or (443 if secure else 80))
-        with socket.create_connection(address, _SECONDS) as connection:
-            if secure:
-                connection.sendall(_QUESTION)
-                return "http" if connection.recv(5) == b"HTTP/" else None
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            # Only the handshake counts: nothing is sent.
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            with context.wrap_socket(connection, server_hostname=parts.hostname):
-                return "https"
-    return None

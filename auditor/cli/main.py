@@ -6,14 +6,13 @@ import errno
 import logging
 import os
 import sys
-from asyncio import CancelledError
 from collections.abc import Sequence
 from typing import Final
 
 from auditor.cli.logs import set_up
 from auditor.cli.output import heard, say, talk
 from auditor.cli.parser import make_parser
-from auditor.cli.signals import leave
+from auditor.cli.process_end import GivenUp, leave
 from auditor.errors import AuditorError, UsageError
 
 COMPLETION: Final = "_ARGCOMPLETE"
@@ -59,7 +58,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _fail(f"the results cannot be written ({error.strerror}): check where stdout goes", error, 0, 1)
     except KeyboardInterrupt:
         return _fail("interrupted before anything was audited", None, 0, 4)
-    except CancelledError:  # a second signal, while resources are opened or closed
+    except GivenUp:  # a second signal, while resources are opened or closed
         return _fail("given up; finished work is kept", None, 0, 4)
     except Exception as error:  # a traceback is a bug: say so in one sentence
         return _bug(error, options.verbose)

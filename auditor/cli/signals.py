@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 import threading
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Grace, Stop
 from auditor.cli.output import say
+from auditor.cli.process_end import GivenUp, end_soon
 
 T = TypeVar("T")
 
 GRACE: Final = Grace(flight=1.5, sending=2.0, saving=3.3, all=3.8)
-LONGEST: Final = 4.5
-"""Seconds after the first signal at which the process ends at the latest. The end damages no saved result: files and
-checkpoints are whole at any moment.
-"""
-
-_caught = threading.Event()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run the coroutine of a command in an event loop, and return its result. An unhandled Ctrl-C cancels the
-    coroutine.
+    coroutine. Raises GivenUp if the coroutine was cancelled.
 
     Afterwards the signal handlers are as before; uvloop itself would leave its own handlers in place.
     """
@@ -49,6 +41,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         return loops.run(watched())
+    except asyncio.CancelledError as error:
+        raise GivenUp from error
     finally:
         for number, handler in before:
             if in_main_thread and handler is not None:  # None: not a handler of Python
@@ -76,35 +70,3 @@ def stop_on_signals(stop: Stop) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, caught, number.name)
-
-
-def end_soon() -> None:
-    """Start a timer that ends the process with exit code 4 after LONGEST seconds, if it still runs then."""
-    if not _caught.is_set():
-        _caught.set()
-        # Not a task: the loop may then be closed, or wait for a thread whose request has no answer.
-        timer = threading.Timer(LONGEST, _give_up)
-        timer.daemon = True
-        timer.start()
-
-
-def leave(code: int) -> int:
-    """Return `code`, the exit code of the process. After a signal, if threads would keep the process alive for minutes,
-    end the process at once instead.
-    """
-    if _caught.is_set() and any(not thread.daemon for thread in threading.enumerate()[1:]):
-        _exit(code)
-    return code
-
-
-def _give_up() -> None:
-    with suppress(OSError):
-        os.write(2, b"auditor: given up: a server does not answer; finished work is kept\n")
-    _exit(4)
-
-
-def _exit(code: int) -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final, Literal, TypeVar
 
 from auditor.aio.backoff import backoff
@@ -256,6 +255,8 @@ class Caller:
 
 def _tell(failure: CallFailed, seconds: float) -> None:
     """Log the server's answer to a call that it has refused several times. seconds: for which it is tried again."""
+    from http import HTTPStatus  # few servers refuse a call several times
+
     answer = failure.code
     if failure.code == str(failure.status) and failure.status in set(HTTPStatus):
         answer = f"{failure.code} {HTTPStatus(failure.status).phrase}"

@@ -1,4 +1,4 @@
-"""The modules that each Lambda function imports at its cold start: no room, library or SDK that it does not need."""
+"""The modules that each Lambda function, and the command line, imports when it starts: none that it does not need."""
 
 from __future__ import annotations
 
@@ -30,6 +30,27 @@ DEAR: Final = frozenset(
     }
 )
 """Libraries that a function imports when it needs them, if at all. None of them is needed for an import."""
+SELDOM: Final = frozenset(
+    {
+        "argparse",
+        "configparser",
+        "csv",
+        "ctypes.util",
+        "difflib",
+        "email",
+        "http",
+        "importlib.metadata",
+        "multiprocessing",
+        "platform",
+        "shutil",
+        "sqlite3",
+        "tempfile",
+        "tomllib",
+        "urllib.request",
+        "uuid",
+    }
+)
+"""Modules of the standard library that take a millisecond or more, and that few invocations need."""
 ROOMS: Final = {
     "audit": {"cli", "testing", "verify"},
     "hashing": {"audit", "cli", "reports", "rules", "testing", "verdict", "verify"},
@@ -64,11 +85,24 @@ def test_each_handler_has_its_row() -> None:
     assert ROOMS.keys() == {path.stem for path in (ROOT / "handlers").glob("*.py")} - {"__init__"}
 
 
+def libraries(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
 @pytest.mark.parametrize("function", ROOMS)
 def test_a_function_imports_only_what_it_needs(function: str) -> None:
     modules, _ = imported(f"import handlers.{function}")
     assert rooms(modules) & ROOMS[function] == set()
-    assert {name.partition(".")[0] for name in modules} & DEAR == set()
+    assert libraries(modules) & DEAR == set()
+    assert modules & SELDOM == set()
+
+
+def test_the_command_line_declares_its_flags_without_a_loop_or_a_rule() -> None:
+    code = "from auditor.cli.main import main\ntry:\n    main(['--version'])\nexcept SystemExit:\n    pass"
+    modules, _ = imported(code)
+    assert rooms(modules) & {"audit", "hashing", "rules", "runs", "verdict", "verify"} == set()
+    assert libraries(modules) & (DEAR | {"asyncio", "httptools", "ssl", "subprocess", "uvloop"}) == set()
+    assert modules & (SELDOM - {"argparse", "shutil"}) == set()  # argparse asks shutil for the terminal's width
 
 
 @pytest.mark.parametrize(

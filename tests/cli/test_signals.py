@@ -16,7 +16,8 @@ from uuid import uuid4
 
 import pytest
 
-from auditor.cli.signals import GRACE, LONGEST
+from auditor.cli.process_end import LONGEST
+from auditor.cli.signals import GRACE
 from tests.support.engine_names import OURS_FIRST
 from tests.support.paths import ROOT
 from tests.support.servers.accounts import OWN, AccountsServer, role_of

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from asyncio import CancelledError
 from collections.abc import Sequence
 from typing import Final
 
 from auditor.cli.demo.run import run_tour
 from auditor.cli.output import say
+from auditor.cli.process_end import GivenUp
 from auditor.config.settings import Settings
 from auditor.config.values import engine
 from auditor.errors import UsageError
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--out {out} is not a directory: the demo reaches no store outside this machine")
     try:
         differences = run_tour(options.files, name, out)
-    except (KeyboardInterrupt, CancelledError):
+    except (KeyboardInterrupt, GivenUp):
         say("the demo was interrupted; only its folder of runs is left")
         return 4
     return end(differences)

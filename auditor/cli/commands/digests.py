@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from auditor.aio.stop import Stop
 from auditor.cli import signals
 from auditor.cli.options import check_needed, refuse_ledger, settings_of
 from auditor.cli.output import first_word, print_json, say
+from auditor.cli.process_end import GivenUp
 from auditor.cli.progress import make_progress, showing
 from auditor.cli.signals import stop_on_signals
 from auditor.config.resources import check_ledger, ledger_of
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     actions = {"export": _export, "import": _import, "history": _history}
     try:
         return actions[options.action](options)
-    except asyncio.CancelledError:  # a second signal cancelled it
+    except GivenUp:  # a second signal cancelled it
         say(_GIVEN_UP[options.action])
         return 4
 

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import first_word, print_json, say
+from auditor.cli.process_end import end_soon
 from auditor.cli.progress import make_progress, showing
 from auditor.config.settings import Settings
 from auditor.config.values import seconds
@@ -58,7 +59,7 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
             worker.stop()
 
         def interrupted() -> None:
-            signals.end_soon()
+            end_soon()
             caught()
 
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted)

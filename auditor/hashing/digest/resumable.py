@@ -8,7 +8,6 @@ structs are the public ones of OpenSSL's sha.h and md5.h.
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import hashlib
 import struct
 import sys
@@ -205,6 +204,8 @@ def _candidates() -> Iterator[str]:
     if own:
         yield own  # hashlib's module; a search in it also finds the functions of the libcrypto linked to it
     yield from _FILES
-    found = ctypes.util.find_library("crypto")
+    from ctypes.util import find_library  # its import is dear, and the names above nearly always do
+
+    found = find_library("crypto")
     if found:
         yield found

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,7 +16,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
-from uuid import uuid4
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import CutOff, Stop, cut_off_when
@@ -102,7 +102,7 @@ class MessageHasher:
             sleep=sleep,
         )
         self._writer = BatchWriter(ledger)
-        owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
+        owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(6)}"
         self._leased = LeasedHasher(ledger, owner, lease_seconds=options.lease_seconds, clock=clock)
 
     async def hash(self, message: HashMessage, stop: Stop) -> MessageResult:
