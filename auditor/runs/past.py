@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -22,6 +23,14 @@ _KEY: Final = b'{"key":"'
 _NO_VERSION: Final = b',"version_id":null,'
 _CACHED: Final = 4096
 """Number of different results of lines that are kept parsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """The members of an object's line that name the object version."""
+
+    key: str
+    version_id: str | None
 
 
 class PastRun:
@@ -130,9 +139,12 @@ class PastRun:
         end = line.find(b'"', len(_KEY))
         key = line[len(_KEY) : end]
         if line.startswith(_KEY) and b"\\" not in key and line.startswith(_NO_VERSION, end + 1):
-            return key.decode(), None, seen
-        value = self._json(line)
-        return value["key"], value["version_id"], seen
+            try:
+                return key.decode(), None, seen
+            except UnicodeDecodeError as error:
+                raise self._damaged("objects", error) from error
+        name = self._typed(_Name, "objects", self._json(line))
+        return name.key, name.version_id, seen
 
     def _results(self, line: bytes) -> Seen:
         seen: Seen = self._typed(Seen, "objects", self._json(line))

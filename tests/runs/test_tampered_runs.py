@@ -14,6 +14,7 @@ from auditor.errors import OutputError
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
+from auditor.runs.run import open_run
 from auditor.runs.stores.base import members_of
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
@@ -103,3 +104,21 @@ def test_line_that_is_no_object_is_damage(store: LocalStore, line: bytes) -> Non
     store.put(f"{FOLDER}/findings/part-00000-00000.jsonl.gz", gzip.compress(line + b"\n"))
     with pytest.raises(OutputError, match=r"part-00000-00000\.jsonl\.gz is damaged"):
         list(RunReader(store, "audited", RUN).lines("findings"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: line.replace(b'"version_id":null,', b""),
+        lambda line: line.replace(b'"key":"k001"', b'"key":7'),
+        lambda line: line.replace(b'"key":"k001"', b'"key":"\xff"'),
+    ],
+    ids=["no version ID", "a key that is a number", "a key that is not UTF-8"],
+)
+def test_result_of_an_object_without_a_name_is_damage(store: LocalStore, change: Callable[[bytes], bytes]) -> None:
+    path = f"{FOLDER}/objects/part-00000-00000.jsonl.gz"
+    lines = gzip.decompress(store.get(path) or b"").splitlines(keepends=True)
+    whole = lines[1]
+    store.put(path, gzip.compress(b"".join([whole, change(whole)])))
+    with pytest.raises(OutputError, match="has a damaged line"):
+        list(open_run(Path(store.uri(FOLDER))).results())
