@@ -20,6 +20,7 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Checked, Event, HistoryEntry, Known, Ledger, Version
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.ledger.key_rows import KeyRows
+from auditor.ledger.leases import Lease, Work
 from auditor.ledger.seals import mend, row_seal
 from tests.conformance.ledgers.base import ENTRY, KEY, MD5, ODD_KEYS, OTHER, REF, SHA, lines, subject
 from tests.conformance.ledgers.seals import states
@@ -186,6 +187,28 @@ async def test_verification_does_not_seal_a_damaged_row(damager: Damager) -> Non
     await damager.ledger.note("bucket", [replace(match, detail={"algorithm": "sha256", "digest": SHA})])
     assert [one.kind for one in await damaged(damager.ledger)] == ["row"]
     assert len(await lines(damager.ledger)) == 2
+
+
+@pytest.mark.parametrize("key", [b"\xff", 1.5, "text"])
+async def test_damaged_key_of_a_row_is_named(tmp_path: Path, key: object) -> None:
+    path = tmp_path / "ledger.db"
+    async with open_ledger(f"sqlite:{path}") as ledger:
+        await ledger.record(ENTRY)
+        of_sqlite(path, ledger).row("key", "", key)
+        assert {one.words.partition(": ")[2] for one in await damaged(ledger) if one.kind == "row"} == {
+            "the seal does not hold"
+        }
+
+
+async def test_damaged_lease_has_ended(tmp_path: Path) -> None:
+    path, work = tmp_path / "ledger.db", Work(bucket="bucket", key=KEY, version_id=None, etag="e", algorithms=("md5",))
+    async with open_ledger(f"sqlite:{path}") as ledger:
+        await ledger.claim(work, "dead", 600.0)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE leases SET until = 'soon', fence = 'x', hops = x'ff'")
+        lease = await ledger.claim(work, "other", 600.0)
+        assert isinstance(lease, Lease)
+        assert (lease.owner, lease.fence, lease.hops) == ("other", 1, 1)
 
 
 async def test_row_and_line_without_a_seal_are_damaged(damager: Damager) -> None:

@@ -89,8 +89,12 @@ def text(item: Item, name: str) -> str | None:
 
 
 def number(item: Item, name: str) -> int | None:
+    """Return an attribute that is a whole number; None if it is missing or damaged."""
     value = item.get(name, {}).get("N")
-    return None if value is None else int(value)
+    try:
+        return None if value is None else int(value)
+    except ValueError:  # DynamoDB has fractions and exponents too
+        return None
 
 
 def sound_row(bucket: str, key: str, item: Item) -> LedgerRow:
@@ -173,7 +177,7 @@ def latest(item: Item | None) -> Latest | None:
         return None
     return Latest(
         text(item, "sequencer") or "",
-        bool(item["deleted"]["BOOL"]),
+        bool(item.get("deleted", {}).get("BOOL")),  # damaged: the object is expected
         text(item, "at") or "",
         text(item, "version_id"),
     )

@@ -29,7 +29,7 @@ async def claim(table: Table, work: Work, owner: str, clock: Callable[[], float]
             item = await table.update(change, returned="ALL_NEW")
         except ConditionFailed:
             found = await table.get(_name(work)) or {}
-            if (holder := text(found, "owner")) is not None and (until := float(found["until"]["N"])) > now:
+            if (holder := text(found, "owner")) is not None and (until := _until(found)) > now:
                 if until > now + seconds:
                     until = now + seconds
                     await _shorten(table, found, until)
@@ -80,9 +80,17 @@ async def _shorten(table: Table, found: Item, until: float) -> None:
     A lease is too long if its owner's clock is ahead: if that owner dies, the work would wait for nothing.
     """
     change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
-    change.when("owner", text(found, "owner")).when("until", float(found["until"]["N"]))
+    change.when("owner", text(found, "owner")).when("until", _until(found))
     with suppress(ConditionFailed):
         await table.update(change)
+
+
+def _until(item: Item) -> float:
+    """Return the end of the lease in an item, in seconds since 1970; 0 if it is missing or damaged."""
+    try:
+        return float(item.get("until", {}).get("N", 0))
+    except ValueError:
+        return 0.0
 
 
 def _held(lease: Lease) -> Change:

@@ -81,7 +81,7 @@ def history_line(bucket: str, key: str, item: Item) -> HistoryEntry:
         version_id=text(item, "version_id"),
         etag=text(item, "etag"),
         size=number(item, "size"),
-        detail={name: str(value["S"]) for name, value in item["detail"]["M"].items()},
+        detail={name: str(value.get("S")) for name, value in item.get("detail", {}).get("M", {}).items()},
     )
     return line_of(bucket, event, text(item, "seal"))
 

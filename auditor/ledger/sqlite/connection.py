@@ -38,7 +38,19 @@ def blob(key: str) -> bytes:
 
 
 def text(key: bytes) -> str:
-    return key.decode("utf-8", "surrogatepass")
+    """Return a stored key. Raises LedgerError for a damaged one, which has no place in the order of keys."""
+    try:
+        return key.decode("utf-8", "surrogatepass")
+    except (AttributeError, UnicodeDecodeError) as error:  # SQLite keeps a value of any type in any column
+        raise LedgerError("the ledger has a damaged key: `auditor ledger --check` names it") from error
+
+
+def any_text(key: bytes) -> str:
+    """Return a stored key, or for a damaged one a text that no seal of the key's rows holds for."""
+    try:
+        return text(key)
+    except LedgerError:
+        return as_text(key) or ""
 
 
 def _decoded(value: bytes) -> str | bytes:
@@ -246,3 +258,5 @@ def guarded(path: str, work: Callable[[], T]) -> T:
     except sqlite3.Error as error:
         kind = _KINDS.get(_code(error), LedgerError)
         raise kind(f"the ledger sqlite:{path} {_REASONS.get(_code(error), f'fails: {error}')}") from error
+    except UnicodeDecodeError as error:  # SQLite's own words quote a name in the file that is damaged
+        raise LedgerError(f"the ledger sqlite:{path} {_REASONS[sqlite3.SQLITE_CORRUPT]}") from error

@@ -14,7 +14,7 @@ from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail
 from auditor.ledger.key_rows import source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction
 from auditor.ledger.seals import healed, line_of, line_seal, row_seal
-from auditor.ledger.sqlite.connection import as_number, as_text, blob, text, writing
+from auditor.ledger.sqlite.connection import any_text, as_number, as_text, blob, writing
 
 _PER_QUERY: Final = 400
 """Number of object versions in one query. Each takes two variables, and the oldest SQLite allows 999 variables
@@ -75,7 +75,7 @@ class DigestRow(NamedTuple):
     @property
     def true_seal(self) -> str:
         """The seal that the row must have. If the row's `seal` differs, the row is damaged."""
-        return row_seal(self.bucket, text(self.key), *self[2:-1])
+        return row_seal(self.bucket, any_text(self.key), *self[2:-1])
 
     @property
     def damaged(self) -> bool:
@@ -137,7 +137,7 @@ def _add(connection: sqlite3.Connection, found: Found, bucket: str, rows: Iterab
     digests: dict[str, str] = {}
     for row in rows:  # a DigestRow of each would take as long as all the rest
         key, etag, version_id, size, algorithm, digest, *_, seal = row
-        if seal != row_seal(bucket, text(key), *row[1:-1]):
+        if seal != row_seal(bucket, any_text(key), *row[1:-1]):
             damaged.add(key)
             continue
         version = (key, etag, version_id, size)
@@ -268,7 +268,7 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Hi
     lines = []
     for at, what, version_id, etag, size, detail, seal in rows:
         event = Event(
-            key=text(key),
+            key=any_text(key),
             at=as_text(at) or "",
             what=cast(What, as_text(what)),
             version_id=as_text(version_id),
@@ -276,7 +276,7 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Hi
             size=as_number(size),
             detail=read_detail(as_text(detail) or ""),
         )
-        lines.append(line_of(bucket, event, as_text(seal)))
+        lines.append(line_of(as_text(bucket) or "", event, as_text(seal)))
     return lines
 
 

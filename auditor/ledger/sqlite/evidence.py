@@ -13,7 +13,7 @@ from auditor.ledger.key_record import key_record_of
 from auditor.ledger.key_rows import MARKS, KeyRows, Latest, Mark, NoticedVersion, is_older, is_same, mark_of, version_of
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import check_key, mend
-from auditor.ledger.sqlite.connection import as_number, as_text, blob, text, writing
+from auditor.ledger.sqlite.connection import any_text, as_number, as_text, blob, text, writing
 from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, write_row
 
 PAGE: Final = 200
@@ -71,7 +71,9 @@ def checked(
         rows = connection.execute(f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ?", (bucket, key))  # noqa: S608
         read = [DigestRow(bucket, *values) for values in rows]
         lines = lines_of(connection, bucket, key)
-        found += check_key(bucket, text(key), [(one.version(), one.algorithm_name) for one in read], lines)
+        found += check_key(
+            as_text(bucket) or "", any_text(key), [(one.version(), one.algorithm_name) for one in read], lines
+        )
     return found, keys[-1]
 
 
@@ -251,12 +253,12 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
     ):
         found[key].expectations.append(
             Expectation(
-                key=text(key),
-                algorithm=algorithm,
-                digest=digest,
-                origin=origin,
-                imported_at=imported_at,
-                size=size,
+                key=any_text(key),
+                algorithm=as_text(algorithm) or "",
+                digest=as_text(digest) or "",
+                origin=as_text(origin) or "",
+                imported_at=as_text(imported_at) or "",
+                size=as_number(size),
             )
         )
     return dict(found)

@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor.ledger.lease_text import lost, read_checkpoint, work_name, write_checkpoint
 from auditor.ledger.leases import Held, Lease, Work
-from auditor.ledger.sqlite.connection import blob, writing
+from auditor.ledger.sqlite.connection import as_number, as_text, blob, writing
 
 
 def claim(
@@ -21,7 +21,7 @@ def claim(
         row = connection.execute(
             "SELECT owner, until, fence, hops, checkpoint FROM leases WHERE work = ?", (name,)
         ).fetchone()
-        holder, until, fence, hops, checkpoint = row or (None, 0.0, 0, 0, None)
+        holder, until, fence, hops, checkpoint = _read(*row) if row else (None, 0.0, 0, 0, None)
         if holder is not None and holder != owner and until > now:
             if until > now + seconds:  # the holder's clock runs ahead: if it died, its lease would last too long
                 until = now + seconds
@@ -41,6 +41,14 @@ def claim(
         hops=hops + 1,
         checkpoint=read_checkpoint(checkpoint),
     )
+
+
+def _read(
+    owner: object, until: object, fence: object, hops: object, checkpoint: object
+) -> tuple[str | None, float, int, int, str | None]:
+    """Return the row of a lease. A damaged time has passed, and a damaged number is 0."""
+    ends = until if isinstance(until, int | float) else 0.0
+    return as_text(owner), ends, as_number(fence) or 0, as_number(hops) or 0, as_text(checkpoint)
 
 
 def renew(connection: sqlite3.Connection, lease: Lease, until: float, checkpoint: Mapping[str, Any] | None) -> Lease:
