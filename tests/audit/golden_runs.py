@@ -123,12 +123,17 @@ def texts_of(folder: Path) -> bytes:
     return text.encode()
 
 
-async def made(name: str, out: Path) -> bytes:
-    """Make a run below the folder `out`, and return the texts of its files."""
+async def made_in(name: str, out: Path) -> Path:
+    """Make a run below the folder `out`, and return its folder."""
     world = World()
     world.add(BUCKET)
     with StubServer(world) as stub:
-        return texts_of(await RUNS[name](stub, out))
+        return await RUNS[name](stub, out)
+
+
+async def made(name: str, out: Path) -> bytes:
+    """Make a run below the folder `out`, and return the texts of its files."""
+    return texts_of(await made_in(name, out))
 
 
 def main() -> None:

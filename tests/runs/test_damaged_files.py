@@ -1,0 +1,431 @@
+"""Damaged files and lines of a run folder, by chance: a reader finds the damage, or reads what the bytes say.
+
+No other exception than one of the auditor's reaches the caller, and no value beyond the limits of size. Equal seeds
+make equal damage. AUDITOR_DAMAGED is the number of inputs in all, with those of tests/hashing/queue and tests/ledger,
+2,000 by default. 100,000 take some ten minutes:
+
+    AUDITOR_DAMAGED=100000 .venv/bin/python -m pytest -q -n 2 tests/runs/test_damaged_files.py \
+        tests/hashing/queue/test_damaged_messages.py tests/ledger/test_damaged_rows.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import auditor
+from auditor.audit.divided.state import range_progress
+from auditor.audit.estate.files import EstateFiles, last_estates
+from auditor.audit.keeping.earlier import EarlierObjects
+from auditor.audit.resume import checkpoint
+from auditor.errors import AuditorError
+from auditor.model.estate import BucketCounts, BucketOutcome, BucketResult, EstateReport
+from auditor.model.object import Acl, Head, PartialHead, Unread
+from auditor.model.summary import Coverage
+from auditor.model.target import Target
+from auditor.runs.key_file import KeyFile, load_keys
+from auditor.runs.latest import last_run, latest_runs
+from auditor.runs.plan_file import PlanFile, PlannedRange, load_plan
+from auditor.runs.reading import RunReader
+from auditor.runs.renewals import read_renewals, write_renewals
+from auditor.runs.stores.local import LocalStore
+from auditor.verify.checkpoint import VerifyCheckpoint
+from auditor.verify.folder import VerifyFolder
+from tests.audit.golden_runs import made_in
+from tests.conftest import FAKE
+from tests.support.damage import GIGANTIC, Damager, damaged_inputs, differs, plainly
+
+BUCKET: Final = "audited"
+OTHER: Final = "20260102T030405Z-0a1b2c"
+"""ID of a run that is divided, and was not finished."""
+PART: Final = "part-00000-00000.jsonl.gz"
+BEGUN: Final = datetime(2027, 3, 2, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A store of run folders, and the ID of its last run. selection: that of the run in the checkpoint."""
+
+    root: Path
+    run: str
+    selection: Mapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return self.root / f"bucket={BUCKET}" / f"run={self.run}"
+
+    @property
+    def reader(self) -> RunReader:
+        return RunReader(LocalStore(self.root), BUCKET, self.run)
+
+    @contextmanager
+    def replaced(self, path: Path, data: bytes) -> Iterator[None]:
+        """Replace a file while the `with` block runs."""
+        whole = path.read_bytes()
+        path.write_bytes(data)
+        try:
+            yield
+        finally:
+            path.write_bytes(whole)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Two complete runs of a bucket, and beside them every other file that a later run reads."""
+    root = tmp_path_factory.mktemp("damaged")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in FAKE.items():
+            patch.setenv(name, value)
+        folder = asyncio.run(made_in("second_night", root))
+    state = json.loads((folder / "state.json").read_bytes())
+    found, store = Place(root, folder.name.removeprefix("run="), state["asked"]), LocalStore(root)
+    other = folder.with_name(f"run={OTHER}")
+    (other / "routed").mkdir(parents=True)
+    routed = [{"key": key, "version_id": None, "etag": "e" * 32, "size": 5} for key in ("a", "b", "\U0001f512")]
+    (other / "routed" / PART).write_bytes(packed([json.dumps(one).encode() + b"\n" for one in routed]))
+    (other / "objects").mkdir()
+    (other / "objects" / PART).write_bytes(packed([]))
+    plan = PlanFile(
+        run=OTHER,
+        target=Target(BUCKET),
+        source="listing",
+        exact=True,
+        ranges=(PlannedRange("00001", None, "m", 10), PlannedRange("00002", "m", None, 12)),
+    )
+    (other / "plan.json").write_bytes(plan.to_json())
+    (other / "state-00001.json").write_text(json.dumps(state | {"run": OTHER}) + "\n")
+    keys = KeyFile(OTHER, {"arn:aws:kms:us-east-1:111122223333:key/a": "{}", "b": Unread("GetKeyPolicy", "Denied")})
+    (other / "keys-00001.json").write_bytes(keys.to_json())
+    lines, findings = unpacked(folder / "objects" / PART), unpacked(folder / "findings" / PART)
+    write_renewals(store, BUCKET, BEGUN, b"abc", [(line, findings[-1:]) for line in lines], sure=True)
+    estate_files(store).write(report())
+    verification = VerifyFolder(store, BUCKET, OTHER)
+    paused: dict[Any, Any] = {("a", None): {"v": 1, "bytes": 64}}
+    verification.put_checkpoint(VerifyCheckpoint(BEGUN, None, "k", paused=paused))
+    return found
+
+
+def estate_files(store: LocalStore) -> EstateFiles:
+    return EstateFiles(store, "estate=e", ["111122223333"])
+
+
+def report() -> EstateReport:
+    """The report of an estate with two buckets."""
+    buckets = tuple(
+        BucketResult(
+            bucket=name, account="111122223333", outcome=BucketOutcome.AUDITED, sentence="all is read", run=OTHER
+        )
+        for name in ("one", "two")
+    )
+    return EstateReport(
+        estate=OTHER,
+        out="runs",
+        folder="estate=e",
+        since=None,
+        complete=True,
+        stopped=None,
+        exit_code=0,
+        line="2 buckets",
+        counts=BucketCounts(buckets=2, audited=2, excluded=0, holes=0),
+        accounts=(),
+        exclusions=(),
+        coverage=Coverage(listed=1, audited=1, vanished=0, undecided=0, delete_markers=0),
+        verdicts={"private": 1},
+        findings={"high": 0},
+        notes=("a note",),
+        not_looked_at=(),
+        seconds=1.5,
+        buckets=buckets,
+    )
+
+
+def packed(lines: list[bytes]) -> bytes:
+    return gzip.compress(b"".join(lines), 1, mtime=0)
+
+
+def unpacked(path: Path) -> list[bytes]:
+    return gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+
+
+def fact(value: Any) -> dict[str, Any]:
+    """Return a fact as an object's line has it."""
+    if isinstance(value, Acl):
+        grants = [{"grantee": one.grantee, "permission": one.permission} for one in value.grants]
+        return {"owner": value.owner, "grants": grants}
+    if isinstance(value, PartialHead):
+        return {"partial": True}
+    if isinstance(value, Head):
+        return {"etag": value.etag, "content_length": value.content_length, "metadata": list(value.metadata)}
+    if isinstance(value, Unread):
+        return {"unread": {"action": value.action, "code": value.code}}
+    return {"skipped": value.reason}
+
+
+def members(line: Any, *names: str) -> dict[str, Any]:
+    """Return these members of a line that was read, as JSON values."""
+    found = {name: getattr(line, name) for name in names}
+    return {name: json.loads(json.dumps(value)) for name, value in found.items()}
+
+
+OBJECT: Final = ("key", "version_id", "etag", "size", "last_modified", "storage_class", "owner", "outcome", "changed")
+RESULT: Final = ("outcome", "verdict", "rules", "reasons", "since", "exception")
+FINDING: Final = (
+    *("fingerprint", "rule", "severity", "key", "version_id", "grantee", "permission", "message", "verdict"),
+    *("since", "exception"),
+)
+
+
+def object_members(line: Any) -> dict[str, Any]:
+    found = members(line, *OBJECT, *RESULT, "hashed", "latest", "audience")
+    return {**found, "acl": fact(line.acl), "head": fact(line.head)}
+
+
+def undecided_members(line: Any) -> dict[str, Any]:
+    unread = [{"action": one.action, "code": one.code} for one in line.unread]
+    return {**members(line, "key", "version_id", "rules"), "unread": unread}
+
+
+def check_lines(found: list[dict[str, Any]], given: bytes) -> None:
+    """Assert that lines that were read are those of the bytes of a part's file, and within their limit."""
+    written = gzip.decompress(given).splitlines(keepends=True)
+    assert all(len(one) <= 2**20 for one in written), "a line beyond its limit was read"
+    parsed = [plainly(one) for one in written]
+    assert None not in parsed, "a line that is no JSON object was read"
+    assert differs(found, parsed[: len(found)]) is None
+    numbers = [one[name] for one in found for name in ("size",) if name in one]
+    assert all(abs(number) <= 2**63 for number in numbers), "a number beyond its limit was read"
+
+
+# The doors: each reads a place, in which one file is damaged, and checks what it gets. data: the file's bytes.
+
+
+def objects(place: Place, data: bytes) -> None:
+    read = [object_members(one) for one in auditor.open_run(place.folder).objects()]
+    check_lines(read[: len(gzip.decompress(data).splitlines())], data)
+
+
+def results(place: Place, data: bytes) -> None:
+    run = auditor.open_run(place.folder)
+    found = [members(one, "key", "version_id") | members(one.seen, *RESULT) for one in run.results()]
+    parsed = [plainly(one) for one in gzip.decompress(data).splitlines(keepends=True)]
+    if None not in parsed:
+        assert differs(found[: len(parsed)], parsed) is None
+
+
+def findings(place: Place, data: bytes) -> None:
+    read = [members(one, *FINDING) for one in auditor.open_run(place.folder).findings()]
+    check_lines(read[: len(gzip.decompress(data).splitlines())], data)
+
+
+def results_with_findings(place: Place, data: bytes) -> None:
+    for past in auditor.open_run(place.folder).results():
+        assert all((one.key, one.version_id) == (past.key, past.version_id) for one in past.findings)
+
+
+def bucket_findings(place: Place, data: bytes) -> None:
+    assert all(one.key is None for one in auditor.open_run(place.folder).bucket_findings())
+
+
+def undecided(place: Place, data: bytes) -> None:
+    read = [undecided_members(one) for one in auditor.open_run(place.folder).undecided()]
+    check_lines(read[: len(gzip.decompress(data).splitlines())], data)
+
+
+def of_key(place: Place, data: bytes) -> None:
+    for key in ("new/a", "a\u2028b"):
+        assert all(one.key for one in place.reader.of_key(key))
+
+
+def reused(place: Place, data: bytes) -> None:
+    """Read the objects as the next run does that keeps facts: only of parts that are as they were sealed."""
+    seal = json.loads((place.folder / "parts.json").read_bytes())
+    for one in seal["parts"]:
+        if one["path"] == f"objects/{PART}":
+            one |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    with place.replaced(place.folder / "parts.json", json.dumps(seal).encode()):
+        found = EarlierObjects(place.reader).of(["a\u2028b", "improved/a", "new/a", "worsened/a"])
+        assert all(line.key == key for (key, _), line in found.items())
+        assert auditor.check_run(place.folder).exit_code in (0, 1)
+
+
+def whole_reading(place: Place, data: bytes) -> None:
+    assert len(list(auditor.open_run(place.folder).objects())) >= 0
+
+
+def routed(place: Place, data: bytes) -> None:
+    run = RunReader(LocalStore(place.root), BUCKET, OTHER)
+    check_lines([members(one, "key", "version_id", "etag", "size") for one in run.routed()], data)
+
+
+def checked(place: Place, data: bytes) -> None:
+    """Check the run: damage is a fault that is told, and no error."""
+    found = auditor.check_run(place.folder)
+    assert found.exit_code in (0, 1, 4)
+    assert all(one.isprintable() for one in (*found.faults, *found.lacks))
+
+
+def document(found: Any, data: bytes) -> None:
+    """Assert that the JSON value of a document that was read is that of the bytes of its file."""
+    given = plainly(data)
+    assert given is not None, "a file that is no JSON object was read"
+    assert not any(one.encode() in data for one in GIGANTIC[1:]), "a file beyond its limit was read"
+    assert differs(found, given) is None
+
+
+def summary(place: Place, data: bytes) -> None:
+    found = auditor.open_run(place.folder).summary
+    assert found is not None
+    document(found.to_dict(), data)
+
+
+def bucket_file(place: Place, data: bytes) -> None:
+    document(json.loads(auditor.open_run(place.folder).bucket_file.to_json()), data)
+
+
+def last_key(place: Place, data: bytes) -> None:
+    document({"start_after": auditor.open_run(place.folder).last_key}, data)
+
+
+def resumed(place: Place, data: bytes) -> None:
+    """Load the checkpoint as the process does that goes on with a run, which has no summary then."""
+    hidden = place.folder / "summary.json"
+    hidden.rename(hidden.with_suffix(".hidden"))
+    try:
+        found, _ = checkpoint(LocalStore(place.root), place.run, Target(BUCKET), place.selection)
+    finally:
+        hidden.with_suffix(".hidden").rename(hidden)
+    assert found is not None
+    document(json.loads(found.to_json()), data)
+
+
+def rollups(place: Place, data: bytes) -> None:
+    document(json.loads(place.reader.rollups().to_json()), data)
+
+
+def trend(place: Place, data: bytes) -> None:
+    document({"nights": [members(one, "day", "run", "undecided", "listed") for one in place.reader.nights]}, data)
+
+
+def parts(place: Place, data: bytes) -> None:
+    assert len(place.reader.parts_below("new/")) <= 3
+
+
+def latest(place: Place, data: bytes) -> None:
+    found = last_run(LocalStore(place.root), Target(BUCKET))
+    given = plainly(data)
+    assert found is None or (given is not None and given["runs"]["current"][""] == found.run_id)
+    assert all(isinstance(one.run_id, str) for one in latest_runs(LocalStore(place.root), BUCKET))
+
+
+def plan(place: Place, data: bytes) -> None:
+    found = load_plan(LocalStore(place.root), BUCKET, OTHER)
+    assert found is not None
+    document(json.loads(found.to_json()), data)
+
+
+def ranges(place: Place, data: bytes) -> None:
+    found = load_plan(LocalStore(place.root), BUCKET, OTHER)
+    assert found is not None
+    given = plainly(data)
+    for one in range_progress(LocalStore(place.root), found):
+        assert one.id != "00001" or (given is not None and one.listed == given["tally"]["coverage"]["listed"])
+
+
+def keys(place: Place, data: bytes) -> None:
+    found = load_keys(LocalStore(place.root), f"bucket={BUCKET}/run={OTHER}", OTHER, "00001")
+    assert found is not None
+    given = plainly(data)
+    assert given is not None, "a file that is no JSON object was read"
+    texts = {name: value for name, value in found[0].policies.items() if isinstance(value, str)}
+    assert texts == {name: value for name, value in dict(given["policies"]).items() if isinstance(value, str)}
+
+
+def estate(place: Place, data: bytes) -> None:
+    store = LocalStore(place.root)
+    found = estate_files(store).last()
+    assert found is not None
+    assert last_estates(store) == [found]
+    buckets = [members(one, "bucket", "account", "outcome", "run", "sentence") for one in found.buckets]
+    document({**members(found, "estate", "line", "notes", "folder", "since"), "buckets": buckets}, data)
+
+
+def renewals(place: Place, data: bytes) -> None:
+    found = read_renewals(LocalStore(place.root), BUCKET, "2026")
+    assert found is not None
+    given = [plainly(one) for one in gzip.decompress(data).splitlines(keepends=True)]
+    read = {json.dumps([one["object"]["key"], one["object"]["version_id"]]) for one in given if one is not None}
+    assert read == {json.dumps(name) for name in found}
+
+
+def verification(place: Place, data: bytes) -> None:
+    found = VerifyFolder(LocalStore(place.root), BUCKET, OTHER, hop=1).load_checkpoint()
+    document({"begun_after": found.begun_after, "start_after": found.start_after}, data)
+
+
+Read = Callable[[Place, bytes], None]
+RUN: Final = "bucket=audited/run={}"
+DOORS: Final[Mapping[str, tuple[str, tuple[Read, ...]]]] = {
+    "objects": (f"{RUN}/objects/{PART}", (objects, results, of_key, reused, checked)),
+    "findings": (f"{RUN}/findings/{PART}", (findings, results_with_findings, bucket_findings, checked)),
+    "undecided": (f"{RUN}/undecided/part-00000-00001.jsonl.gz", (undecided, checked)),
+    "routed": (f"{RUN.format(OTHER)}/routed/{PART}", (routed,)),
+    "renewals": (f"bucket={BUCKET}/renewals/20270302T120000Z-616263.jsonl.gz", (renewals,)),
+    "packed": (f"{RUN}/objects/{PART}", (whole_reading, checked)),
+    "summary.json": (f"{RUN}/summary.json", (summary, checked)),
+    "bucket.json": (f"{RUN}/bucket.json", (bucket_file, checked)),
+    "state.json": (f"{RUN}/state.json", (last_key, resumed, checked)),
+    "parts.json": (f"{RUN}/parts.json", (parts, of_key, checked)),
+    "rollups.json": (f"{RUN}/rollups.json", (rollups, trend)),
+    "latest.json": (f"bucket={BUCKET}/latest.json", (latest, checked)),
+    "plan.json": (f"{RUN.format(OTHER)}/plan.json", (plan,)),
+    "state-00001.json": (f"{RUN.format(OTHER)}/state-00001.json", (ranges,)),
+    "keys-00001.json": (f"{RUN.format(OTHER)}/keys-00001.json", (keys,)),
+    "estate.json": ("estate=e/estate.json", (estate,)),
+    "verification": (f"bucket={BUCKET}/verify={OTHER}/state-00000.json", (verification,)),
+}
+"""By name: the file that is damaged, and the doors that read it."""
+
+
+def damaged_file(damager: Damager, name: str, whole: bytes) -> tuple[str, bytes]:
+    """Return the bytes of a damaged file, and the kind of the damage."""
+    if name == "packed":
+        return "packed", damager.flipped(whole)
+    if not whole.startswith(b"\x1f\x8b"):
+        return damager.damaged(whole)
+    lines = gzip.decompress(whole).splitlines(keepends=True)
+    number = damager.chance.randrange(len(lines))
+    kind, lines[number] = damager.damaged(lines[number])
+    return f"line {number + 1}, {kind}", packed(lines)
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_damage_is_found_or_read_as_the_bytes_say(place: Place, name: str) -> None:
+    path, doors = DOORS[name]
+    file = place.root / path.format(place.run)
+    whole, damager, refused = file.read_bytes(), Damager(zlib.crc32(name.encode())), 0
+    for door in doors:
+        door(place, whole)
+    for number in range(damaged_inputs(85)):
+        kind, data = damaged_file(damager, name, whole)
+        with place.replaced(file, data):
+            for door in doors:
+                try:
+                    door(place, data)
+                except AuditorError:
+                    refused += 1
+                except Exception as error:
+                    shown = gzip.decompress(data) if data.startswith(b"\x1f\x8b") and name != "packed" else data
+                    error.add_note(f"{door.__name__}() of input {number} of {name}, {kind}: {shown[:3000]!r}")
+                    raise
+    assert refused > 0 or doors == (checked,)
