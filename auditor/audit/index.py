@@ -13,9 +13,8 @@ from auditor.errors import OutputError, UsageError
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import BUCKET_NAME, Target
-from auditor.reports.page.from_rollups import nights_in, nights_of
 from auditor.reports.summed import IndexEntry
-from auditor.reports.trend import nights_of as trend_of
+from auditor.reports.trend import nights_of
 from auditor.runs.latest import NAME as LATEST
 from auditor.runs.latest import last_run, latest_runs
 from auditor.runs.paths import run_path
@@ -30,7 +29,7 @@ NAME: Final = "index.html"
 
 def entry_of(target: Target, summary: Summary, rollups: RollUps | None = None) -> IndexEntry:
     """Return the entry of a run that has just ended. rollups: None for an entry without the trend."""
-    nights = () if rollups is None else nights_in(rollups)
+    nights = () if rollups is None else rollups.nights
     return IndexEntry(target=target, summary=summary, link=_link(summary), nights=nights)
 
 
@@ -111,7 +110,7 @@ def _of_run(run: RunReader) -> IndexEntry | None:
     summary = run.summary
     if summary is None:
         return None
-    return IndexEntry(target=summary.target, summary=summary, link=_link(summary), nights=nights_of(trend_of(run)))
+    return IndexEntry(target=summary.target, summary=summary, link=_link(summary), nights=nights_of(run))
 
 
 def _link(summary: Summary) -> str | None:

@@ -9,9 +9,9 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
+from auditor.model.rollup import TrendNight
 from auditor.model.summary import AcceptedHoles, CallCounts, Coverage, ExceptedCounts, Summary
 from auditor.model.target import Target
-from auditor.reports.page.curve import Night
 
 _NOWHERE: Final = Target("several")
 
@@ -29,7 +29,7 @@ class IndexEntry:
     target: Target
     summary: Summary | None = None
     link: str | None = None
-    nights: tuple[Night, ...] = ()
+    nights: tuple[TrendNight, ...] = ()
     failed: str | None = None
     excluded: str | None = None
     label: str = ""

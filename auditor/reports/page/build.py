@@ -78,7 +78,7 @@ def source_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: 
         places=from_rollups.places_in(rollups),
         first=from_rollups.first_changes(rollups),
         holes=from_rollups.undecided_places(rollups),
-        nights=from_rollups.nights_in(rollups),
+        nights=from_rollups.nights_of(rollups.nights),
     )
 
 

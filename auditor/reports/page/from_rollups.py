@@ -107,11 +107,6 @@ def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
     return tuple(found)
 
 
-def nights_in(rollups: RollUps) -> tuple[Night, ...]:
-    """Return the trend for the page's curves."""
-    return nights_of(rollups.nights)
-
-
 def nights_of(nights: Iterable[TrendNight]) -> tuple[Night, ...]:
     """Return these nights for a page's curves."""
     return tuple(Night(date.fromisoformat(one.day), _counts(one)) for one in nights if _is_day(one.day))

@@ -17,6 +17,7 @@ from auditor.reports.page.accounts import AnyEstate, account_rows, estate_notes,
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, spark
 from auditor.reports.page.data import Chip, Headline, NumberCard
+from auditor.reports.page.from_rollups import nights_of
 from auditor.reports.page.index_data import IndexPage, TargetRow
 from auditor.reports.page.picture_data import Sign
 from auditor.reports.summary import accepted, alarming, counting, has_hole, holes
@@ -103,7 +104,7 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
         bad=bool(aside),
         aside="; ".join(aside),
         day=f"{moment.day} {moment:%b %H:%M}" if moment else "",
-        spark=spark(entry.nights, signs.EXPOSED.name),
+        spark=spark(nights_of(entry.nights), signs.EXPOSED.name),
         account=entry.account,
     )
 
@@ -245,9 +246,10 @@ def _cards(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable
 def summed_nights(entries: Sequence[IndexEntry]) -> tuple[Night, ...]:
     """Return the trend of all targets together. A day on which a target has no complete run has no sum."""
     entries = [one for one in entries if one.excluded is None]
-    if not all(one.nights for one in entries):
+    trends = [nights_of(one.nights) for one in entries]
+    if not all(trends):
         return ()
-    by_day = [{night.day: night.counts for night in one.nights} for one in entries]
+    by_day = [{night.day: night.counts for night in trend} for trend in trends]
     days = sorted({day for found in by_day for day in found})
     first = max(min(found) for found in by_day) if by_day else None
     nights = []

@@ -11,9 +11,9 @@ from auditor.model.changes import Changes
 from auditor.model.estate import AccountResult, BucketCounts, EarlierEstate
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import RuleUndecided
+from auditor.model.rollup import TrendNight
 from auditor.model.summary import Coverage, ExceptedCounts, Resume, Summary
 from auditor.model.target import Target
-from auditor.reports.page.curve import Night
 from auditor.reports.summed import IndexEntry
 from tests.support.samples.reports import sample_summary
 
@@ -79,12 +79,13 @@ def run_of(name: str, *, new: int | None = 0, run: str = RUN, prefix: str = "", 
     )
 
 
-def nights(*numbers: int | None) -> tuple[Night, ...]:
+def nights(*numbers: int | None) -> tuple[TrendNight, ...]:
     """A trend up to the day of RUN: numbers of exposed objects; None for a night without a run."""
     first = date(2026, 11, 22) - timedelta(len(numbers) - 1)
+    days = ((first + timedelta(at)).isoformat() for at in range(len(numbers)))
     return tuple(
-        Night(first + timedelta(at), None if number is None else {"exposed": number, "shared": at, "undecided": 1})
-        for at, number in enumerate(numbers)
+        TrendNight(day, verdicts=None if number is None else {"exposed": number, "shared": at}, undecided=1)
+        for at, (day, number) in enumerate(zip(days, numbers, strict=True))
     )
 
 
