@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from auditor.aio.groups import task_group
 
@@ -22,8 +23,7 @@ S = TypeVar("S", bound=Sized)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class InFlightStatistics:
+class InFlightStatistics(Struct, frozen=True):
     """The state of an InFlightBudget at one moment.
 
     objects: number of objects in flight. bytes: the sum of their sizes. waiting: number of objects that wait.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.groups import task_group
@@ -25,8 +26,7 @@ Item = TypeVar("Item", bound=Keyed)
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class ItemWork(Generic[R]):
+class ItemWork(Struct, Generic[R], frozen=True):
     """Work on one item, which in_order() starts once `size` bytes are free in `budget`.
 
     make: returns the work's coroutine.

@@ -7,14 +7,14 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grace:
+class Grace(Struct, frozen=True, kw_only=True):
     """The seconds that each kind of step may still take after a stop. A step that takes longer is cancelled, because a
     server might never answer.
 

@@ -6,10 +6,11 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import repeat
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of

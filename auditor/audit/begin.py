@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.audit.resume import checkpoint
 from auditor.aws.connection import Connection
@@ -48,8 +50,7 @@ def permits_of(settings: Settings) -> tuple[int, ConcurrencyLimit]:
     return ceiling, ConcurrencyLimit(ceiling, auto=settings.concurrency is None, first=first)
 
 
-@dataclass(frozen=True, slots=True)
-class RunSoFar:
+class RunSoFar(Struct, frozen=True):
     """The saved state of a run, and of its target, in the store when the run begins or continues.
 
     state: the run's checkpoint; None for a new run, or for one that has not written any. target: the target with the

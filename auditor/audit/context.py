@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     from auditor.s3.key_policies import KeyPolicies
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunContext:
+class RunContext(Struct, frozen=True, kw_only=True):
     """A run that has begun: its state is loaded, and the settings of its bucket are read.
 
     target: with the run's own key range. resumed: True if earlier processes began the run. hop: number of Lambda

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from auditor.audit.folder_thread import FolderThread
 from auditor.audit.recorder import Recorder
@@ -31,8 +32,7 @@ from auditor.s3.object_facts import NO_OBJECT_ACLS
 from auditor.verdict.trust import Trust
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatheredRun:
+class GatheredRun(Struct, frozen=True, kw_only=True):
     """A run whose objects are gathered and recorded, up to the end of the listing or to a stop.
 
     region: of the bucket. rollups: the counts in groups. earlier: the run with which this one

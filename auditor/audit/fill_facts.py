@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import Unread
@@ -12,7 +14,7 @@ from auditor.runs.bucket_file import BucketFile
 
 _CALLER: Final = ("own_id", "account")
 """The facts that tell who asks, and not how the bucket is."""
-_NAMES: Final = tuple(one.name for one in fields(BucketFacts))
+_NAMES: Final = BucketFacts.__struct_fields__
 
 
 def filled_facts(known: BucketFacts, now: BucketFacts) -> BucketFacts:
@@ -57,7 +59,7 @@ def has_unread(value: Any) -> bool:
         return any(map(has_unread, value.values()))
     if isinstance(value, tuple):
         return any(map(has_unread, value))
-    return is_dataclass(value) and any(has_unread(getattr(value, one.name)) for one in fields(value))
+    return isinstance(value, Struct) and any(has_unread(getattr(value, name)) for name in value.__struct_fields__)
 
 
 def _newer(known: Any, now: Any) -> Any:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.audit.stored import StoredObject, StoredPart
 from auditor.model.access import Verdict
 from auditor.model.finding import Judgement
 from auditor.model.object import Acl, DigestSources, Evidence, Head, ObjectRef, ReadAt, Skipped, Unread
 from auditor.model.prior import NO_PRIOR, Prior
-from auditor.model.record import record
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
 from auditor.runs.parts import Part
@@ -30,8 +31,7 @@ _ON_EXPOSED: Final = frozenset(rule.id for rule in RULES if "access" in rule.rea
 """IDs of the rules that have no answer while the verdict is unknown."""
 
 
-@record()
-class FillObject:
+class FillObject(Struct, frozen=True):
     """An object of the run that is filled, until it is written. after: the key before it in the run."""
 
     stored: StoredObject

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from auditor.errors import OutputError, UsageError
 from auditor.model.rollup import RollUps

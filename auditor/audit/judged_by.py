@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.config import values
 from auditor.config.exceptions import EXCEPTIONS
@@ -80,8 +82,7 @@ def _entry(entry: ExceptionEntry) -> dict[str, Any]:
     return {name: value for name, value in plain(entry).items() if value not in (None, "")}
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedBy:
+class JudgedBy(Struct, frozen=True):
     """The configuration by which a run is judged again. gone: IDs of rules by which the run was judged, and which this
     version does not have; their findings stay.
     """

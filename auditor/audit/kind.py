@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.audit.begin import RunSoFar, load_run
 from auditor.audit.context import RunContext
@@ -39,8 +41,7 @@ if TYPE_CHECKING:
     from auditor.s3.inventory.configured import AskPage
 
 
-@dataclass(frozen=True, slots=True)
-class RunObjects:
+class RunObjects(Struct, frozen=True):
     """The objects of a run. pages: of the objects to audit. reader: of their facts. judge: says what is recorded."""
 
     pages: AsyncGenerator[list[Listed], None]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec.structs import replace
 
 from auditor.model.finding import Finding, Judgement, RuleUndecided
 from auditor.model.object import Evidence, ObjectRef

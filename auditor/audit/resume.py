@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunComplete, RunMissing

@@ -8,9 +8,10 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop

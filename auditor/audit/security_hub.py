@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.aws.failures import explain
@@ -36,8 +37,7 @@ _DISABLED: Final = "InvalidAccessException"
 Asff = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SentFindings:
+class SentFindings(Struct, frozen=True):
     """The result of sending a run. sent, archived: number of findings that Security Hub took. kept: number of earlier
     findings that stay active, because the run does not show that they are over. failed: ID and error code of each
     finding that Security Hub refused.
@@ -50,8 +50,7 @@ class SentFindings:
     failed: tuple[tuple[str, str], ...]
 
 
-@dataclass(slots=True)
-class _Import:
+class _Import(Struct):
     taken: set[str] = field(default_factory=set)
     failed: list[tuple[str, str]] = field(default_factory=list)
 

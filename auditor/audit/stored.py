@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.errors import OutputError
 from auditor.model.finding import Finding, Judgement
 from auditor.model.object import ObjectVersion
-from auditor.model.record import record
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.rules.base import Rule
 from auditor.runs.documents import damaged
@@ -21,8 +22,7 @@ from auditor.runs.tally import Tally
 T = TypeVar("T")
 
 
-@record()
-class StoredObject:
+class StoredObject(Struct, frozen=True):
     """The lines of one object: its own, those of its findings, and, if there are any, the undecided and routed ones."""
 
     line: ObjectLine

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from auditor.audit.judged_by import JudgedBy
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED

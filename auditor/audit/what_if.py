@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.config import values
 from auditor.errors import OutputError, RunStopped, UsageError
@@ -42,8 +43,7 @@ def ignored_line(line: bytes) -> None:
     """Take a line and do nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
+class WhatIf(Struct, frozen=True, kw_only=True):
     """The answer of a run to a change. words: the change in words. remarks: sentences on what may keep S3 from
     accepting the change, and on what the run does not tell.
     """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from botocore.awsrequest import AWSHTTPConnection, AWSHTTPConnectionPool, AWSHTTPSConnection, AWSHTTPSConnectionPool
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+from msgspec import Struct
 from urllib3 import exceptions as urllib3
 
 from auditor.model.json_text import MOST_MEMORY, memory_of
@@ -22,8 +22,7 @@ class OversizedAnswer(Exception):  # noqa: N818 - it becomes a failed call
     """An answer is larger than any of its kind, or takes too much memory to parse."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerLimits:
+class AnswerLimits(Struct, frozen=True):
     """The limits of an answer: bytes of its body, and tags and attributes of its XML together."""
 
     size: int

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.aws.connection import Connection, CredentialProvider, Load
 from auditor.aws.failures import DENIED, explain
@@ -19,8 +21,7 @@ SECONDS: Final = 3600
 _ATTEMPTS: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """A role to assume. arn: `arn:PARTITION:iam::ACCOUNT:role/NAME`. external_id: the text that the role's trust policy
     asks for; None if it asks for none.
     """

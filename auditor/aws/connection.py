@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 
 class CredentialProvider(Protocol):
@@ -31,8 +32,7 @@ class SharedCredentials(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
+class Connection(Struct, frozen=True, kw_only=True):
     """The parameters of a connection to one bucket. Timeouts are in seconds."""
 
     bucket: str

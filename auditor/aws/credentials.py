@@ -12,9 +12,10 @@ from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from threading import Thread
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.aws.connection import CredentialProvider, Load
 from auditor.aws.plain import PlainConfiguration, plain
@@ -63,8 +64,7 @@ def load_chain(profile: str | None) -> CredentialProvider:
     return provider
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ProviderRequest:
+class _ProviderRequest(Struct, frozen=True, eq=False):
     """A running request for credentials, in a thread of its own.
 
     afresh: True if the request tries the whole chain of sources. done: gets the error, or None, when the request ends.
@@ -76,8 +76,7 @@ class _ProviderRequest:
     done: asyncio.Future[Exception | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _ProviderAnswer:
+class _ProviderAnswer(Struct, frozen=True):
     """The credentials that a request got. seconds_left: until they expire; infinity if they never do."""
 
     provider: CredentialProvider

@@ -10,10 +10,12 @@ import os
 import re
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.aws.connection import Connection
 from auditor.aws.plain import certificates, check_endpoint, custom_endpoint, host_of, is_web_address, no_proxy, plain
@@ -33,8 +35,7 @@ _ODD_REGION: Final = re.compile(r"fips|global|external")
 """Region names for which the SDK signs with another region."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The server to which signed requests go, with the region and the service that their signatures name."""
 
     scheme: str
@@ -124,8 +125,7 @@ def service_origin(service: str, connection: Connection, endpoint: str | None) -
     return None if odd else origin_at(endpoint, region, signed)
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """The servers for calls that are not on the bucket: S3 itself (ListBuckets), STS, and S3 Control."""
 
     s3: Origin

@@ -11,10 +11,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from auditor.aws.sigv4 import Credentials
 from auditor.errors import UsageError
@@ -52,8 +53,7 @@ _REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
 """The regions of the partition aws (partitions.json of botocore). Other partitions have other host names."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlainConfiguration:
+class PlainConfiguration(Struct, frozen=True):
     """An AWS configuration that was read without the SDK.
 
     region: the default region; None if there is none. of_environment: True if the credentials come from environment

@@ -9,10 +9,11 @@ import hmac
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from auditor.aws.scheme import leaves_in_the_open, warn_of_token
 
@@ -91,8 +92,7 @@ class _KeyedHash(NamedTuple):
         return outer.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(Struct, frozen=True):
     """The parts of a signature that stay the same for a day: all but a request's method, path, query and time."""
 
     before: str

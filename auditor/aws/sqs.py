@@ -7,9 +7,10 @@ import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.aws.failures import ABSENT, DENIED, explain
@@ -29,8 +30,7 @@ _REGION: Final = re.compile(r"[a-z]{2,3}(-[a-z]+)+-[0-9]+\Z")
 _SERVICE: Final = frozenset({"sqs", "sqs-fips", "queue"})
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True):
     """A message to send.
 
     delay: seconds until a worker can receive it. attributes: SQS message attributes, by name. group: the
@@ -51,8 +51,7 @@ class Outgoing:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedEntry:
+class RefusedEntry(Struct, frozen=True):
     """A message that SQS did not accept. sender_fault: True if the message is invalid, so that a retry cannot help."""
 
     entry: Outgoing
@@ -60,8 +59,7 @@ class RefusedEntry:
     sender_fault: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(Struct, frozen=True):
     """A received message.
 
     receipt: the handle to delete or hide it. receive_count: how often it has been received, this time included.

@@ -6,9 +6,10 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.kind import judging

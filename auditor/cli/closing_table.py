@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -17,8 +18,7 @@ _COUNT: Final = 11
 LEAST_NAME: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class TargetResult:
+class TargetResult(Struct, frozen=True):
     """The end of one target. summary: None if the target failed. code: its exit code."""
 
     target: Target

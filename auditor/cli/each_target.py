@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
@@ -82,8 +83,7 @@ async def _each(waiting: Iterator[Target], work: _Work[R], codes: dict[Target, i
             raise
 
 
-@dataclass(frozen=True, slots=True)
-class _Work(Generic[R]):
+class _Work(Struct, Generic[R], frozen=True):
     """The work for one target after another. alone: True if there is one target only."""
 
     one: Callable[[Target, R, Stop, Show], Awaitable[int]]

@@ -11,8 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, closing
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from auditor.aio.stop import Stop
 from auditor.cli import signals
@@ -33,8 +34,7 @@ _KINDS: Final = ("row", "line")
 _STATES: Final = (SOUND, DAMAGED)
 
 
-@dataclass(slots=True)
-class LedgerCheckCounts:
+class LedgerCheckCounts(Struct):
     """The counts of a check of a ledger. damage: the first damaged rows and history lines, at most SHOWN of them.
 
     healed: number of damaged rows that `--repair` has written anew; None for `--check`.
@@ -106,8 +106,7 @@ async def _repair(ledger: Ledger, counts: LedgerCheckCounts, stop: Stop) -> None
     await _check(ledger, counts, stop)
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerCheck:
+class LedgerCheck(Struct, frozen=True):
     """One of the two commands. flag: its option. words: its work, for a message. doing: the same for the first word on
     stderr. work: goes through the ledger, adds to the counts, and ends soon after the stop.
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec import Struct
+
 from auditor.errors import ConfigError
-from auditor.model.record import record
 from auditor.model.trusted_entry import check_entry
 
 ACCOUNTS: Final = "accounts"
@@ -15,8 +16,7 @@ _LONGEST: Final = 200
 """Largest number of characters of a name or a team."""
 
 
-@record()
-class NamedAccount:
+class NamedAccount(Struct, frozen=True):
     """The name of an account, a network or another party. id: the party as a report names it: a canonical ID, an
     account's 12 digits, an ARN, an organization, a network, a VPC. team: the team that answers for the party; None if
     none is given.

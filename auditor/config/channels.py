@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from auditor.aws.event_bus import EventBridgeBus, EventBus
 from auditor.aws.topic import SnsTopic, Topic
@@ -14,8 +15,7 @@ from auditor.reports.alert_text import subject_of, text_of
 from auditor.reports.chat import chat_message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Channels:
+class Channels(Struct, frozen=True, kw_only=True):
     """The channels of one command or function; a channel that is None is not used.
 
     topic: gets alerts as plain text. chat: gets the same alerts in the schema of chat applications. bus: gets an event

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.config.exceptions import LONGEST_DAYS, check_day, entry_text
 from auditor.errors import ConfigError
@@ -35,8 +37,7 @@ _PATTERN: Final = re.compile(r"[A-Za-z0-9._*?-]{1,255}")
 _REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class EstateFile:
+class EstateFile(Struct, frozen=True):
     """The content of a file. name: of the estate, and of its folder beside the run folders. accounts: each with the
     exclusions that hold in it.
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
@@ -34,8 +35,7 @@ setting. AUDITOR_MAXRATE and AUDITOR_BUCKET are above it, AUDITOR_BIN is below."
 _DUE: Final = ("max_age", "percent")
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """The raw values of settings from one source, such as the flags or auditor.toml.
 
     source: returns the name of a setting in this source, for messages: `--engine`, `AUDITOR_ENGINE`.

@@ -6,8 +6,10 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint
@@ -32,8 +34,7 @@ if TYPE_CHECKING:
     from auditor.ledger.base import Ledger
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
+class Resources(Struct, frozen=True, kw_only=True):
     """The resources that all runs of one command, or of one Lambda event, share.
 
     store: the store of run folders. manifests: the store of the manifests for S3 Batch Operations; None to write them
@@ -195,8 +196,7 @@ def caller_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedBucket:
+class OpenedBucket(Struct, frozen=True):
     """A bucket that is ready for calls. engine: sends single requests, in the bucket's region. caller: makes calls with
     retries and within all limits. rate: the limit of calls per second, which the caller keeps.
     """

@@ -7,8 +7,9 @@ auditor.toml, the default.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from auditor.aws.connection import SharedCredentials
 from auditor.config import values
@@ -32,8 +33,7 @@ _BOTH: Final = ("audit", "verify")
 _MORE: Final = [outcome.value for outcome in FINDINGS if outcome not in FAIL_ON]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """The declaration of one setting. read: turns a raw value (text, TOML or JSON) into the setting's value.
 
     flag: the flag with a word for its value (`--max-rate CALLS/S`), or without one for a switch (`--hash`); "" for
@@ -54,13 +54,17 @@ class Setting:
 def _setting(
     read: Callable[[Any, str], T], default: D, text: str, flag: str = "", events: tuple[str, ...] = ()
 ) -> T | D:
-    """Make a field of the dataclass Settings, with its Setting as metadata. text: the help."""
-    declared: D = field(default=default, metadata={"setting": Setting(read, text, flag, events)})
+    """Declare the next field of Settings, and return it. text: the help."""
+    _DECLARED.append(Setting(read, text, flag, events))
+    declared: D = field(default=default)
     return declared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+_DECLARED: Final[list[Setting]] = []
+"""The declarations in the order of the fields of Settings, which begin with them."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
     """The values of all settings, for one command or Lambda function. Durations are in seconds, sizes in bytes.
 
     rules: the options of each rule, by its ID. exceptions, accept_undecided: the findings, objects and holes that the
@@ -279,7 +283,7 @@ class Settings:
     """True to audit a bucket by calls if no usable S3 Inventory is found: of many buckets, some have none."""
 
 
-SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(Settings) if one.metadata}
+SETTINGS: Final[Mapping[str, Setting]] = dict(zip(Settings.__struct_fields__, _DECLARED, strict=False))
 """The declarations of all settings by name, except the tables of auditor.toml (`rules`, `exceptions` and so on)."""
 
 

@@ -7,9 +7,10 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.aio.ordered import next_page
 from auditor.aio.stop import Stop
@@ -43,8 +44,7 @@ _NOT_READ: Final = Skipped("hashing reads neither ACL nor HEAD")
 _HASHED: Final = frozenset({"known", "hashed_now"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HashRunSummary:
+class HashRunSummary(Struct, frozen=True, kw_only=True):
     """The counts of one run of `auditor hash`."""
 
     target: Target

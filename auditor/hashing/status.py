@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, Literal, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.aio.groups import together
 from auditor.errors import CallFailed, DigestConflict, LedgerReadOnlyError
@@ -18,7 +20,6 @@ from auditor.ledger.history import disagreed
 from auditor.ledger.matching import healable_keys
 from auditor.ledger.ordered import Ask
 from auditor.model.object import AnyVersion, DigestSources, Evidence, Head, ObjectRef, ObjectVersion, Unread
-from auditor.model.record import record
 from auditor.s3.checksums import promised, s3_digests
 from auditor.s3.storage_class import ARCHIVED_CLASSES, charged
 
@@ -34,8 +35,7 @@ ListedStill = Callable[[ObjectRef], Awaitable[bool]]
 """A function that lists an object's key again: True if the same version is still listed. Raises CallFailed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Routing:
+class Routing(Struct, frozen=True):
     """Decides which objects are left to S3 Batch Operations: archived objects, and objects larger than `over` bytes.
 
     over: None if no object is too large.
@@ -44,8 +44,7 @@ class Routing:
     over: int | None = None
 
 
-@record()
-class HashStatus:
+class HashStatus(Struct, frozen=True):
     """The state of one object's digests, and the reason for this state.
 
     digests: the known digests by source. `digests.read` is set only if the object's bytes contradict S3's checksum or

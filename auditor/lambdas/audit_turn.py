@@ -7,10 +7,11 @@ import hashlib
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit

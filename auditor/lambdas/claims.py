@@ -10,9 +10,11 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.errors import OutputError, RunComplete, RunGivenUp, RunTaken
 from auditor.lambdas.claim_file import ClaimBusy, claim_in
@@ -46,8 +48,7 @@ class BucketBusy(ClaimBusy):
     """Raised if the bucket cannot be claimed now, because another run has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A claimed bucket, and the run to work on.
 
     begun: True if an earlier invocation began the run. untold: True if the run's end may not have been reported yet.

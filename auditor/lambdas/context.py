@@ -10,8 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from auditor.aws.event_bus import EventBus
 from auditor.aws.topic import Topic
@@ -35,8 +37,7 @@ def print_line(line: str) -> None:
     sys.stdout.flush()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionContext:
+class FunctionContext(Struct, frozen=True, kw_only=True):
     """The context of one invocation of a Lambda function.
 
     seconds_left: time until the deadline, at the beginning. successor: starts the next invocation, for work that is

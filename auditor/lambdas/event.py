@@ -6,9 +6,10 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from auditor.config.file import load_settings
 from auditor.config.layers import Layer
@@ -28,8 +29,7 @@ _SCHEDULES: Final = ("aws.events", "aws.scheduler")
 """Sources in the events of schedules: of EventBridge rules, and of EventBridge Scheduler."""
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """The content of an event.
 
     given: the settings that the event has. run: ID of the run to continue; None for a new run. hop: number of earlier

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
+
+from msgspec import Struct
 
 from auditor.errors import UsageError
 
@@ -12,8 +13,7 @@ ACTIONS: Final = ("plan", "range", "summarize")
 _MEMBERS: Final = frozenset({"action", "event", "range", "claim", "at_once", "fruitless", "attempt"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapStep:
+class MapStep(Struct, frozen=True, kw_only=True):
     """An event of the state machine.
 
     event: the event of the audit function. range_id: the range to audit; None for the other actions. claim: the name

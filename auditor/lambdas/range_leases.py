@@ -12,9 +12,10 @@ import math
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
+
+from msgspec import Struct
 
 from auditor.errors import OutputError, RunTaken
 from auditor.lambdas.claims import AFTER_DEADLINE
@@ -25,8 +26,7 @@ from auditor.runs.stores.base import Store
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RangeLease:
+class RangeLease(Struct, frozen=True):
     """One invocation's lease of a range. until: end of the lease, in seconds of the epoch. attempt: a digest of the
     attempt that the invocation belongs to. token: differs from invocation to invocation.
     """

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.audit.ranges.plan import MOST, plan_by_listing
 from auditor.config.settings import Settings
@@ -47,8 +48,7 @@ _MOST_AT_ONCE: Final = 1000
 """Largest number of functions at once: the concurrency that Lambda gives an account (Lambda quotas)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class Scale(Struct, frozen=True, kw_only=True):
     """How the deployment divides large targets. machine: ARN of the state machine; "" if targets are not divided.
 
     ranges: number of ranges of a target. at_once: largest number of ranges that are audited at once; None: as many as
@@ -101,8 +101,7 @@ def seconds_alone(calls: float, max_rate: float | None) -> float:
     return calls / min(max_rate or FASTEST, FASTEST)
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """About how many calls an audit makes, and how many objects (versions) it lists."""
 
     calls: float
@@ -140,8 +139,7 @@ def _of_last_run(target: Target, store: Store) -> Expected | None:
     return Expected(calls.list + calls.head + calls.acl, summary.coverage.listed)
 
 
-@dataclass(frozen=True, slots=True)
-class Division:
+class Division(Struct, frozen=True):
     """The decision for one target and event."""
 
     scale: Scale

@@ -11,8 +11,9 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.errors import RunTaken
 from auditor.lambdas.claim_file import ClaimBusy, claim_in
@@ -31,8 +32,7 @@ class StartBusy(ClaimBusy):
     """Raised if another invocation works on the start, and may yet hand it on, end it, or die."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartClaim:
+class StartClaim(Struct, frozen=True):
     """A start that an invocation works on. ended: True if nothing is left to do, because it is reported already."""
 
     start: str

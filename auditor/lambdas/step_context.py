@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from auditor.config.resources import Resources
 from auditor.errors import OutputError, RunTaken
@@ -20,8 +21,7 @@ from auditor.model.target import Target
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepContext:
+class StepContext(Struct, frozen=True, kw_only=True):
     """The context of one step. invocation: the event of the audit that is in the step's event. function: the context of
     the function's invocation.
     """

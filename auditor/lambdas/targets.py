@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunError, RunStopped, RunTaken
@@ -45,8 +46,7 @@ class TargetSummary(Protocol):
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Worked:
+class Worked(Struct, frozen=True):
     """The result of this invocation's work on one target.
 
     summary: None if the run has no summary yet. follows: where the next invocation goes on; None if the work is done.
@@ -61,8 +61,7 @@ class Worked:
     machine: StateMachine | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetWork(Generic[R]):
+class TargetWork(Struct, Generic[R], frozen=True, kw_only=True):
     """The kind of work that a Lambda function does on each target: an audit or a verification.
 
     function: "audit" or "verify", which decides the settings that an event may have. noun: "audit" or "verification",

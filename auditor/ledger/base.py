@@ -6,8 +6,9 @@ Every kind of ledger implements three protocols: digests of object versions, lea
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
+
+from msgspec import Struct, field
 
 from auditor.errors import DigestConflict
 from auditor.ledger.leases import Leases
@@ -20,8 +21,7 @@ AUDITOR: Final[Source] = "auditor"
 S3: Final[Source] = "s3"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """Digests of one object version, to be recorded in the ledger."""
 
     bucket: str
@@ -117,8 +117,7 @@ What = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """One event in the history of an object key, for example that a digest was recorded or verified.
 
     The ledger cuts each text of `detail` after 1,000 characters, and keeps only one of several equal events.
@@ -135,8 +134,7 @@ class Event:
     """Short texts by name (algorithm, digest, source)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Struct, frozen=True, kw_only=True):
     """A recorded digest, with its source and the dates of its recording and its last verification."""
 
     digest: str
@@ -152,8 +150,7 @@ class Known:
     undamaged copy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Version(Struct, frozen=True, kw_only=True):
     """An object version that the ledger knows, by version ID and ETag, with its recorded digests."""
 
     version_id: str
@@ -173,8 +170,7 @@ class Version:
     """Time at which a person retired this version or its key; None if nobody did, or if the version was read later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class Expectation(Struct, frozen=True, kw_only=True):
     """An expected digest: one that a checksum manifest states for an object key. It holds for any version of the
     key.
     """
@@ -188,8 +184,7 @@ class Expectation:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRecord:
+class KeyRecord(Struct, frozen=True, kw_only=True):
     """The present state of one object key in the ledger: its versions, expected digests, deletion and retirement."""
 
     key: str
@@ -214,8 +209,7 @@ class KeyRecord:
     or read later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(Struct, frozen=True, kw_only=True):
     """A notification of S3 that the object under a key was created or deleted."""
 
     key: str
@@ -291,8 +285,7 @@ SOUND: Final[Soundness] = "sound"
 DAMAGED: Final[Soundness] = "damaged"
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The result of the check of one row, or of one history line, for damage."""
 
     bucket: str
@@ -303,8 +296,7 @@ class Checked:
     """Words that describe the damage; "" if the row or line is not damaged."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class HistoryEntry(Struct, frozen=True):
     """One event of a key's history, and whether its stored line is sound or damaged."""
 
     event: Event

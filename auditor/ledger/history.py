@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.ledger.base import Entry, Event, Expectation, Notice, What
 from auditor.model.dates import now_in_utc

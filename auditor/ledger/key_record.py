@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.ledger.base import Expectation, KeyRecord, Version
 from auditor.ledger.key_rows import MARKS, NO_SLACK, KeyRows, Latest, Mark, NoticedVersion, is_after, is_seen_after

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from auditor.ledger.base import AUDITOR, S3, Event, Expectation, Known, Notice, Source, Version
 from auditor.ledger.matching import NULL
@@ -39,8 +40,7 @@ class Mark(StrEnum):
 MARKS: Final = frozenset(Mark)
 
 
-@dataclass(frozen=True, slots=True)
-class NoticedVersion:
+class NoticedVersion(Struct, frozen=True):
     """A row of the ledger about an object version: the newest notification of the version, or the fact that a Mark
     states.
 
@@ -62,8 +62,7 @@ class NoticedVersion:
         return place > self.place
 
 
-@dataclass(frozen=True, slots=True)
-class Latest:
+class Latest(Struct, frozen=True):
     """The newest notification of an object key."""
 
     sequencer: str
@@ -72,8 +71,7 @@ class Latest:
     version_id: str | None
 
 
-@dataclass(slots=True)
-class KeyRows:
+class KeyRows(Struct):
     """All rows of one object key in the ledger.
 
     versions: each object version with its place in the order of writes. noticed: the newest notification, or the Mark,

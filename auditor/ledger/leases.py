@@ -5,12 +5,12 @@ checkpoint.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+
+class Work(Struct, frozen=True, kw_only=True):
     """A piece of work that a lease protects: hashing one object version by certain algorithms."""
 
     bucket: str
@@ -20,8 +20,7 @@ class Work:
     algorithms: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class Lease(Struct, frozen=True, kw_only=True):
     """The exclusive right of one owner to do a piece of work, until the lease expires."""
 
     work: Work
@@ -38,8 +37,7 @@ class Lease:
     """The last checkpoint of the work, a JSON object as its writer saved it, not validated; None if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """The answer to a claim of work whose lease another owner has.
 
     until: time at which that lease expires, in seconds since the epoch.

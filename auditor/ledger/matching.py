@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from auditor.errors import DigestConflict
 from auditor.ledger.base import DigestStore, Entry, HealableDigests
 from auditor.model.object import AnyVersion
-from auditor.model.record import record
 
 NULL: Final = "null"
 """The version ID that the ledger writes if the version is unknown. S3 uses it for objects written without
 versioning."""
 
 
-@record()
-class LedgerRow:
+class LedgerRow(Struct, frozen=True):
     """The digests that the ledger has of one object version: a version ID and an ETag. The caller knows bucket
     and key.
     """

@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.ledger.base import DAMAGED, SOUND, Checked, Event, HistoryEntry, Known, Version
 from auditor.ledger.key_rows import KeyRows, source_of
@@ -53,8 +55,7 @@ def _sealed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
 
-@dataclass(frozen=True, slots=True)
-class _Digest:
+class _Digest(Struct, frozen=True):
     """One digest of a key, with its algorithm and its object version.
 
     version: a Version that has only this digest. place: number that orders the writes of the key, as in KeyRows.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from typing import Self
 
-from auditor.model.record import record
+from msgspec import Struct
 
 
 class Verdict(StrEnum):
@@ -74,8 +73,7 @@ class AudienceKind(StrEnum):
     """A group of the corporate directory that S3 Access Grants knows, by the group's UUID."""
 
 
-@record()
-class Audience:
+class Audience(Struct, frozen=True):
     """One audience of an object: outside requesters that can reach it. name: None for the two kinds without a name.
     through: the only way on which the audience gets in, such as "network 203.0.113.0/24" or "header aws:Referer"; None
     if there is no such limit.
@@ -173,8 +171,7 @@ class ReasonCode(StrEnum):
     """More audiences get in than the line names. Cause: how many more."""
 
 
-@record()
-class Reason:
+class Reason(Struct, frozen=True):
     """One reason of an object's access. cause: the grant, statement, switch, key or error code that made the reason;
     None if the reason's code needs none.
     """
@@ -194,8 +191,7 @@ class Reason:
         return cls(ReasonCode(code), cause or None)
 
 
-@record(hashed=False)
-class ObjectAccess:
+class ObjectAccess(Struct, frozen=True, cache_hash=True):
     """The access to one object version: the verdict, each audience that gets in, and the reasons. An audience is listed
     only if no wider one contains it.
 
@@ -206,14 +202,6 @@ class ObjectAccess:
     verdict: Verdict
     audience: tuple[Audience, ...] = ()
     reasons: tuple[Reason, ...] = ()
-    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
-
-    def __hash__(self) -> int:
-        found = self._hash
-        if found is None:
-            found = hash((self.verdict, self.audience, self.reasons))
-            object.__setattr__(self, "_hash", found)
-        return found
 
     @property
     def more(self) -> int:

@@ -5,8 +5,9 @@ escape. And the event on a run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 SHORT: Final = 120
 """Largest number of characters of a quoted text in an alert, such as a prefix."""
@@ -17,8 +18,7 @@ SOURCE: Final = "s3-auditor"
 """The source of our events on an event bus."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quoted:
+class Quoted(Struct, frozen=True):
     """A text that is not ours, such as a prefix or an error code: each form of an alert escapes it in its own way.
 
     most: the number of characters that an alert shows of it.
@@ -32,8 +32,7 @@ Phrase = tuple[str | Quoted, ...]
 """One line: words of ours, and quoted text between them."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlertSection:
+class AlertSection(Struct, frozen=True):
     """One sentence of an alert, and the list below it. more: number of items that the list leaves out."""
 
     heading: Phrase
@@ -43,8 +42,7 @@ class AlertSection:
     """The noun of an item."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
+class Alert(Struct, frozen=True, kw_only=True):
     """The message on one run, or on a failed start."""
 
     title: Phrase
@@ -55,8 +53,7 @@ class Alert:
     """ID of the run; None for a failure."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunEvent:
+class RunEvent(Struct, frozen=True):
     """An event on a finished run, for EventBridge. kind: its detail-type. detail: a JSON object."""
 
     kind: str

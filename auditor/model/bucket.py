@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.object import Acl, Skipped, Unread
 from auditor.model.policy import Policy, parse
@@ -20,8 +21,7 @@ NOT_OURS: Final = Skipped("another account owns the bucket, and no call tells it
 """Stands for the number of the bucket's account, if the caller belongs to another account and so cannot find out."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublicAccessBlock:
+class PublicAccessBlock(Struct, frozen=True):
     """The four switches of S3's public access block (GetPublicAccessBlock), for a bucket, for an account, or for the
     two combined. A combined switch is on if either has it on.
     """
@@ -32,8 +32,7 @@ class PublicAccessBlock:
     restrict_public_buckets: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Encryption:
+class Encryption(Struct, frozen=True):
     """The bucket's default encryption (GetBucketEncryption). algorithm: None if there is none.
 
     blocked: the kinds of encryption that S3 refuses for new objects, such as SSE-C; NONE alone if a call unblocked all;
@@ -66,8 +65,7 @@ class Semantics(StrEnum):
     not have the setting of that call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessPoint:
+class AccessPoint(Struct, frozen=True, kw_only=True):
     """One access point of the bucket (s3control GetAccessPoint, GetAccessPointPolicy, GetAccessPointPolicyStatus)."""
 
     arn: str
@@ -101,8 +99,7 @@ class GrantPermission(StrEnum):
     READWRITE = "READWRITE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessGrant:
+class AccessGrant(Struct, frozen=True, kw_only=True):
     """One grant of S3 Access Grants on objects of the bucket (s3control ListAccessGrants)."""
 
     id: str
@@ -134,8 +131,7 @@ class AccessGrant:
         return self.scope.startswith(whole) or whole.startswith(self.prefix or self.scope)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessGrants:
+class AccessGrants(Struct, frozen=True, kw_only=True):
     """The S3 Access Grants on the bucket, in the account that owns it and in the bucket's Region."""
 
     account: str
@@ -149,8 +145,7 @@ class AccessGrants:
     (s3control GetAccessGrantsInstanceResourcePolicy)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketFacts:
+class BucketFacts(Struct, frozen=True, kw_only=True):
     """The settings of one bucket, which a run reads once, before the objects."""
 
     bucket: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from auditor.model.json_text import plain
 
@@ -35,8 +36,7 @@ class ChangeKind(StrEnum):
     """An exception covered it in the old run, and none does now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """A change of the bucket or of the configuration, and the number of objects whose verdict it moved."""
 
     change: str
@@ -44,8 +44,7 @@ class Cause:
     objects: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """The changes since the last complete run of the target."""
 
     against: str | None = None

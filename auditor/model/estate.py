@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from msgspec import Struct
+
 from auditor.model.exception import ExceptionState
 from auditor.model.json_text import document
-from auditor.model.record import record
 from auditor.model.summary import Coverage
 
 
-@record(kw_only=True)
-class Exclusion:
+class Exclusion(Struct, frozen=True, kw_only=True):
     """The decision of an owner not to audit some buckets. until: the last day, in UTC, on which it holds: YYYY-MM-DD.
 
     pattern: of bucket names; `*` stands for any characters, `?` for one.
@@ -30,8 +29,7 @@ class Exclusion:
         return any_matches((self.pattern,), bucket)
 
 
-@record(kw_only=True)
-class Restriction:
+class Restriction(Struct, frozen=True, kw_only=True):
     """The decision of an owner to audit only some buckets of an account. It excludes all others until its last day.
 
     include: patterns of bucket names; () for every name. regions: (): every region. until: as in Exclusion.
@@ -44,8 +42,7 @@ class Restriction:
     until: str
 
 
-@record(kw_only=True)
-class EstateAccount:
+class EstateAccount(Struct, frozen=True, kw_only=True):
     """An account of an estate. id: its 12 digits; None for the account of the own credentials before it is asked for.
 
     role: ARN of the role to assume; None for the own credentials. external_id: for the role; None for none.
@@ -90,8 +87,7 @@ class BucketOutcome(StrEnum):
     """It was to be audited, and was not, or not to its end."""
 
 
-@record(kw_only=True)
-class BucketResult:
+class BucketResult(Struct, frozen=True, kw_only=True):
     """One bucket of an estate. account: None if it is not known. region: as the listing names it; None if it does not.
 
     run: ID of its run; None if none was begun. exit_code: of the run; None for an excluded bucket. sentence: the
@@ -109,8 +105,7 @@ class BucketResult:
     unfinished: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketCounts:
+class BucketCounts(Struct, frozen=True, kw_only=True):
     """Numbers of buckets: buckets = audited + excluded + holes, always."""
 
     buckets: int
@@ -119,8 +114,7 @@ class BucketCounts:
     holes: int
 
 
-@record(kw_only=True)
-class AccountResult:
+class AccountResult(Struct, frozen=True, kw_only=True):
     """One account of an estate. hole: why its buckets are not all known; None if their listing reached its end.
 
     counts: the numbers of its buckets. For an account that is a hole, these are the buckets that are known all the
@@ -139,8 +133,7 @@ class AccountResult:
         return account_words(self.account, self.name)
 
 
-@record(kw_only=True)
-class ExclusionUse:
+class ExclusionUse(Struct, frozen=True, kw_only=True):
     """An exclusion or a restriction in a report. account: None if it holds in several accounts. decision: the entry in
     words. matched: number of buckets that it excluded; for an expired one, that it would have excluded.
     """
@@ -154,8 +147,7 @@ class ExclusionUse:
     matched: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstateReport:
+class EstateReport(Struct, frozen=True, kw_only=True):
     """The whole content of estate.json."""
 
     estate: str
@@ -194,8 +186,7 @@ class EstateReport:
         return document(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierEstate:
+class EarlierEstate(Struct, frozen=True, kw_only=True):
     """The part of an estate.json that is read again: by the next start, and for the index page."""
 
     estate: str

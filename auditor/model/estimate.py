@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from auditor.model.json_text import plain
 from auditor.model.target import Target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassEstimate:
+class ClassEstimate(Struct, frozen=True, kw_only=True):
     """The objects of one storage class, the calls that an audit would send for them, and the price of these calls."""
 
     objects: int
@@ -21,8 +21,7 @@ class ClassEstimate:
     dollars: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatedCalls:
+class EstimatedCalls(Struct, frozen=True, kw_only=True):
     """Numbers of requests, without retries. bucket: the questions about the bucket."""
 
     list: int
@@ -36,16 +35,14 @@ class EstimatedCalls:
         return self.list + self.acl + self.head + self.bucket + self.get
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptEstimate:
+class KeptEstimate(Struct, frozen=True, kw_only=True):
     """Numbers of facts that an audit with `keep` would take from the last run, and that cost no call. acl: ACLs."""
 
     acl: int = 0
     head: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HashingEstimate:
+class HashingEstimate(Struct, frozen=True, kw_only=True):
     """The hashing that an audit with --hash would do. dollars: of the GETs and of the bytes' retrieval.
 
     known: objects with a digest in the ledger, or with a checksum that S3 stores. left_for_cost: objects that only
@@ -60,8 +57,7 @@ class HashingEstimate:
     dollars: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(Struct, frozen=True, kw_only=True):
     """The estimate for one target, or the sum of several."""
 
     target: Target | None

@@ -6,12 +6,12 @@ import hashlib
 import json
 from enum import StrEnum
 
+from msgspec import Struct
+
 from auditor.model.access import Verdict
-from auditor.model.record import record
 
 
-@record()
-class ExceptionEntry:
+class ExceptionEntry(Struct, frozen=True):
     """An entry by which the owner of a bucket accepts findings of a rule, objects with a verdict, or holes. The
     accepted matches stay in the counts and in the report, but do not raise the exit code.
 
@@ -78,8 +78,7 @@ class ExceptionState(StrEnum):
     """The entry matches something, but earlier entries cover all of it."""
 
 
-@record()
-class ExceptionUse:
+class ExceptionUse(Struct, frozen=True):
     """An exception entry in the summary of a run. matched: number of objects whose verdict the entry covers, of
     findings, and of holes; for an expired entry, the number that it would cover. A finding is not counted if an entry
     covers the verdict of its object.
@@ -101,8 +100,7 @@ class ExceptionUse:
     """True if the entry accepts holes."""
 
 
-@record()
-class Excepted:
+class Excepted(Struct, frozen=True):
     """The names of the entries that cover one object, or the bucket.
 
     verdict: the entry that covers the verdict; None if none does. findings: for each finding, in order, the entry that

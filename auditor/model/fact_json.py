@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from enum import Enum, EnumType
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct, StructMeta
 
 from auditor.model.json_text import JsonError, as_object, items, member, typed
 from auditor.model.object import Skipped, Unread
@@ -17,15 +18,15 @@ Reader = Callable[[Any], Any]
 
 
 def fact_to_json(value: Any) -> Any:
-    """Return a fact, or a dataclass of facts, as a JSON value. A fact that is missing becomes {"unread": error} or
+    """Return a fact, or a Struct of facts, as a JSON value. A fact that is missing becomes {"unread": error} or
     {"skipped": reason}. A mapping becomes a list of pairs, so that no name in it can look like a missing fact.
     """
     if isinstance(value, Unread):
         return {"unread": {"action": value.action, "code": value.code}}
     if isinstance(value, Skipped):
         return {"skipped": value.reason}
-    if is_dataclass(value):
-        return {one.name: fact_to_json(getattr(value, one.name)) for one in fields(value) if one.init}
+    if isinstance(value, Struct):
+        return {name: fact_to_json(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, Mapping):
         return [[key, fact_to_json(item)] for key, item in value.items()]
     if isinstance(value, tuple):
@@ -34,8 +35,8 @@ def fact_to_json(value: Any) -> Any:
 
 
 def fact_from_json(kind: type[T], value: Any) -> T:
-    """Read a dataclass of facts that fact_to_json() wrote. Raises JsonError for a wrong value, and for other members
-    than those of the dataclass.
+    """Read a Struct of facts that fact_to_json() wrote. Raises JsonError for a wrong value, and for other members
+    than those of the Struct.
     """
     read: Reader = _reader(kind)  # type: ignore[arg-type]
     found: T = read(value)
@@ -53,8 +54,8 @@ def _reader(kind: Any) -> Reader:
     if origin is Mapping:
         item = _reader(arguments[1])
         return lambda value: dict(items(value, lambda pair: _pair(pair, item)))
-    if is_dataclass(kind):
-        return _dataclass(kind)
+    if isinstance(kind, StructMeta):
+        return _struct(kind)
     return lambda value: _scalar(kind, value)
 
 
@@ -95,9 +96,9 @@ def _scalar(kind: Any, value: Any) -> Any:
     return value
 
 
-def _dataclass(kind: Any) -> Reader:
+def _struct(kind: Any) -> Reader:
     hints = get_type_hints(kind)
-    readers = {one.name: _reader(hints[one.name]) for one in fields(kind) if one.init}
+    readers = {name: _reader(hints[name]) for name in kind.__struct_fields__}
 
     def read(value: Any) -> Any:
         given = as_object(value)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from enum import StrEnum
 from json.encoder import encode_basestring_ascii as _quote_ascii
 
+from msgspec import Struct
+
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.object import Evidence
-from auditor.model.record import record
 
 
 class Severity(StrEnum):
@@ -26,8 +26,7 @@ class Severity(StrEnum):
         return order.index(self) <= order.index(other)
 
 
-@dataclass(frozen=True, slots=True)
-class FailOn:
+class FailOn(Struct, frozen=True):
     """The findings that make an exit code 3: those of one severity or a worse one. new: True for only those findings
     that the last complete run of the target lacks. The text form is "high" or "new:high".
     """
@@ -39,8 +38,7 @@ class FailOn:
         return f"new:{self.severity}" if self.new else self.severity.value
 
 
-@record()
-class Finding:
+class Finding(Struct, frozen=True):
     """One violation of a rule, by an object or by the bucket (key None). A finding has no metadata values or display
     names.
     """
@@ -55,8 +53,7 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class RuleUndecided:
+class RuleUndecided(Struct, frozen=True):
     """A rule that a run could not judge. Either the rule needs a bucket fact that could not be read; then it is
     undecided for every object. Or the verdict of an object is unknown, or S3 does not show a fact that decides. action:
     the API operation that failed or that would show the fact, or "Verdict". code: the error code, or "Unknown".
@@ -67,8 +64,7 @@ class RuleUndecided:
     code: str
 
 
-@record()
-class Judgement:
+class Judgement(Struct, frozen=True):
     """The results of judging one object. access: None if the object was deleted after it was listed.
 
     undecided: IDs of the rules that could not be judged. unanswered: the undecided rules without a failed call: the

@@ -1,15 +1,17 @@
-"""Read JSON strictly, and turn dataclasses into JSON values and back by the types of their fields."""
+"""Read JSON strictly, and turn Structs into JSON values and back by the types of their fields."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum, EnumType
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, get_origin
+
+from msgspec import NODEFAULT, Struct, StructMeta
+from msgspec.structs import fields
 
 T = TypeVar("T")
 Reader = Callable[[Any], T]
@@ -131,7 +133,7 @@ PlainText = Annotated[str, plain_text]
 Size = Annotated[int, size]
 
 
-def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
+def member(value: Any, path: str, read: Reader[T], default: Any = NODEFAULT) -> T:
     """Read the member of a JSON object at a path such as `s3.object.key`. read: checks and converts the member's value.
     default: the result if the member is missing; without a default, `read` gets None for a missing member.
     """
@@ -139,7 +141,7 @@ def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
     holder = as_object(value)
     if rest:
         return _at(name, lambda found: member(found, rest, read, default), holder.get(name))
-    return default if name not in holder and default is not MISSING else _at(name, read, holder.get(name))
+    return default if name not in holder and default is not NODEFAULT else _at(name, read, holder.get(name))
 
 
 def members(value: Any, fields: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
@@ -164,9 +166,10 @@ def _at(place: str, read: Reader[T], value: Any) -> T:
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into dicts, lists, strings, numbers, booleans and None. A dataclass becomes a dict of its fields."""
-    if is_dataclass(value):
-        return {_name(field): plain(getattr(value, field.name)) for field in fields(value)}
+    """Turn a value into dicts, lists, strings, numbers, booleans and None. A Struct becomes a dict of its fields."""
+    if isinstance(value, Struct):
+        written = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        return {name: plain(getattr(value, field)) for name, field in written}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
@@ -175,19 +178,18 @@ def plain(value: Any) -> Any:
 
 
 def typed(kind: Callable[..., T], value: object) -> T:
-    """Make the dataclass `kind` from a JSON value: the reverse of plain(). Ignores members that `kind` does not
+    """Make the Struct `kind` from a JSON value: the reverse of plain(). Ignores members that `kind` does not
     declare. Raises JsonError for a wrong value, and for a missing member without a default.
 
-    A field's type is str, int, float, bool, an enum, a dataclass, `tuple[X, ...]`, `Mapping[str, X]`, `X | None`, Any
-    or `Annotated[X, reader]`. A field's metadata may have `name`, its name in JSON, and `needed`. needed=True: the
-    member must exist even if the field has a default. needed=False: a missing member is read as None.
+    A field's type is str, int, float, bool, an enum, a Struct, `tuple[X, ...]`, `Mapping[str, X]`, `X | None`, Any
+    or `Annotated[X, reader]`.
     """
     found: T = _reader(kind)(value)
     return found
 
 
 def document(value: Any) -> dict[str, Any]:
-    """Return a dataclass, or the other members of a JSON file, as the JSON value of a file with its format."""
+    """Return a Struct, or the other members of a JSON file, as the JSON value of a file with its format."""
     return {"format": FORMAT, **plain(value)}
 
 
@@ -209,7 +211,7 @@ def parse_document(data: bytes) -> dict[str, Any]:
 
 
 def typed_document(kind: type[T], data: bytes) -> T:
-    """Make the dataclass `kind` from the bytes of a JSON file, which has exactly the members that `kind` declares.
+    """Make the Struct `kind` from the bytes of a JSON file, which has exactly the members that `kind` declares.
     Raises JsonError.
     """
     value = parse_document(data)
@@ -219,12 +221,8 @@ def typed_document(kind: type[T], data: bytes) -> T:
 
 
 def member_names(kind: Any) -> set[str]:
-    """Return the names that the fields of the dataclass `kind` have in JSON."""
-    return {_name(field) for field in fields(kind)}
-
-
-def _name(field: Field[Any]) -> str:
-    return str(field.metadata.get("name", field.name))
+    """Return the names that the fields of the Struct `kind` have in JSON."""
+    return set(kind.__struct_encode_fields__)
 
 
 @cache
@@ -238,8 +236,8 @@ def _reader(kind: Any) -> Reader[Any]:
         return lambda value: value
     if kind in _WORDS:
         return lambda value: _scalar(kind, value)
-    if is_dataclass(kind):
-        return _dataclass(kind)
+    if isinstance(kind, StructMeta):
+        return _struct(kind)
     if origin in (Union, UnionType):
         (read,) = (_reader(item) for item in arguments if item is not NoneType)
         return lambda value: None if value is None else read(value)
@@ -266,19 +264,11 @@ def _word(kind: EnumType, value: Any) -> Any:
         raise JsonError("is not a known word") from None
 
 
-def _dataclass(kind: Any) -> Reader[Any]:
-    hints = get_type_hints(kind, include_extras=True)
-    members = []
-    absent: dict[str, None] = {}
-    for field in fields(kind):
-        optional = field.default is not MISSING or field.default_factory is not MISSING
-        needed = field.metadata.get("needed", not optional)
-        members.append((field.name, _name(field), _reader(hints[field.name]), needed))
-        if not (needed or optional):
-            absent[field.name] = None
+def _struct(kind: Any) -> Reader[Any]:
+    members = [(one.name, one.encode_name, _reader(one.type), one.required) for one in fields(kind)]
 
     def read(value: Any) -> Any:
-        given, values = as_object(value), absent.copy()
+        given, values = as_object(value), {}
         for name, written, read_member, needed in members:
             if written in given:
                 values[name] = _at(written, read_member, given[written])

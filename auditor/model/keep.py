@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from auditor.model.head_groups import CONTENT, GROUPS
 
@@ -17,8 +18,7 @@ without a limit of their own.
 _FOREVER: Final = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(Struct, frozen=True):
     """The largest age of kept facts. limits: in seconds, by a name in NAMES.
 
     A fact without a limit is never kept, except the members of the HEAD that only a write of the object changes: these

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.model.json_text import parse_object
 
@@ -27,8 +28,7 @@ _WITH_VARIABLES: Final = "2012-10-17"
 _VERSIONS: Final = frozenset({"2008-10-17", _WITH_VARIABLES})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class Statement(Struct, frozen=True, kw_only=True):
     """One statement of a bucket policy, as written. not_principal, not_action, not_resource: True if the statement has
     NotPrincipal, NotAction or NotResource; the list then names the exceptions.
     """
@@ -47,8 +47,7 @@ class Statement:
     """The statement's Sid as written; None if it has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """A parsed bucket policy. variables: True if `${...}` in a resource is a variable (Version 2012-10-17)."""
 
     statements: tuple[Statement, ...] = ()

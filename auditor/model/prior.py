@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from auditor.model.object import Acl, DormantAcl, FactSource, Head, ReadAt
-from auditor.model.record import record
 
 
-@record()
-class Prior:
+class Prior(Struct, frozen=True):
     """The facts of one listed object that may be used without a call; None for each fact that has to be asked.
 
     Whoever makes a Prior has checked that the facts are of the listed object (the same version, ETag, size and

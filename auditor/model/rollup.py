@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
+
+from msgspec import Struct, field
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -16,8 +17,7 @@ from auditor.model.target import Target
 NAME: Final = "rollups.json"
 
 
-@dataclass(frozen=True, slots=True)
-class TrendNight:
+class TrendNight(Struct, frozen=True):
     """One day of a trend, in UTC, with the counts of its last complete run; None if there was no such run."""
 
     day: str
@@ -46,8 +46,7 @@ class GroupKind(StrEnum):
     """Objects with a fact that could not be read, by the first such fact."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """One object or finding of a group, as an example. key: None for a finding on the bucket. fingerprint: the
     finding's; None for an object.
     """
@@ -60,8 +59,7 @@ class Sample:
     fingerprint: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Struct, frozen=True, kw_only=True):
     """Findings or objects that have a kind, a rule or verdict, an audience and a prefix in common. Each finding and
     each object is counted in exactly one group of its kind.
     """
@@ -97,8 +95,7 @@ class Group:
     """The first findings or objects of the group in key order, at most five."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class Totals(Struct, frozen=True, kw_only=True):
     """The sums over all groups. They equal the counts of the run's summary."""
 
     verdicts: Mapping[str, Size]
@@ -115,8 +112,7 @@ class Totals:
     """Number of findings, verdicts and undecided objects that an exception covers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstStep:
+class FirstStep(Struct, frozen=True, kw_only=True):
     """A change that closes exposed objects, or that lets undecided ones be decided, with its effect."""
 
     change: str
@@ -137,8 +133,7 @@ class FirstStep:
     None if there are none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollUps:
+class RollUps(Struct, frozen=True, kw_only=True):
     """The content of rollups.json."""
 
     run: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -24,7 +26,6 @@ from auditor.model.object import (
     Skipped,
     Unread,
 )
-from auditor.model.record import record
 from auditor.model.unstored import UNSTORED_DIGESTS, NamesOnly
 
 
@@ -60,8 +61,7 @@ def _missing(value: Any) -> Unread | Skipped | None:
     return Skipped(value["skipped"]) if isinstance(value.get("skipped"), str) else None
 
 
-@record()
-class ObjectLine:
+class ObjectLine(Struct, frozen=True):
     """One JSON line of the `objects` files in a run folder: the facts and results of one listed object version.
 
     A line also has the members of flat_members.NAMES, which repeat others for SQL. They are not read back: the
@@ -148,8 +148,7 @@ class ObjectLine:
         return Evidence(ref, self.acl, self.head, vanished, self.changed, digests, self.read_at, self.dormant)
 
 
-@record()
-class FindingLine:
+class FindingLine(Struct, frozen=True):
     """One JSON line of the `findings` files in a run folder: one finding. key, verdict: those of the object; None for a
     finding on the bucket. since: the start of the first of an unbroken row of complete runs that have the finding.
     exception: ID of the exception that covers the finding.
@@ -168,8 +167,7 @@ class FindingLine:
     exception: str | None
 
 
-@record()
-class UndecidedLine:
+class UndecidedLine(Struct, frozen=True):
     """One JSON line of the `undecided` files in a run folder: an object with facts that could not be read. unread:
     these facts. rules: IDs of the rules that could not be judged without them.
     """

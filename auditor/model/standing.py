@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from auditor.model.access import Reason, ReasonCode, Verdict
 from auditor.model.finding import Judgement
 from auditor.model.object import Outcome
-from auditor.model.record import record
 from auditor.model.run_lines import FindingLine
 
 WIDTH: Final = {verdict: width for width, verdict in enumerate(reversed(Verdict))}
@@ -20,8 +21,7 @@ _UNREAD: Final = tuple(
 """The codes of the reasons that stand for a fact that was not read."""
 
 
-@record()
-class Standing:
+class Standing(Struct, frozen=True):
     """The history of one finding, or of one object's verdict: its age and newness from the last complete run, and the
     exception that covers it from the configuration.
     """
@@ -36,8 +36,7 @@ class Standing:
     """ID of the exception that covers the finding or verdict; None if there is none."""
 
 
-@record()
-class Recorded:
+class Recorded(Struct, frozen=True):
     """The results of judging one object, and their history. standing: of the verdict; None if the object is private or
     was deleted after it was listed. findings: the history of each finding of the judgement, in the same order.
     """
@@ -47,8 +46,7 @@ class Recorded:
     findings: tuple[Standing, ...] = ()
 
 
-@record()
-class Seen:
+class Seen(Struct, frozen=True):
     """The results of one object, as the line of a run's object has them: the part that two runs can compare."""
 
     outcome: Outcome
@@ -82,8 +80,7 @@ class Seen:
         return not (self.open or self.rules or self.outcome is Outcome.UNDECIDED)
 
 
-@record()
-class PastObject:
+class PastObject(Struct, frozen=True):
     """One object version of a run: its results and findings."""
 
     key: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Self
+
+from msgspec import Struct, field
 
 from auditor.model.access import Verdict
 from auditor.model.changes import Changes
@@ -17,8 +18,7 @@ NO_INVENTORY: Final = "an S3 Inventory of the bucket"
 """The begin of the phrase in not_looked_at of a run that was to use an Inventory, and found no usable one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
+class Coverage(Struct, frozen=True, kw_only=True):
     """The number of objects that a run listed, and their numbers by outcome: listed = audited + vanished + undecided.
     Delete markers are no objects: they have a count of their own.
     """
@@ -30,8 +30,7 @@ class Coverage:
     delete_markers: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallCounts:
+class CallCounts(Struct, frozen=True, kw_only=True):
     """Numbers of requests that were sent, including retries."""
 
     list: int
@@ -41,8 +40,7 @@ class CallCounts:
     throttled: int
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedHoles:
+class AcceptedHoles(Struct, frozen=True):
     """The number of undecided objects, of undecided rules, and of objects that could not be hashed, that auditor.toml
     accepts. The summary's other counts include the accepted ones.
     """
@@ -53,8 +51,7 @@ class AcceptedHoles:
     """By code: the number of objects that could not be hashed, and that auditor.toml accepts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExceptedCounts:
+class ExceptedCounts(Struct, frozen=True):
     """The number of objects by verdict, of findings by severity, and of undecided objects that an exception of
     auditor.toml covers. The summary's other counts include them.
     """
@@ -64,16 +61,14 @@ class ExceptedCounts:
     undecided: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """A number of objects, and the sum of their sizes in bytes."""
 
     objects: int = 0
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFact:
+class KeptFact(Struct, frozen=True):
     """The number of objects of which a fact was not read in this run, by its source: an earlier run, or an S3
     Inventory. oldest: when the oldest of these facts was read, in ISO 8601 in UTC; None if there is none.
     """
@@ -83,8 +78,7 @@ class KeptFact:
     oldest: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFacts:
+class KeptFacts(Struct, frozen=True):
     """The facts of objects that a run took from an earlier source."""
 
     acl: KeptFact = KeptFact()
@@ -95,8 +89,7 @@ HASHING: Final = ("known", "hashed_now", "queued", "unhashable", "pending")
 """The states of an object's digests. Each audited or undecided object is in exactly one of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HashingSummary:
+class HashingSummary(Struct, frozen=True, kw_only=True):
     """Numbers of objects by the state of their digests. left_for_cost: by storage class, the pending objects that were
     not read because S3 charges extra for reading that class. routed: the unhashable objects that are left to S3 Batch
     Operations. failed: by code (S3's error code, `SSE-C`, `ChecksumMismatch` ..), the pending objects that this run
@@ -119,8 +112,7 @@ class HashingSummary:
         return {name: getattr(self, name) for name in HASHING}
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadCount:
+class UnreadCount(Struct, frozen=True):
     """The number of objects that lack a fact because the API operation `action` failed with the error `code`."""
 
     action: str
@@ -128,8 +120,7 @@ class UnreadCount:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Struct, frozen=True):
     """The point from which `--resume` continues an incomplete run. run: the run's ID. start_after: the last key that
     the run finished; None if it finished none. reason: why the run stopped; None if unknown.
     """
@@ -139,8 +130,7 @@ class Resume:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Struct, frozen=True, kw_only=True):
     """The whole content of a run's summary.json."""
 
     run: str

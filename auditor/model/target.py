@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from msgspec import Struct
 
 from auditor.errors import UsageError
 from auditor.text import counted
@@ -14,8 +15,7 @@ NOTHING_LISTED: Final = "nothing is listed"
 """The words for the hole of a run whose target lists nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The objects that a run covers: those of `bucket` whose keys begin with `prefix` and lie in a range.
 
     The range begins after the key start_after and ends with the key stop_at; None: no limit. versions: True for all

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from auditor.errors import UsageError
 from auditor.model.access import Audience, ObjectAccess, Reason, Verdict
@@ -29,8 +30,7 @@ Words = tuple[str | None, Severity | None, str | None]
 """The rule or verdict, the severity and the audience by which groups differ, as they have them."""
 
 
-@dataclass(slots=True)
-class _Reach:
+class _Reach(Struct):
     """The effect of the entries of a group on the run.
 
     covered: number of the group's findings or objects that they cover. missed: of those that they do not. others:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
@@ -18,8 +19,7 @@ from auditor.text import counted
 _FRESH = (ChangeKind.NEW, ChangeKind.DECIDED, ChangeKind.UNCOVERED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertReasons:
+class AlertReasons(Struct, frozen=True, kw_only=True):
     """The reasons for an alert on one audit. Without any of them, the run is quiet."""
 
     holes: tuple[str, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.model.alert import Alert, AlertSection, Phrase, Quoted
 from auditor.text import shorten, visible

@@ -6,8 +6,9 @@ Nothing is called resolved that was not read again, and nothing new that the old
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import Encryption
@@ -49,8 +50,7 @@ def judged_by(rules: Iterable[Rule], plan: Plan) -> frozenset[str]:
     return frozenset(judged | answered) - {item.rule for item in plan.undecided}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The change of one finding or verdict from the old run to the new one. kind: None for no change. The other two
     members are its history (Standing).
     """

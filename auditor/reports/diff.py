@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
@@ -37,8 +38,7 @@ from auditor.text import visible
 _KEY: Final = attrgetter("key")
 
 
-@dataclass(frozen=True, slots=True)
-class RunChange:
+class RunChange(Struct, frozen=True):
     """One change of a finding or of a verdict between two runs. key: None for a finding on the bucket.
 
     finding: the finding as the new run has it, or as the old run had it if the new run does not; None for a change of a

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.access import ObjectAccess, ReasonCode, Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, PublicAccessBlock, Semantics
@@ -31,8 +32,7 @@ _PERMISSIONS: Final = {"GetObjectAcl": "s3:GetObjectAcl", "HeadObject": "s3:GetO
 _OF_VERSIONS: Final = {"GetObjectAcl": "s3:GetObjectVersionAcl", "HeadObject": "s3:GetObjectVersion"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """A change that may close objects. flags: those of `auditor what-if`; None if it has none for the change.
 
     removed: name of the policy statement that the change removes. private: True if it gives the exposed objects
@@ -48,8 +48,7 @@ class _Change:
     private: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _JudgedKind:
+class _JudgedKind(Struct, frozen=True):
     """A kind of objects. today: its access before all changes."""
 
     example: OpenObject
@@ -57,8 +56,7 @@ class _JudgedKind:
     today: ObjectAccess
 
 
-@dataclass(frozen=True, slots=True)
-class _Effect:
+class _Effect(Struct, frozen=True):
     """The access of each kind after some changes."""
 
     accesses: tuple[ObjectAccess, ...]

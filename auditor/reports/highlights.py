@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from auditor.model.access import Verdict
 from auditor.model.finding import Judgement
-from auditor.model.record import record
 from auditor.model.run_lines import UndecidedLine
 
 EXPOSED: Final = 200
 UNDECIDED: Final = 200
 
 
-@record()
-class ExposedObject:
+class ExposedObject(Struct, frozen=True):
     """An exposed object that a report names. rules: IDs of the rules that have a finding on the object."""
 
     key: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from auditor.ledger.base import AUDITOR, DAMAGED, Event, Expectation, HistoryEntry, KeyRecord, Known, Version
 from auditor.text import counted, visible
@@ -27,7 +28,7 @@ def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[
 
 
 def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
-    fields = asdict(value)
+    fields: dict[str, Any] = to_builtins(value)
     fields.pop("key", None)
     return fields
 

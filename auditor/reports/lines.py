@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ from auditor.model.object import (
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.standing import Standing
 
-HEAD_NAMES: Final = tuple(field.name for field in fields(Head))
+HEAD_NAMES: Final = Head.__struct_fields__
 _HEAD_VALUES: Final = attrgetter(*HEAD_NAMES)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _encode_ascii = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode

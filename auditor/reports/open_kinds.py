@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import BucketFacts
@@ -22,8 +23,7 @@ KINDS: Final = 256
 OPEN: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 
 
-@dataclass(frozen=True, slots=True)
-class OpenObject:
+class OpenObject(Struct, frozen=True):
     """An open object, reduced to the facts that decide its access. excepted: True if an exception covers it."""
 
     key: str
@@ -52,8 +52,7 @@ class OpenObject:
         return ObjectRef(self.key, "", 0, "", owner=self.owner, is_latest=self.is_latest)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedFor:
+class JudgedFor(Struct, frozen=True):
     """The facts by which the objects of a run are judged, before and after a hypothetical change. Each field is that of
     VerdictJudge.
     """
@@ -111,8 +110,7 @@ class OpenKinds:
         return {"kinds": kinds, "others": [[*name, number] for name, number in self._others.items()]}
 
 
-@dataclass(frozen=True, slots=True)
-class SavedKinds:
+class SavedKinds(Struct, frozen=True):
     """The counts that OpenKinds.saved() wrote, read back."""
 
     kinds: tuple[tuple[OpenObject, int], ...] = ()

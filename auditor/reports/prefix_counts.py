@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -34,8 +35,7 @@ class Subject(NamedTuple):
     audience: str | None
 
 
-@dataclass(slots=True)
-class PrefixCount:
+class PrefixCount(Struct):
     """The counts of one subject below one prefix. Each field is that of Group."""
 
     count: int = 0
@@ -137,8 +137,7 @@ def _place(sample: Sample) -> bytes:
     return (sample.key or "").encode("utf-8", "surrogatepass")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedCount:
+class SavedCount(Struct, frozen=True, kw_only=True):
     """The counts of one subject below one prefix, as a checkpoint has them."""
 
     kind: GroupKind

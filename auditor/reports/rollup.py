@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, Self
+
+from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind, ObjectAccess, Verdict
 from auditor.model.audiences import listed

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import Final
 
 from auditor.model.access import Verdict
@@ -324,14 +323,14 @@ def _unread_settings(facts: BucketFacts) -> Iterator[str]:
     encryption = facts.encryption
     if facts.semantics is Semantics.AWS and isinstance(encryption, Encryption) and encryption.blocked is None:
         yield BLOCK_UNTOLD
-    for item in fields(facts):
-        value = getattr(facts, item.name)
+    for name in facts.__struct_fields__:
+        value = getattr(facts, name)
         if value in _NOT_NEEDED:
             continue
-        if isinstance(value, Skipped) and item.name in _FACTS:
-            yield f"{_FACTS[item.name]}: {visible(value.reason)}"
-        elif isinstance(value, Unread) and item.name in _FACTS:
-            yield _unread_fact(_FACTS[item.name], value)
+        if isinstance(value, Skipped) and name in _FACTS:
+            yield f"{_FACTS[name]}: {visible(value.reason)}"
+        elif isinstance(value, Unread) and name in _FACTS:
+            yield _unread_fact(_FACTS[name], value)
     yield from _of_grants(facts.access_grants)
 
 

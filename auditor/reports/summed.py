@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -16,8 +17,7 @@ from auditor.model.target import Target
 _NOWHERE: Final = Target("several")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexEntry:
+class IndexEntry(Struct, frozen=True, kw_only=True):
     """One target of the index page.
 
     summary: of its run; None if it has none. link: address of the run's page, relative to the index. nights: its trend.
@@ -55,7 +55,7 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
         target=_NOWHERE,
         engine="",
         complete=all(one.excluded is not None or (one.summary is not None and one.summary.complete) for one in found),
-        coverage=Coverage(**_each((_fields(run.coverage) for run in runs), Coverage.__slots__)),
+        coverage=Coverage(**_each((_fields(run.coverage) for run in runs), Coverage.__struct_fields__)),
         verdicts=_each((run.verdicts for run in runs), [verdict.value for verdict in Verdict]),
         findings=_each((run.findings for run in runs), [severity.value for severity in Severity]),
         rules_undecided=tuple(one for run in runs for one in run.rules_undecided),
@@ -70,7 +70,7 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
             sum(run.excepted.undecided for run in runs),
         ),
         hashing=None,
-        calls=CallCounts(**_each((_fields(run.calls) for run in runs), CallCounts.__slots__)),
+        calls=CallCounts(**_each((_fields(run.calls) for run in runs), CallCounts.__struct_fields__)),
         not_looked_at=(),
         seconds=sum(run.seconds for run in runs),
         resume=None,
@@ -78,7 +78,7 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
 
 
 def _fields(value: Coverage | CallCounts) -> Mapping[str, int]:
-    return {name: getattr(value, name) for name in value.__slots__}
+    return {name: getattr(value, name) for name in value.__struct_fields__}
 
 
 def _each(counts: Iterable[Mapping[str, int]], names: Iterable[str]) -> dict[str, int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Final
+
+from msgspec.structs import asdict
 
 from auditor.model.access import told_verdicts
 from auditor.model.exception import ExceptionState, ExceptionUse

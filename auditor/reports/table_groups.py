@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.rollup import Group, GroupKind, RollUps
@@ -24,8 +25,7 @@ _KIND: Final = 40
 _GAP: Final = "  "
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """The cells of one group, safe to print. new: None if there is no run to compare with."""
 
     kind: str

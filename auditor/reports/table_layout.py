@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.text import harmless, shorten, visible, width
 
@@ -13,8 +14,7 @@ MOST: Final = 10
 """Largest number of names that are shown with their numbers; the other names are only counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableLayout:
+class TableLayout(Struct, frozen=True):
     """Lays out text with a label on its left, for a terminal. The first line of each method's result has the label.
     columns: width of a line. label: width of the label.
     """

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.audiences import contains
@@ -24,8 +25,7 @@ _OPEN: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 _WIDEST_FIRST: Final = list(Verdict)
 
 
-@dataclass(frozen=True, slots=True)
-class AccessChange:
+class AccessChange(Struct, frozen=True):
     """The access to an object before and after a change. gains, loses: the audiences that get in only after, or only
     before it.
     """
@@ -95,8 +95,7 @@ class Move(NamedTuple):
     after: Verdict
 
 
-@dataclass(slots=True)
-class MovedObjects:
+class MovedObjects(Struct):
     """The objects of one move. prefixes: number of objects by the first folder of their keys. samples: keys and version
     IDs of the first objects.
     """
@@ -112,8 +111,7 @@ class MovedObjects:
             self.samples.append((key, version_id))
 
 
-@dataclass(slots=True)
-class WhatIfCounts:
+class WhatIfCounts(Struct):
     """The counts of a change: the objects of a run, and the number of them that it opens, closes or leaves unknown."""
 
     objects: int = 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Severity
@@ -54,8 +55,7 @@ BUCKET_FACTS: Final = frozenset(
 SECTIONS: Final = ("Why", "Flagged", "Not flagged", "Blind to", "Fix")
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """One violation that a rule's check found; the judge makes a Finding of it. severity: None for the rule's own."""
 
     message: str
@@ -77,8 +77,7 @@ def any_options(options: Mapping[str, Any]) -> None:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A rule: its check function, its ID and severity, and the names of the facts that the check reads.
 
     The names of facts: `ref`, the object's entry in the listing; `acl`; `head`; `head.X`, member X of HEAD, one of

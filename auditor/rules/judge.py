@@ -7,11 +7,12 @@ such facts runs once for all objects that are alike in them, and its answer is c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import BucketFacts

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import string
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
+
+from msgspec import Struct, field
 
 MOST_STATES: Final = 500
 """Largest size of a pattern, its repetitions written out."""
@@ -58,8 +59,7 @@ class _Item(NamedTuple):
     most: int = 1
 
 
-@dataclass(slots=True)
-class Pattern:
+class Pattern(Struct):
     """A parsed pattern. next_after: for each state, the states that can read the next character, or the end."""
 
     readers: list[_Characters | None]
@@ -93,8 +93,7 @@ class Pattern:
         return end in now
 
 
-@dataclass(slots=True)
-class _Program:
+class _Program(Struct):
     """The states of a pattern. A state that reads a character goes on in the state after it. None is the end."""
 
     states: list[_Characters | _Split | None] = field(default_factory=list)

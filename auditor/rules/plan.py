@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.finding import RuleUndecided
@@ -15,8 +17,7 @@ NOT_NEEDED = "no selected rule needs it"
 ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The plan of a run: the rules to judge, the rules that stay undecided for lack of a bucket fact, and the calls for
     each object.
     """

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Final, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.fact_json import fact_from_json, fact_to_json
@@ -21,8 +23,7 @@ from auditor.runs.seal import Link
 NAME: Final = "bucket.json"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFacts:
+class ReadFacts(Struct, frozen=True):
     """The facts of the bucket as one process of the run read them. They hold for the parts from first_part on.
 
     ask: the calls that the process made for each object, or why it made none.
@@ -40,8 +41,7 @@ def _read(value: Any) -> tuple[ReadFacts, ...]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketFile:
+class BucketFile(Struct, frozen=True, kw_only=True):
     """The content of bucket.json."""
 
     run: str
@@ -75,7 +75,7 @@ class BucketFile:
     def changed_facts(self) -> list[str]:
         """Return the names of the facts that differ between the processes of the run."""
         last = self.facts
-        names = [one.name for one in fields(BucketFacts)]
+        names = BucketFacts.__struct_fields__
         return [name for name in names if any(getattr(one.facts, name) != getattr(last, name) for one in self.read)]
 
     def resumed(self, facts: BucketFacts, ask: Ask, first_part: int) -> Self:

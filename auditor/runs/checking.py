@@ -5,8 +5,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from auditor.errors import OutputError
 from auditor.model.json_text import JsonError, OldFormatError, parse_object
@@ -32,8 +33,7 @@ Order = tuple[bool, bytes]
 """The place of a line among those of a run: lines on the bucket come first, then keys in the order of their bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunCheck:
+class RunCheck(Struct, frozen=True):
     """The result of checking a run folder. All sentences are safe to print."""
 
     run: str

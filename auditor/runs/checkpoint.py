@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from auditor.model.finding import RuleUndecided
 from auditor.model.json_text import JsonError, Size, document, member_names, parse_document, plain, typed
@@ -16,16 +17,14 @@ from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.stores.base import Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangeEnd:
+class RangeEnd(Struct, frozen=True, kw_only=True):
     """The note of a range of keys that it has ended."""
 
     lacks_acls: bool = False
     """True if the server has no ACLs of objects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, kw_only=True):
     """The progress of a run, as its checkpoint file saves it.
 
     The parts with numbers below next_part have the lines of all objects up to the key start_after. The process that
@@ -34,7 +33,7 @@ class Checkpoint:
 
     run: str
     target: Target
-    selection: Mapping[str, Any] = field(metadata={"name": "asked"})
+    selection: Mapping[str, Any] = field(name="asked")
     """The run's questions about each object. A run with another selection may not continue this one: its counts
     would mix two audits."""
     rules_undecided: Sequence[RuleUndecided]
@@ -45,7 +44,7 @@ class Checkpoint:
     hop: Size
     tally: Mapping[str, Any]
     """The result of Tally.to_dict, unchecked."""
-    skipped_parts: Sequence[Size] = field(default=(), metadata={"name": "void"})
+    skipped_parts: Sequence[Size] = field(default=(), name="void")
     """Numbers below next_part whose parts are empty."""
     writer: str | None = None
     """The process that writes the run, in a store that has no locks; None if there is none."""

@@ -5,36 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from msgspec import Struct
+
 from auditor.model.json_text import JsonError, as_object, items, member, size
 
 
-class Counters:
+class Counters(Struct):
     """A set of counts that can be copied, saved as JSON and restored.
 
-    A subclass is a slotted dataclass. Each of its fields is a count, a dict of counts, or a dict of pairs of counts.
+    Each of its fields is a count, a dict of counts, or a dict of pairs of counts.
     PAIRS: names of the fields that are dicts of pairs.
     """
 
-    __slots__: tuple[str, ...] = ()
     PAIRS: ClassVar[frozenset[str]] = frozenset()
 
     def copy(self) -> Self:
         """Return a copy of the counts, which further counting does not change."""
-        twin = type(self).__new__(type(self))  # no __init__: an audit copies its tally at each object
-        for name in self.__slots__:
-            value = getattr(self, name)
-            setattr(twin, name, value if type(value) is int else value.copy())
-        return twin
+        values = [getattr(self, name) for name in self.__struct_fields__]
+        return type(self)(*[value if type(value) is int else value.copy() for value in values])
 
     def to_dict(self) -> dict[str, Any]:
         twin = self.copy()
-        return {name: getattr(twin, name) for name in self.__slots__}
+        return {name: getattr(twin, name) for name in self.__struct_fields__}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """Restore the counts from a dict that to_dict() made. Raises JsonError for any other dict."""
         counters = cls()
-        if set(saved) != set(cls.__slots__):
+        if set(saved) != set(cls.__struct_fields__):
             raise JsonError("has other fields", "the tally")
         for name in saved:
             start = getattr(counters, name)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Self
+
+from msgspec.structs import replace
 
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided

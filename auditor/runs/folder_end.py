@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from auditor.aio.threads import side_by_side
 from auditor.model.rollup import NAME as ROLLUPS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from auditor.model.fact_json import fact_from_json, fact_to_json
 from auditor.model.json_text import document, parse_document
@@ -19,8 +20,7 @@ def keys_name(range_id: str) -> str:
     return f"keys-{range_id}.json"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFile:
+class KeyFile(Struct, frozen=True):
     """The content of keys-RANGE.json. policies: by the KMS key's ARN or ID as HEAD names it, the document as JSON text,
     or Unread.
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -15,21 +16,18 @@ from auditor.model.summary import Summary
 from auditor.text import counted
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """The begin of a line that is only counted. key: None for a finding on the bucket."""
 
     key: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
+class _Finding(Struct, frozen=True):
     key: str | None
     severity: Severity
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
+class _Object(Struct, frozen=True):
     key: str
     size: int
     outcome: Outcome

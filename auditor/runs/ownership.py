@@ -6,10 +6,11 @@ import gzip
 import logging
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.aio.threads import side_by_side
 from auditor.errors import RunTaken

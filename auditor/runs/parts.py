@@ -7,11 +7,12 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
+
+from msgspec import Struct
 
 from auditor.aio.loop import trim
 from auditor.errors import OutputError, RunDamaged
@@ -31,8 +32,7 @@ tenth larger."""
 _PATH: Final = re.compile(r"(findings|undecided|routed|objects)/part-([0-9a-zA-Z]{1,16})-([0-9]{5,})\.jsonl\.gz")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Part:
+class Part(Struct, frozen=True, order=True):
     """One file of a part of a run. A part has the lines of successive objects, in one file for each kind of lines.
 
     range_id: the range of keys to which the part belongs. number: of the part in this range. kind: one of KINDS.

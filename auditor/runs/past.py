@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.errors import OutputError
 from auditor.model.json_text import JsonError, parse_object, typed
@@ -25,8 +26,7 @@ _CACHED: Final = 4096
 """Number of different results of lines that are kept parsed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
+class _Name(Struct, frozen=True):
     """The members of an object's line that name the object version."""
 
     key: str

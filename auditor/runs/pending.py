@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from auditor.model.object import AnyVersion
 from auditor.runs.parts import KINDS
@@ -40,8 +42,7 @@ class KeyedCounts(Protocol):
         """Return the counts as JSON values, for a checkpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunPosition:
+class RunPosition(Struct, frozen=True):
     """How far a run has come: the last key whose lines were taken, and a copy of the tally after that key.
 
     tally: None while the run's own tally is still the tally of this key. Only a run with versions copies the tally at
@@ -56,8 +57,7 @@ class RunPosition:
     unsent: Sequence[AnyVersion] = ()
 
 
-@dataclass(slots=True)
-class LineBatch:
+class LineBatch(Struct):
     """Lines of one part of the run that wait to be written to disk."""
 
     number: int

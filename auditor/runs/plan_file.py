@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.errors import UsageError
 from auditor.model.json_text import JsonError, Size, document, typed_document
@@ -19,8 +21,7 @@ LISTING: Final = "listing"
 """The source of ranges that come from pages of the listing."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRange:
+class PlannedRange(Struct, frozen=True):
     """One range: the keys after start_after, up to and including stop_at; None: no limit.
 
     id: five digits from 00001 on, in key order. keys: the planned number of keys, or of versions.
@@ -32,8 +33,7 @@ class PlannedRange:
     keys: Size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanFile:
+class PlanFile(Struct, frozen=True, kw_only=True):
     """The content of plan.json."""
 
     run: str

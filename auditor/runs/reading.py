@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError, RunDamaged
@@ -29,8 +30,7 @@ from auditor.runs.stores.base import Store
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Nights:
+class _Nights(Struct, frozen=True):
     """The part of rollups.json that the next run reads: the trend."""
 
     nights: tuple[TrendNight, ...]

@@ -8,14 +8,15 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.errors import OutputError, UsageError
 from auditor.model.dates import iso_date
 from auditor.model.json_text import JsonError, items, parse_object, typed
-from auditor.model.record import record
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.runs.packed_lines import packed_lines
 from auditor.runs.paths import began_at, bucket_path, new_run_id
@@ -34,8 +35,7 @@ CLOSE: Final = 60.0
 """Seconds within which two readings by different processes are in no order, because their clocks may differ."""
 
 
-@record()
-class RenewedObject:
+class RenewedObject(Struct, frozen=True):
     """One object as it was read after an event.
 
     at: when, in ISO 8601 in UTC. findings: those of the object, by the rules of the last run. sure: False if the ACL

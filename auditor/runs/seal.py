@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Self
+
+from msgspec import Struct, field
 
 from auditor.model.json_text import JsonError, Size, document, member_names, parse_document, parse_object, typed
 
@@ -21,8 +22,7 @@ _DECODER: Final = json.JSONDecoder()
 _KEY_FIRST: Final = b'{"key":"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealedPart:
+class SealedPart(Struct, frozen=True, kw_only=True):
     """One file of a part, as it was written."""
 
     path: str
@@ -36,16 +36,14 @@ class SealedPart:
     """Digest of the file's bytes, in hex."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """Another run, and the SHA-256 of its summary.json. sha256: None if that run has none."""
 
     run: str
     sha256: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seal:
+class Seal(Struct, frozen=True, kw_only=True):
     """The content of parts.json."""
 
     run: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
+
+from msgspec import field
 
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.audiences import listed
@@ -35,7 +36,6 @@ LONGEST_AUDIENCE: Final = 300
 """Characters of the longest audience that is counted by its name: its name may be any text of a policy or ACL."""
 
 
-@dataclass(slots=True)
 class Tally(Counters):
     """The counts of an audit so far. Call add() for each judged object.
 
@@ -225,7 +225,7 @@ class Tally(Counters):
         """
         queued, kept = self.hashing["queued"] - earlier.hashing["queued"], earlier.copy()
         kept.calls, kept.healed = self.calls, self.healed
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             setattr(self, name, getattr(kept, name))
         self.move("pending", "queued", min(queued, self.hashing["pending"]))  # the queue takes objects in key order
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Final
 
 from auditor.model.access import Verdict
@@ -17,7 +16,7 @@ def add_tally(total: Tally, other: Tally) -> None:
 
     Names beyond the limits of a tally count as the others, as they do in a run that is not divided.
     """
-    for name in (field.name for field in fields(Tally) if field.name not in _BOUNDED):
+    for name in (name for name in Tally.__struct_fields__ if name not in _BOUNDED):
         mine, theirs = getattr(total, name), getattr(other, name)
         if name == "uncompared":
             total.uncompared = max(mine, theirs)

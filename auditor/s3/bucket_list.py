@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint
@@ -16,16 +17,14 @@ PAGE: Final = 1000
 _ATTEMPTS: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class ListedBucket:
+class ListedBucket(Struct, frozen=True):
     """A bucket as ListBuckets names it. region: None if the server does not say it."""
 
     name: str
     region: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BucketListing:
+class BucketListing(Struct, frozen=True):
     """The buckets of an account. failure: the reason for which the listing did not reach its end; None if it did."""
 
     buckets: tuple[ListedBucket, ...]

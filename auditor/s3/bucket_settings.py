@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from auditor.errors import CallFailed
 from auditor.model.bucket import Encryption, PublicAccessBlock
@@ -113,8 +114,7 @@ def says_nothing(reply: Reply) -> bool:
     return not any(value for name, value in reply.items() if name != "ResponseMetadata")
 
 
-@dataclass(frozen=True, slots=True)
-class BucketSetting:
+class BucketSetting(Struct, frozen=True):
     """One setting of a bucket, with the API call that reads it.
 
     fact: the field of BucketFacts that gets the value. action: the API call. parse: makes the value from the reply.

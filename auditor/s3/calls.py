@@ -8,8 +8,9 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
+
+from msgspec import Struct
 
 from auditor.aio.backoff import backoff
 from auditor.aws.failures import CREDENTIALS_RENEWED, doom, is_throttle, is_transient
@@ -49,8 +50,7 @@ TOLD_AFTER: Final = 3
 """Number of refusals of a call after which the user is told the server's answer, if no call has succeeded yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """How often, and for how long, a failed call is tried again.
 
     attempts: largest number of attempts, the first included. seconds: how long after the start of the first attempt

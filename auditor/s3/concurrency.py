@@ -7,8 +7,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.s3.turns import Clock
 
@@ -39,8 +40,7 @@ def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
     return max(FEWEST_AT_FIRST, min(MOST_AT_FIRST, int(memory) // MB_FOR_EACH))
 
 
-@dataclass(frozen=True, slots=True)
-class ConcurrencyStatistics:
+class ConcurrencyStatistics(Struct, frozen=True):
     """The state of a ConcurrencyLimit at one moment.
 
     limit: number of objects that may be in flight. in_use: number of objects that are in flight. peak: the largest

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from auditor.aio.ordered import in_order, one_ahead
 from auditor.aio.stop import Stop
 from auditor.model.object import Evidence, ObjectRef
 from auditor.model.prior import NO_PRIOR, Prior
-from auditor.model.record import record
 from auditor.s3.calls import Caller
 from auditor.s3.listing import Listed, within_limit
 
@@ -20,8 +21,7 @@ WINDOW: Final = 2000
 BATCH: Final = 200
 
 
-@record()
-class Gathered:
+class Gathered(Struct, frozen=True):
     """One step of the listing, with the facts of its object.
 
     evidence: None for a step without an object (delete markers).

@@ -7,12 +7,13 @@ from contextlib import aclosing
 from functools import partial
 from typing import Final, TypeVar
 
+from msgspec import Struct
+
 from auditor.aio.stop import Stop
 from auditor.aws.failures import is_throttle, is_transient, is_web_page, own_words
 from auditor.errors import BucketError, CallFailed, ListingError
 from auditor.model.object import Evidence, ObjectRef
 from auditor.model.prior import Prior
-from auditor.model.record import record
 from auditor.model.target import LONGEST_KEY, Target
 from auditor.s3.calls import LIMITS, UNREADABLE, Caller
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position
@@ -31,8 +32,7 @@ _FEW: Final = 100
 """Entries of a page in a search for one object: the object's versions, and the key after them."""
 
 
-@record()
-class Listed:
+class Listed(Struct, frozen=True):
     """One step of the listing: a listed object, or a delete marker (then ref is None).
 
     delete_markers: number of delete markers after the step before, up to and including this step. known: the facts of

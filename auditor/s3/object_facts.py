@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.aws.failures import is_gone
 from auditor.errors import CallFailed

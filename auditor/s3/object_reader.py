@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Ask, Evidence, FactSource, Head, ObjectRef, Skipped, Unread

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 _FILE: Final = Path(__file__).with_name("prices.toml")
 _PICO: Final = 10**12
@@ -17,8 +18,7 @@ RETRIEVAL: Final = "retrieval"
 """The table of the prices of bytes, by storage class."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(Struct, frozen=True, kw_only=True):
     """The prices of requests, each in picodollars. inventory: of one object in a report of S3 Inventory.
 
     as_of, region: the day and the region of the list prices. replaced: names of the prices that the user replaced.

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from auditor.s3.refusals import NONE, USUAL_SHARE, RefusalCounts
 from auditor.s3.turns import CallTurns, Clock, Sleep
@@ -44,8 +45,7 @@ QUIET_SHARE: Final = 25
 """Others may send at their whole rate once at most one in so many of a second's calls was sent in the last second."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateStatistics:
+class RateStatistics(Struct, frozen=True):
     """The state of a RateLimit at one moment.
 
     per_second: the present rate; infinity without a limit. answers, refusals: how many calls S3 answered and throttled

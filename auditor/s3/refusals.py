@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 USUAL_SHARE: Final = 0.01
 """S3 always refuses some calls. This share of them is no reason to slow down."""
@@ -19,8 +20,7 @@ SURE_OF_MORE: Final = 4.0
 SURE_OF_MORE holds where a share above the usual one is tolerated, because every refusal is then looked at for long."""
 
 
-@dataclass(slots=True)
-class RefusalCounts:
+class RefusalCounts(Struct):
     """The number of calls that were sent from the time `begun_at` to the time `until`, and how many S3 refused."""
 
     begun_at: float = 0.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.errors import CallFailed
 from auditor.model.object import ObjectRef
@@ -19,8 +20,7 @@ _PAGES: Final = 4
 """Number of pages that are kept. Objects are asked about roughly in the order of their keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing:
+class _Listing(Struct, frozen=True):
     """One page: the keys after `after` up to `last`, or all further keys if `last` is None."""
 
     at: float

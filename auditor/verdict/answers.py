@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.verdict.entry import Case, Covered, Door, WayIn
 from auditor.verdict.places import private_place
@@ -16,8 +17,7 @@ STEPS_OF_QUESTION: Final = 20
 """Steps for one question to the door, besides those for each statement."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartyKind:
+class PartyKind(Struct, frozen=True, eq=False):
     """The parties that the statements and ACLs of one case do not tell apart. covered: the statements on the objects
     that may be for these parties. relevant: the tests that such a statement needs, as bits, by the condition key's
     index.

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.policy import Policy, is_bucket_tag

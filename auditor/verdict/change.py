@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, PublicAccessBlock, Semantics
 from auditor.model.object import Acl, DormantAcl, ObjectRef, Skipped, Unread
@@ -27,8 +29,7 @@ def switches(*, acls: bool, policies: bool) -> frozenset[str]:
     return (OF_ACLS if acls else frozenset()) | (OF_POLICIES if policies else frozenset())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketChange:
+class BucketChange(Struct, frozen=True, kw_only=True):
     """A hypothetical change of a bucket's settings. Default encryption is not among them, because changing it changes
     no existing object.
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from operator import eq, ge, gt, le, lt
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.verdict.globs import Glob, Sieve, Wild
 from auditor.verdict.networks import Network, parse_address
@@ -79,16 +80,15 @@ def date(text: str) -> Decimal:
     return Decimal(since.days * 86_400 + since.seconds) + Decimal(f"0.{digits or 0}")
 
 
-@dataclass(frozen=True, slots=True)
-class Patterns:
+class Patterns(Struct, frozen=True):
     """The comparison that a value meets if it matches one of the patterns. perhaps: patterns with a policy variable
     whose text the requester chooses, so that he decides if they match.
     """
 
     sure: tuple[Glob, ...]
     perhaps: tuple[Sieve, ...] = ()
-    _literals: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
-    _others: tuple[Glob, ...] = field(default=(), compare=False, repr=False)
+    _literals: frozenset[str] = frozenset()
+    _others: tuple[Glob, ...] = ()
 
     @classmethod
     def of(cls, values: Iterable[Bound], *, ignore_case: bool = False, arn: bool = False) -> Patterns:
@@ -141,8 +141,7 @@ def _arn(parts: Sequence[str | Wild]) -> list[str | Wild] | None:
     return confined if colons >= 5 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(Struct, frozen=True):
     """The comparison that a value meets if it is a number, or a date, in a relation to one of the limits, such as "less
     than". dates: True if the limits are seconds since 1970.
     """
@@ -168,14 +167,13 @@ class Ordered:
         return any(read != limit for limit in self.limits)
 
 
-@dataclass(frozen=True, slots=True)
-class Networks:
+class Networks(Struct, frozen=True):
     """The comparison that a value meets if it is an IP address in one of the networks. ranges: for each IP version, the
     first and the last address of each network, as numbers in order. The ranges do not overlap.
     """
 
     networks: tuple[Network, ...]
-    ranges: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...] = field(compare=False, repr=False)
+    ranges: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
 
     @classmethod
     def of(cls, networks: tuple[Network, ...]) -> Networks:
@@ -208,8 +206,7 @@ class Networks:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
+class Presence(Struct, frozen=True):
     """The comparison that looks only at whether the key is absent or present."""
 
     absent: bool

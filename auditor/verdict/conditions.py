@@ -8,8 +8,10 @@ tags".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.bucket import Semantics
 from auditor.verdict.comparisons import Comparison, Ordered, Patterns, Presence
@@ -26,8 +28,7 @@ class Quantifier(Enum):
     ANY = "foranyvalue"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionTest:
+class ConditionTest(Struct, frozen=True, kw_only=True):
     """One test of a statement's Condition: a comparison, a key and its values."""
 
     key: str
@@ -42,8 +43,8 @@ class ConditionTest:
     variables: frozenset[str] = frozenset()
     """The condition keys of the policy variables in the values, in lower case. If there are any, call bind() before the
     test is asked."""
-    _form: TextForm = field(default=TextForm(), repr=False)
-    _values: tuple[tuple[Part, ...], ...] = field(default=(), repr=False)
+    _form: TextForm = TextForm()
+    _values: tuple[tuple[Part, ...], ...] = ()
 
     @property
     def multi(self) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.bucket import Semantics
 from auditor.model.policy import Policy, Statement, is_bucket_tag
@@ -45,8 +47,7 @@ _TAG_VARIABLE: Final = re.compile(r"(\$\{\s*)((?:aws:resourcetag|s3:buckettag)/)
 _DATES: Final = frozenset({"aws:currenttime", "aws:epochtime"})
 
 
-@dataclass(slots=True)
-class Key:
+class Key(Struct):
     """A condition key, with its tests in all policies. name: the form that all its spellings share (key_name). spelled:
     the spelling that a policy uses first.
 
@@ -134,8 +135,7 @@ class Keys:
         return len(self.listed) - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Clause:
+class Clause(Struct, frozen=True, eq=False):
     """One compiled statement. name: its Sid or index, for reasons. needs: the tests that must be true. who, what:
     indices of the Keys for two questions: if Principal is for the party, and if Resource is for the object. They count
     only where the answer is not known.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.verdict.networks import EVERY_ADDRESS, NOT_PUBLIC, Network
 
 
-@dataclass(frozen=True, slots=True)
-class FixedValues:
+class FixedValues(Struct, frozen=True):
     """A domain: every request has exactly these values. Without values, the key is absent from every request."""
 
     values: tuple[str, ...]
@@ -18,8 +18,7 @@ class FixedValues:
 ABSENT: Final = FixedValues(())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class Texts(Struct, frozen=True, kw_only=True):
     """A domain: the requester chooses a text for each request."""
 
     only: tuple[str, ...] = ("*",)
@@ -33,8 +32,7 @@ class Texts:
     """True if the key is multivalued: the requester chooses one text or several, none of them empty."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Addresses:
+class Addresses(Struct, frozen=True, kw_only=True):
     """A domain: the requester chooses an IP address for each request."""
 
     only: tuple[Network, ...] = EVERY_ADDRESS
@@ -42,8 +40,7 @@ class Addresses:
     may_be_absent: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
+class Numbers(Struct, frozen=True, kw_only=True):
     """A domain: the requester chooses a whole number for each request, such as an age, or a moment in seconds since
     1970.
     """
@@ -53,8 +50,7 @@ class Numbers:
     may_be_absent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A domain of one value that is not known. Every request has this value, or every request lacks the key."""
 
 

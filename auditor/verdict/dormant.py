@@ -7,8 +7,9 @@ of objects" and "Blocking public access to your Amazon S3 storage"). Only an S3 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.model.access import ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant

@@ -6,8 +6,9 @@ A way is an action that reaches the object (ways.py). A gate is a second policy 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from auditor.model.access import Reason, ReasonCode, Verdict
 from auditor.model.bucket import BucketFacts, Semantics
@@ -63,8 +64,7 @@ class Case(NamedTuple):
     steps: Steps
 
 
-@dataclass(slots=True)
-class Result:
+class Result(Struct):
     """The access to an object in one world. potential: some requesters that would get in if nothing hid the object."""
 
     verdict: Verdict = Verdict.PRIVATE

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from auditor.verdict.steps import KeySteps
 
@@ -32,8 +33,7 @@ class Wild(Enum):
 _STARS: Final = {Wild.STAR: Wild.ANY, Wild.STAR_PART: Wild.PART}
 
 
-@dataclass(frozen=True, slots=True)
-class Glob:
+class Glob(Struct, frozen=True):
     """A pattern that has to match a whole text.
 
     A position in the pattern is the number of tokens before it. A set of positions is an int, whose bit i stands for
@@ -44,16 +44,19 @@ class Glob:
     """Each token matches one character: a Wild one of its kind, a str any character that it contains."""
     loops: tuple[Wild | None, ...]
     """The star at each position: Wild.ANY or Wild.PART, the characters that it matches; None without a star."""
-    _masks: Mapping[str, int] = field(compare=False, repr=False)
-    _any: int = field(compare=False, repr=False)
-    _part: int = field(compare=False, repr=False)
-    _digit: int = field(compare=False, repr=False)
-    _stay: int = field(compare=False, repr=False)
-    _stay_part: int = field(compare=False, repr=False)
-    _ahead: int = field(compare=False, repr=False)
+    _masks: Mapping[str, int]
+    _any: int
+    _part: int
+    _digit: int
+    _stay: int
+    _stay_part: int
+    _ahead: int
     """The positions with a star that matches everything that the earlier positions match."""
-    begin: str = field(compare=False, repr=False)
+    begin: str
     """The literal text with which every match begins; "" if case does not count."""
+
+    def __hash__(self) -> int:
+        return hash((self.tokens, self.loops))  # the other fields follow from these two
 
     @classmethod
     def of(cls, parts: Sequence[str | Wild], *, ignore_case: bool = False) -> Glob:

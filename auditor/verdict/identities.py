@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import BucketFacts, Semantics
@@ -120,8 +121,7 @@ _PERSONAL: Final[dict[str, Domain]] = {
 _OF_SERVICES: Final = frozenset({"aws:principalservicename", "aws:principalservicenameslist"})
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """The facts on which the values of condition keys depend. own: number of the bucket owner's account. now: the
     moment of the judgement. Each is None if it is not known.
     """

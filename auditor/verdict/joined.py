@@ -5,9 +5,10 @@ fact decides, and policy variables whose text nobody knows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.verdict.conditions import ConditionTest, key_name
 from auditor.verdict.documents import CONNECTION, PATHS_OF, Key

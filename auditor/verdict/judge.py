@@ -7,9 +7,10 @@ runs once for each kind of object, and objects of one kind get the same ObjectAc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import NOT_GIVEN, BucketFacts

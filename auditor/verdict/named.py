@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct, field
 
 from auditor.model.access import AudienceKind
 from auditor.verdict.conditions import key_name
@@ -25,8 +26,7 @@ _OWNERS: Final = frozenset({"aws:sourcevpcarn", "aws:vpceaccount", "aws:vpceorgi
 POINT_KEYS: Final = frozenset({"s3:dataaccesspointarn", "s3:dataaccesspointaccount", "s3:accesspointnetworkorigin"})
 
 
-@dataclass
-class Names:
+class Names(Struct, dict=True):
     """The names in the policies of one bucket. parties: the principals that Principal or a condition names."""
 
     parties: dict[Party, None] = field(default_factory=dict)

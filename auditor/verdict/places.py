@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.access import AudienceKind
 from auditor.verdict.networks import Network
@@ -19,8 +20,7 @@ class Doubt(Enum):
     FOREIGN_POINTS = "another account may make an access point"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A place from which requests come. kind, name: as in Audience; None for the internet, and for a VPC of the
     requester's own.
 

@@ -7,9 +7,10 @@ point: the bucket policy lets him in, or keeps him out, without one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import AccessPoint, BucketFacts, Semantics

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.model.policy import parse
 from auditor.verdict.wildcard import Wildcard
@@ -20,8 +21,7 @@ class PolicyTextError(ValueError):
     """The text is not a bucket policy. The message names the line."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatementLines:
+class StatementLines(Struct, frozen=True):
     """The place of one statement in the text of a policy: its first and its last line, from 1. name: the statement's
     name in reasons (Policy.names).
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import Semantics
@@ -24,8 +25,7 @@ PUBLIC_PROVIDERS: Final = frozenset(
 """Identity providers at which anybody can sign up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Party:
+class Party(Struct, frozen=True):
     """The sender of a request, such as an account, a principal, a service or everyone. kind, name: as in Audience.
 
     The other fields identify the party; None for an unknown or unnamed one. A party that is neither signed nor a

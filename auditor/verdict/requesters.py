@@ -7,8 +7,10 @@ account. The other parties are the names in policies and ACLs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import Semantics
@@ -74,8 +76,7 @@ _ANY: Final = Truth((0, 1), world=True)
 """The truth of a question that nobody can answer."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sender:
+class Sender(Struct, frozen=True, eq=False):
     """A party, with the truths of the condition keys that depend on it, by index. trusted: the entry of the setting
     `trusted` that trusts the party. sort: senders with equal truths have the same sort.
     """
@@ -86,8 +87,7 @@ class Sender:
     sort: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Site(Struct, frozen=True, eq=False):
     """A place, with the truths of the condition keys that depend on it, in the form of Sender. services: True for the
     place of requests that AWS services send.
     """
@@ -104,8 +104,7 @@ class Site:
         return _SOME_SERVICE if self.services else ANONYMOUS
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Requester:
+class Requester(Struct, frozen=True, eq=False):
     """One party at one place. A set of a key's tests is an int, as in search.Options; the world decides it if the key's
     value is not known (worlds.py).
     """

@@ -5,9 +5,10 @@ every object.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from auditor.verdict.folders import FolderPattern
 from auditor.verdict.wildcard import Wildcard

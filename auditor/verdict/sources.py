@@ -5,9 +5,10 @@ combinations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import product
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind
 from auditor.verdict.domains import Domain, FixedValues, Texts

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 _TOKEN: Final = re.compile(r"\$\{[^}]*\}?|[*?]|[^$*?]+|\$")
 _TOKEN_2008: Final = re.compile(r"[*?]|[^*?]+")
@@ -35,8 +36,7 @@ class _Piece(NamedTuple):
         return next((i for i in range(start, end - self.length + 1) if self.stands_at(text, i)), -1)
 
 
-@dataclass(frozen=True, slots=True)
-class Wildcard:
+class Wildcard(Struct, frozen=True):
     """A pattern that has to match a whole text; case counts. sure: False if the pattern has a policy variable, so that
     a match is only possible, not certain.
 

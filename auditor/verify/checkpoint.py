@@ -6,10 +6,11 @@ A verification in Lambda consists of invocations, one after the other, which are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from auditor.model.dates import iso_date
 from auditor.model.json_text import items, typed
@@ -20,8 +21,7 @@ Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
 """The hashing checkpoints of objects that were read in part, by object key and version ID."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedObject:
+class UnfinishedObject(Struct, frozen=True):
     """An object that was read only in part.
 
     checkpoint: the state of its hashing, as read from a file and not yet validated.
@@ -32,8 +32,7 @@ class UnfinishedObject:
     checkpoint: Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class VerifyCheckpoint:
+class VerifyCheckpoint(Struct):
     """The state of a verification at the end of a hop, from which the next invocation of the Lambda function
     continues.
     """

@@ -5,8 +5,10 @@ the object's bytes can decide, a request to read the object.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.ledger.base import S3, Event, KeyRecord, Version
 from auditor.ledger.matching import NULL
@@ -14,7 +16,6 @@ from auditor.ledger.seals import contradicted
 from auditor.model.digest import ALGORITHMS
 from auditor.model.object import ObjectRef
 from auditor.model.outcome import VerifyOutcome
-from auditor.model.record import record
 from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
 
@@ -23,8 +24,7 @@ LEDGER: Final = "ledger"
 manifest."""
 
 
-@record()
-class ExpectedDigest:
+class ExpectedDigest(Struct, frozen=True):
     """A digest that the object's bytes must have, according to the ledger or to an imported checksum manifest.
 
     version: the ledger's version that has the digest; None for a manifest's digest. imported_at: time of the manifest's
@@ -38,8 +38,7 @@ class ExpectedDigest:
     imported_at: str = ""
 
 
-@record(kw_only=True)
-class ReadRequest:
+class ReadRequest(Struct, frozen=True, kw_only=True):
     """A request to read an object again, because only its bytes can decide its outcome."""
 
     ref: ObjectRef
@@ -80,8 +79,7 @@ class ReadRequest:
         )
 
 
-@record(kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """Compares listing entries with the ledger's records, by the settings of one run. It calls neither S3 nor the
     ledger.
 
@@ -93,7 +91,7 @@ class Comparison:
 
     in_flight_from: str
     in_flight_to: Callable[[], str] = lambda: "9999"
-    algorithms: Collection[str] | None = field(default=None, hash=False)
+    algorithms: Collection[str] | None = None
     record: bool = False
 
     def listed(self, ref: ObjectRef, subject: KeyRecord | None) -> Verified | ReadRequest:

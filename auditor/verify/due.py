@@ -7,7 +7,7 @@ import math
 from datetime import UTC, datetime
 from typing import Final
 
-from auditor.model.record import record
+from msgspec import Struct
 
 DAY: Final = 86_400.0
 LONGEST_RUN: Final = 7 * DAY
@@ -20,8 +20,7 @@ this age, but at least one and at most SPARE_RUNS.
 So a missed run, a long run, or a change of the clock makes no object too old."""
 
 
-@record()
-class Schedule:
+class Schedule(Struct, frozen=True):
     """Spreads the reads of objects over runs: each object has its turn in one of `runs` runs, chosen by a hash of its
     key.
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from auditor.errors import LedgerReadOnlyError
 from auditor.ledger.base import Event, What

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Set
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.errors import LedgerError
 from auditor.ledger.base import KeyRecord, Known, Version
 from auditor.ledger.matching import NULL
 from auditor.model.dates import now_in_utc
 from auditor.model.object import ObjectRef
-from auditor.model.record import record
 from auditor.model.target import Target
 from auditor.s3.listing import Listed
 from auditor.text import visible
@@ -25,8 +26,7 @@ MOST: Final = 1000
 list could grow endlessly, because any number of such keys may lie between two listed keys."""
 
 
-@record()
-class Pair:
+class Pair(Struct, frozen=True):
     """An object version of the listing, of the ledger, or of both, together with the ledger's record of its key."""
 
     key: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final
 
+from msgspec import Struct, field
+
 from auditor.model.outcome import VerifyOutcome
-from auditor.model.record import record
 from auditor.text import visible
 
 SIGNS: Final[Mapping[VerifyOutcome, str]] = {
@@ -33,8 +33,7 @@ LEFT: Final = (VerifyOutcome.ARCHIVED, VerifyOutcome.LEFT_FOR_COST, VerifyOutcom
 """Outcomes of objects that were due and not read. UNREADABLE is another such outcome."""
 
 
-@record(kw_only=True)
-class Verified:
+class Verified(Struct, frozen=True, kw_only=True):
     """One object version with the outcome of its verification."""
 
     key: str
@@ -45,7 +44,7 @@ class Verified:
     """ID of the version; None if it is unknown."""
     etag: str | None = None
     size: int | None = None
-    detail: Mapping[str, str] = field(default_factory=dict, hash=False)
+    detail: Mapping[str, str] = field(default_factory=dict)
     """Short texts by name, such as `algorithm`, `recorded`, `found`, `code`, `storage_class`."""
 
     @property

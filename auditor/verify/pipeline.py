@@ -8,10 +8,12 @@ import asyncio
 import logging
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.ordered import ItemWork, in_order
@@ -42,8 +44,7 @@ Absent = Callable[[Pair], Awaitable[Verified | None]]
 to report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPolicy:
+class ReadPolicy(Struct, frozen=True, kw_only=True):
     """Decides which listed objects a run reads: objects that are due, that are not archived, and whose reading costs
     nothing extra.
 
@@ -80,8 +81,7 @@ class ReadPolicy:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """The result for one Pair of listing and ledger.
 
     answer: None if the pair has only delete markers, or nothing to report. late: number of seconds by which the object

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from auditor.errors import CallFailed, DigestConflict
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable
@@ -23,8 +24,7 @@ Hash = Callable[[HashTask, Sequence[str]], Awaitable[Result]]
 """A function that reads one object, and computes its digest by each of the given algorithms."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadResult:
+class ReadResult(Struct, frozen=True):
     """The outcome of one object.
 
     bytes_read: number of bytes read; None if the object was not read to its end. recorded: True if new digests of the

@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import Stop
@@ -58,8 +60,7 @@ has reported them. If there are more losses, the first ones are written earlier.
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hop:
+class Hop(Struct, frozen=True, kw_only=True):
     """One hop of a verification: one of the invocations of the Lambda function that together make up the verification.
 
     number: 0 for the first hop. verify_id: the verification's ID; None in the first hop, which takes first_id instead.

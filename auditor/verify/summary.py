@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from auditor.model.json_text import document
 from auditor.model.outcome import FAIL_ON, VerifyOutcome
@@ -43,24 +44,21 @@ NOTHING_COMPARED: Final = ("Verify", "NothingCompared")
 """Action and code of the hole that a run has if it compares nothing. auditor.toml can accept the hole by these."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableCount:
+class UnreadableCount(Struct, frozen=True):
     """An error code, and the number of objects that could not be read because of it."""
 
     code: str
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class LateReads:
+class LateReads(Struct, frozen=True):
     """The number of objects that were read later than the schedule allows, and the longest delay in seconds."""
 
     objects: int
     seconds: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifySummary:
+class VerifySummary(Struct, frozen=True, kw_only=True):
     """The whole content of a verification's summary.json."""
 
     run: str

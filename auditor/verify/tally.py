@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from auditor.model.outcome import VerifyOutcome
 from auditor.runs.counters import Counters
@@ -11,7 +12,6 @@ from auditor.verify.outcome import LEFT
 from auditor.verify.read import ReadResult
 
 
-@dataclass(slots=True)
 class VerifyTally(Counters):
     """The counts of a verification so far. The counts of earlier invocations are included."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop

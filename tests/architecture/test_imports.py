@@ -41,16 +41,15 @@ SELDOM: Final = frozenset(
         "http",
         "importlib.metadata",
         "multiprocessing",
-        "platform",
         "shutil",
         "sqlite3",
         "tempfile",
         "tomllib",
         "urllib.request",
-        "uuid",
     }
 )
-"""Modules of the standard library that take a millisecond or more, and that few invocations need."""
+"""Modules of the standard library that take a millisecond or more, and that few invocations need. msgspec needs uuid
+and platform."""
 ROOMS: Final = {
     "audit": {"cli", "reports.page", "testing", "verify"},
     "hashing": {"audit", "cli", "reports", "rules", "testing", "verdict", "verify"},

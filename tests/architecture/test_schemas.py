@@ -8,12 +8,12 @@ import gzip
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.cli.main import main

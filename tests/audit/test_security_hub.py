@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.audit.security_hub import BATCH_BYTES, SentFindings, batches, open_security_hub
 from auditor.errors import RunError, UsageError

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore import xform_name
+from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient
 from auditor.aws.iam.actions import BUCKET_CALLS, LEDGER_READS, LEDGER_WRITES, VERIFY_READS

@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.cli.commands.demo import SHOWN, end
 from auditor.cli.demo.bucket import BUCKET, keys_of

@@ -15,11 +15,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from hashlib import sha256, sha512
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.cli.main import main
 from auditor.ledger import open_ledger

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.aws.assumed_role import Role, RoleCredentials, assuming
 from auditor.aws.connection import Connection

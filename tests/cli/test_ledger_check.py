@@ -7,10 +7,10 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.cli.main import main
 from auditor.ledger import open_ledger

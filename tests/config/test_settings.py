@@ -68,7 +68,7 @@ def test_variables_that_are_read_elsewhere_are_those_that_are_known() -> None:
 
 
 def test_every_setting_has_a_parser_or_is_a_table_or_is_set_by_an_estate() -> None:
-    assert set(Settings.__dataclass_fields__) == SETTINGS.keys() | {
+    assert set(Settings.__struct_fields__) == SETTINGS.keys() | {
         "rules",
         "accounts",
         "exceptions",

@@ -7,8 +7,10 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec.structs import fields, replace
 
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef

@@ -10,13 +10,14 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
 from auditor.config.file import load_settings
 from auditor.errors import LedgerError, UsageError

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 from zlib import crc32
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient
 from auditor.errors import CallFailed, LedgerError

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.ledger.base import Event, Expectation, Known, Notice, Version
 from auditor.ledger.history import (

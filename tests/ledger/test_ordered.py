@@ -6,7 +6,7 @@ import asyncio
 import random
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, LedgerError

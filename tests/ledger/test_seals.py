@@ -7,13 +7,14 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
 from auditor.errors import DigestConflict
 from auditor.ledger import open_ledger

@@ -7,13 +7,13 @@ import random
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, LedgerError, LedgerReadOnlyError

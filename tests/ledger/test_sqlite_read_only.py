@@ -9,11 +9,11 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.cli.main import main
 from auditor.errors import LedgerError, LedgerReadOnlyError

@@ -6,10 +6,10 @@ import asyncio
 import sqlite3
 import sys
 from contextlib import AsyncExitStack, closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.ledger import open_ledger
 from auditor.ledger.leases import Held, Lease, Work

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from enum import EnumType
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
@@ -43,7 +42,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if isinstance(kind, EnumType):
         return st.sampled_from(list(kind))
     hints = get_type_hints(kind)
-    return st.builds(kind, **{one.name: values(hints[one.name]) for one in fields(kind) if one.init})
+    return st.builds(kind, **{name: values(hints[name]) for name in kind.__struct_fields__})
 
 
 def there_and_back(kind: Any, value: Any) -> Any:

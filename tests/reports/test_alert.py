@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.aws.event_bus import MOST_BYTES as MOST_EVENT
 from auditor.model.access import Verdict

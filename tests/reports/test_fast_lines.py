@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.finding import Finding, Judgement, Severity
@@ -30,7 +30,7 @@ VALUES: Final = {
     "Mapping[str, str]": st.dictionaries(TEXT, TEXT, max_size=3),
 }
 UNREAD: Final = st.builds(Unread, TEXT, TEXT) | st.builds(Skipped, TEXT)
-HEADS: Final = st.builds(Head, **{field.name: VALUES[str(field.type)] for field in fields(Head)})
+HEADS: Final = st.builds(Head, **{name: VALUES[Head.__annotations__[name]] for name in Head.__struct_fields__})
 ACLS: Final = st.builds(Acl, TEXT, st.lists(st.builds(Grant, TEXT, TEXT), max_size=3).map(tuple))
 REFS: Final = st.builds(
     ObjectRef,
@@ -85,7 +85,7 @@ def test_odd_keys(key: str) -> None:
     assert encode_finding(finding(key)) == encode_line(plain(finding_line(finding(key))))
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Head)])
+@pytest.mark.parametrize("name", Head.__struct_fields__)
 def test_each_member_of_head_is_that_of_its_object(name: str) -> None:
     """Two objects that differ in one member only: what is kept of the first must not stand in the second's line."""
     base = judged("k").evidence.head

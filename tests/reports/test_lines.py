@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 
 import pytest
+from msgspec.structs import fields, replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.finding import Finding, Judgement, Severity, fingerprint

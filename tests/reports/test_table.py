@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.exception import Excepted, ExceptionEntry

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from auditor.model.rollup import TrendNight
 from auditor.reports.rollup import RollUpBuilder, finished_rollups

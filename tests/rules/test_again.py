@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import fields
 
 from auditor.errors import NotStored
 from auditor.model.access import ObjectAccess, Verdict

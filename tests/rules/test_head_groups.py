@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import fields
 
 from auditor.model.finding import Severity
 from auditor.model.head_groups import CHANGING, CONTENT, GROUP_OF, GROUPS

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from msgspec.structs import fields
 
 from auditor.model.access import ObjectAccess
 from auditor.model.bucket import BucketFacts

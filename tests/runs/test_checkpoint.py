@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.errors import OldRun, RunDamaged
 from auditor.model.finding import RuleUndecided

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.finding import Judgement, RuleUndecided, Severity

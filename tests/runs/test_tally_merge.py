@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
+from msgspec.structs import fields
 
 from auditor.model.access import Verdict
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally

@@ -6,10 +6,10 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.aws.failures import CREDENTIALS_RENEWED

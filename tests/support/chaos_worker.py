@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from auditor.aws.connection import Connection
 from auditor.aws.sqs import open_queue

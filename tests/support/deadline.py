@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.lambdas.handover import DEADLINE, FunctionStop
 from tests.support.servers.stub_faults import Fault, Plan

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.bucket import AccessPoint, PublicAccessBlock
 from auditor.model.object import AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant, Skipped

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.access import Audience, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
@@ -111,8 +112,8 @@ def test_a_fact_that_is_not_read_hides_no_object() -> None:
     """An object that others reach is never private or masked for want of a fact."""
     reached = [case for case in CASES if access(case).verdict in REACHED]
     lacking = [(name, _without(name, case)) for case in reached for name in BUCKET_FACTS]
-    lacking += [("acl", replace(case, acl=UNREAD)) for case in reached]
-    lacking += [("head", replace(case, head=UNREAD)) for case in reached]
+    lacking += [("acl", dataclasses.replace(case, acl=UNREAD)) for case in reached]
+    lacking += [("head", dataclasses.replace(case, head=UNREAD)) for case in reached]
     assert [f"{name}: {case.title}" for name, case in lacking if access(case).verdict in HIDDEN] == []
 
 
@@ -126,7 +127,7 @@ def test_the_servers_word_for_the_policy_changes_no_verdict() -> None:
 def _without(name: str, case: Case) -> Case:
     """The case with a bucket fact that could not be read."""
     changes: dict[str, Any] = {name: UNREAD}
-    return replace(case, bucket=replace(case.bucket, **changes))
+    return dataclasses.replace(case, bucket=replace(case.bucket, **changes))
 
 
 def test_a_case_says_whom_it_lets_in() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.access import Audience, ObjectAccess, ReasonCode, Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, AccessGrants
@@ -72,7 +73,7 @@ def test_a_deny_of_everything_closes_every_grant() -> None:
     deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": "*"}
     for seed in SEEDS:
         recipe = generate(seed)
-        closed = replace(recipe, statements=[*(recipe.statements or []), deny])
+        closed = dataclasses.replace(recipe, statements=[*(recipe.statements or []), deny])
         assert access(closed, READ, WRITE).verdict in CLOSED, seed
 
 
@@ -99,7 +100,7 @@ def test_a_grant_to_an_insider_or_elsewhere_changes_no_audience(change: Callable
 def test_a_grant_of_writing_changes_nothing_where_acls_are_disabled() -> None:
     for seed in SEEDS:
         recipe = generate(seed)
-        enforced = replace(recipe, facts={**recipe.facts, "ownership": BUCKET_OWNER_ENFORCED})
+        enforced = dataclasses.replace(recipe, facts={**recipe.facts, "ownership": BUCKET_OWNER_ENFORCED})
         assert access(enforced, WRITE) == access(enforced), seed
 
 

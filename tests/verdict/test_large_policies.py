@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.access import ObjectAccess, ReasonCode, Verdict
 from auditor.model.audiences import MOST_NAMED, listed

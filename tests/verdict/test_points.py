@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.access import ObjectAccess, ReasonCode, Verdict
 from auditor.model.bucket import AccessPoint, PublicAccessBlock

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import AccessPoint, PublicAccessBlock

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.errors import CallFailed
 from auditor.ledger.base import Event, KeyRecord, Known, Version

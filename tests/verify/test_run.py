@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.config.values import outcomes
 from auditor.errors import RunError, UsageError

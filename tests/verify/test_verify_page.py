@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.outcome import VerifyOutcome
 from auditor.model.summary import Amount
@@ -42,7 +42,7 @@ CLEAN: Final = VerifySummary(
 
 def summary(outcomes: Mapping[str, int], **changes: object) -> VerifySummary:
     found = {outcome.value: outcomes.get(outcome.value, 0) for outcome in VerifyOutcome}
-    return replace(CLEAN, outcomes=found, listed=sum(found.values()), **changes)  # type: ignore[arg-type]
+    return replace(CLEAN, outcomes=found, listed=sum(found.values()), **changes)
 
 
 def words(found: VerifySummary, examples: Examples | None = None, *, part: bool = False) -> str:

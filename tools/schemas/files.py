@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.hashing.queue.message import MAX_OBJECTS, VERSION, HashMessage
+from auditor.hashing.queue.message import MAX_OBJECTS, VERSION, WrittenMessage
 from auditor.hashing.run import HashRunSummary
 from auditor.ledger.manifests import csv_table, history
 from auditor.model.access import Verdict
@@ -162,7 +162,7 @@ def _verify_summary(maker: SchemaMaker) -> Schema:
 
 
 def _queue_message(maker: SchemaMaker) -> Schema:
-    schema = maker.members(HashMessage, extra={"v": {"const": VERSION}})
+    schema = maker.members(WrittenMessage, extra={"v": {"const": VERSION}})
     schema["properties"]["algorithms"] |= {"items": {"enum": list(ALGORITHMS)}, "minItems": 1}
     schema["properties"]["objects"] |= {"minItems": 1, "maxItems": MAX_OBJECTS}
     return schema

@@ -1,4 +1,4 @@
-"""Make JSON Schemas (draft 2020-12) from the dataclasses that are written as JSON.
+"""Make JSON Schemas (draft 2020-12) from the Structs that are written as JSON.
 
 A class is written by `auditor.model.json_text.plain`, or as facts by `auditor.model.fact_json.fact_to_json`, where a
 fact that is not there is {"unread": ..} or {"skipped": ..}, and a mapping is a list of pairs.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import collections.abc
 from collections.abc import Collection, Mapping
-from dataclasses import Field, fields, is_dataclass
 from enum import Enum, EnumType
 from functools import partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from msgspec import Struct, StructMeta
+from msgspec.structs import FieldInfo, fields
 
 from auditor.hashing.queue import message
 from auditor.model.access import Verdict
@@ -42,8 +44,8 @@ STRICT: Final[frozenset[type]] = frozenset({BucketFile, Checkpoint, PlanFile, Re
 """Classes whose reader refuses a member that it does not know."""
 OPTIONAL: Final = frozenset(
     {
-        ("HashTask", "hops"),
-        ("HashTask", "sequencer"),
+        ("WrittenTask", "hops"),
+        ("WrittenTask", "sequencer"),
         ("ObjectLine", "read_at"),
         ("ObjectLine", "dormant"),
         *(("Checkpoint", name) for name in ("void", "writer", "rollups", "unsent", "ended")),
@@ -133,7 +135,7 @@ class SchemaMaker:
         origin, arguments = get_origin(kind), get_args(kind)
         if origin is Annotated:
             return self._annotated(*arguments[:2])
-        if isinstance(kind, EnumType) or is_dataclass(kind):
+        if isinstance(kind, EnumType | StructMeta):
             return self._reference(kind, facts)
         if origin in (Union, UnionType):
             return self._union(arguments, facts)
@@ -153,18 +155,17 @@ class SchemaMaker:
         extra: Mapping[str, Schema] | None = None,
         without: Collection[str] = (),
     ) -> Schema:
-        """Return the schema of a dataclass as a JSON object.
+        """Return the schema of a Struct as a JSON object.
 
         extra: members besides its fields, or in their place. without: fields that are not written.
         """
-        written = [one for one in fields(kind) if one.init and one.name not in without]
+        written = [one for one in fields(kind) if one.name not in without]
         said = texts_of(kind, [one.name for one in written])
-        hints = get_type_hints(kind, include_extras=True)
         given = {**({"format": FORM} if kind in _FILES else {}), **(extra or {})}
         members = {
-            _name(one): self._member(kind, one, hints[one.name], facts, said.fields)
+            one.encode_name: self._member(kind, one, facts, said.fields)
             for one in written
-            if _name(one) not in given
+            if one.encode_name not in given
         }
         members = {**given, **members}
         return {
@@ -175,7 +176,8 @@ class SchemaMaker:
             "additionalProperties": not (kind in STRICT or (facts and self._strict_facts)),
         }
 
-    def _member(self, kind: Any, one: Field[Any], hint: Any, facts: bool, said: Mapping[str, str]) -> Schema:
+    def _member(self, kind: Any, one: FieldInfo, facts: bool, said: Mapping[str, str]) -> Schema:
+        hint = one.type
         words = KEYS.get((kind, one.name))
         if found := _MEMBERS.get((kind, one.name)):
             self.of(hint, facts=facts)
@@ -219,13 +221,13 @@ class SchemaMaker:
         values = [{**value, **_NOT_THERE} if "$ref" in value else value for value in values]
         return {"oneOf": [*values, *missing]}
 
-    def _missing(self, kind: type) -> Schema:
+    def _missing(self, kind: type[Struct]) -> Schema:
         """Define the value that stands for a fact that is not there, and nothing else beside it."""
         name = f"{kind.__name__}Fact"
         member = kind.__name__.lower()
         value = self.of(kind) if kind is Unread else {"description": "Why it was not asked for.", "type": "string"}
         self.definitions[name] = {
-            "description": texts_of(kind, [one.name for one in fields(kind)]).description,
+            "description": texts_of(kind, list(kind.__struct_fields__)).description,
             "type": "object",
             "properties": {member: value},
             "required": [member],
@@ -262,7 +264,3 @@ def _enum(kind: EnumType) -> Schema:
 
 def _members(kind: EnumType) -> list[Enum]:
     return list(kind)
-
-
-def _name(one: Field[Any]) -> str:
-    return str(one.metadata.get("name", one.name))

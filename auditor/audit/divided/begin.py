@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import ask_bucket, ask_setting, check_budget, permits_of
@@ -49,8 +51,7 @@ LEAST_KEYS: Final = 2_000
 """Number of keys below which a range costs more, by its connections and files, than it gains."""
 
 
-@dataclass(frozen=True, slots=True)
-class BegunRun:
+class BegunRun(Struct, frozen=True):
     """A begun run. calls_left, dollars_left: what --max-calls and --max-cost leave for the ranges; None: no limit."""
 
     plan: PlanFile

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any
+
+from msgspec import Struct
 
 from auditor.errors import RunChanged, RunMissing
 from auditor.model.bucket import BucketFacts
@@ -17,8 +18,7 @@ from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 
 
-@dataclass(frozen=True, slots=True)
-class BegunFiles:
+class BegunFiles(Struct, frozen=True):
     """The files of a begun run. path: of the run folder in its store. data: the bytes of bucket.json."""
 
     path: str
@@ -67,7 +67,7 @@ def check_facts(file: BucketFile, facts: BucketFacts) -> None:
     A fact that was not read then may be anything now, because nothing was called clean by it. The policies of KMS keys
     are read by the ranges.
     """
-    names = (one.name for one in fields(BucketFacts) if one.name != "key_policies")
+    names = (name for name in BucketFacts.__struct_fields__ if name != "key_policies")
     pairs = {name: (getattr(file.facts, name), getattr(facts, name)) for name in names}
     changed = [name for name, (then, now) in pairs.items() if then != now and not isinstance(then, Unread)]
     if changed:

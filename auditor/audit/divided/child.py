@@ -14,8 +14,9 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Grace, Stop

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from auditor.audit.divided.begun import BegunFiles, check_same, read_begun
 from auditor.audit.divided.holes import hole_of, named_holes
@@ -56,8 +57,7 @@ if TYPE_CHECKING:
     from auditor.audit.divided.routed import RoutedManifests
 
 
-@dataclass(frozen=True, slots=True)
-class Combined:
+class Combined(Struct, frozen=True):
     """A run that was summed up. shown: the objects that a report names. unfinished: IDs of the ranges that are not
     complete.
     """
@@ -68,8 +68,7 @@ class Combined:
     unfinished: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     """The counts of the ranges, added up. files: the SHA-256 of their files. holes: a phrase for each range that is not
     complete. unseen: phrases on what the S3 Inventory report of the run leaves out.
     """

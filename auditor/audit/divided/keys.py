@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.audit.divided.begun import BegunFiles
 from auditor.config.settings import Settings

@@ -7,8 +7,9 @@ import base64
 import json
 import pickle
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
+
+from msgspec import Struct, to_builtins
 
 from auditor import errors
 from auditor.config.settings import Settings
@@ -19,8 +20,7 @@ LONGEST: Final = 16 * 1024 * 1024
 """Bytes of the longest line that is read: a sentence with a key, or the settings of a large auditor.toml."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """The first message to a process: everything that it needs for any range. It is not JSON, because settings have
     many types. part_lines: number of lines at which a part ends. level: the lowest level of the log.
     """
@@ -42,8 +42,7 @@ class Start:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """A message to a process. range: audit this range next. rate: the most calls per second from now on, None for no
     limit. calls, dollars: what --max-calls and --max-cost leave for this range; None: no limit. stop: end at once, for
     this reason. done: there is no further range.
@@ -57,8 +56,7 @@ class Order:
     done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RangeCounts:
+class RangeCounts(Struct, frozen=True):
     """The present counts of a range, for the progress."""
 
     listed: int = 0
@@ -67,8 +65,7 @@ class RangeCounts:
     throttled: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """An error of a process. kind: name of its class. text: one sentence."""
 
     kind: str
@@ -88,8 +85,7 @@ class Failure:
         return RunError(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A message from a process: it is ready for a range, counts its progress, has left the range, failed, or logs.
 
     counts: of the range in work. ended: the range was left: complete or not, with `reason`, and with the calls and
@@ -117,7 +113,7 @@ async def whole_lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 def order_line(order: Order) -> bytes:
-    return _line(asdict(order))
+    return _line(to_builtins(order))
 
 
 def order_from(line: bytes) -> Order:
@@ -125,7 +121,7 @@ def order_from(line: bytes) -> Order:
 
 
 def report_line(report: Report) -> bytes:
-    return _line(asdict(report))
+    return _line(to_builtins(report))
 
 
 def report_from(line: bytes) -> Report:

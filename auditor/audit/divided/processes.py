@@ -7,8 +7,9 @@ import logging
 from asyncio.subprocess import Process
 from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
@@ -24,8 +25,7 @@ LOST: Final = 3
 """Number of processes that a range may lose before the run fails."""
 
 
-@dataclass(slots=True)
-class Limits:
+class Limits(Struct):
     """The calls and dollars that are left for all ranges that have none of their own yet; None: no limit."""
 
     calls: int | None
@@ -50,8 +50,7 @@ class Limits:
         self.dollars = None if self.dollars is None else self.dollars + (dollars or 0.0)
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     """A process. range: the one in work; None while it has none. counts: of that range."""
 
     process: Process

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.audit.ranges.plan import KeyRange, RangePlan, plan_by_listing
 from auditor.config.settings import Settings
@@ -20,8 +22,7 @@ KEPT: Final = 0.97
 """The part of a ceiling that several ranges use together."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanningShare:
+class PlanningShare(Struct, frozen=True):
     """The calls that planning may send in a run of these settings. most: their number; None: no limit."""
 
     settings: Settings

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.aio.threads import in_order
 from auditor.runs.checkpoint import Checkpoint
@@ -24,8 +25,7 @@ _AHEAD: Final = 16
 """Number of ranges whose files are read at the same time: each read of a bucket is a wait of some 30 ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class RangeProgress:
+class RangeProgress(Struct, frozen=True):
     """How far a range is. start_after: the last key that it saved, None if it saved none; it goes on after it. listed:
     the number of objects up to there.
     """
@@ -36,8 +36,7 @@ class RangeProgress:
     listed: int
 
 
-@dataclass(frozen=True, slots=True)
-class RangeState:
+class RangeState(Struct, frozen=True):
     """A range as its files have it.
 
     tally: None if the range has no checkpoint. parts: the entries of its parts for the seal of the run. files: the

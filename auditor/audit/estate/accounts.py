@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
@@ -22,8 +24,7 @@ AT_ONCE: Final = 8
 """Largest number of accounts that are opened side by side."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedAccount:
+class OpenedAccount(Struct, frozen=True, kw_only=True):
     """An account, and the buckets that its listing names.
 
     account: with its number, if that could be found out. credentials: of its role; None for the own ones. hole: why the

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.audit.estate.accounts import OpenedAccount
 from auditor.audit.estate.choice import BucketChoice, ChosenBucket
@@ -45,8 +46,7 @@ _NAMED: Final = 20
 """Largest number of buckets that one note names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketEnd:
+class BucketEnd(Struct, frozen=True, kw_only=True):
     """The end of one bucket's audit. run: its ID; None if none was begun. summary: None if it failed. code: its exit
     code. failed: why it has no summary. unfinished: True if the same start can go on with it all the same.
     """
@@ -58,8 +58,7 @@ class BucketEnd:
     unfinished: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estate:
+class Estate(Struct, frozen=True, kw_only=True):
     """One start of an estate: its accounts, and the choice among their buckets.
 
     estate: ID of the start. out: URI of the store. folder: of the estate in the store. earlier: the report of the start

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.audit.estate.accounts import OpenedAccount
 from auditor.config.resources import Resources
@@ -18,8 +19,7 @@ from auditor.s3.bucket_list import ListedBucket
 TWICE: Final = "two accounts list a bucket of this name: their runs would lie in one folder"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenBucket:
+class ChosenBucket(Struct, frozen=True, kw_only=True):
     """A listed bucket. excluded: why it is not audited, in words; None if it is. hole: why it cannot be, or None."""
 
     name: str
@@ -29,8 +29,7 @@ class ChosenBucket:
     hole: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BucketChoice:
+class BucketChoice(Struct, frozen=True):
     """All listed buckets by account and name, and the use of each exclusion and restriction."""
 
     buckets: tuple[ChosenBucket, ...]

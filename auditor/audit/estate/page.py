@@ -5,7 +5,8 @@ a hole.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.audit.estate.files import last_estates
 from auditor.model.estate import AccountResult, BucketOutcome, BucketResult, EarlierEstate, EstateReport

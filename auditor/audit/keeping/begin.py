@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.audit.keeping.earlier import EarlierObjects
 from auditor.audit.keeping.keeper import FactKeeper
@@ -30,8 +32,7 @@ _READABLE: Final = "retention_readable"
 """The option by which a rule is told that the caller may see retentions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """The objects of an earlier run, what was read of some of them since, and who says which of these facts hold.
 
     ended: the time up to which the run may have read facts, in seconds since 1970.
@@ -67,8 +68,7 @@ class Opened:
         return line.acl != renewed.line.acl and iso_date(renewed.at).timestamp() <= self.ended
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """All that decides which facts of an earlier run are kept.
 
     run: the target's last complete run when this run began. settings: `keep` is set. facts: the facts of the bucket as
@@ -81,7 +81,6 @@ class Opening:
     facts: BucketFacts
     plan: Plan
     began: str
-    _: KW_ONLY
     ledger: bool
     tidies: bool = True
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.audit.keeping.turns import FactTurns
 from auditor.model.dates import iso_date
@@ -19,8 +20,7 @@ was read around the time of a write may be of the object before. The clock of th
 _NOTHING: Final = ReadAt()
 
 
-@dataclass(frozen=True, slots=True)
-class FactKeeper:
+class FactKeeper(Struct, frozen=True):
     """Says which facts of an earlier run may be used for a listed object.
 
     listed: when the earlier run read the facts that its lines give no time for, in ISO 8601. acl, head: the turns of

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from auditor.audit.keeping.begin import Opened, Opening
 from auditor.audit.keeping.earlier import Lines

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
+
+from msgspec import Struct
 
 _SLACK: Final = 0.05
 """Share of the time between two runs by which a run may come late, without that a fact becomes older than its limit."""
@@ -12,8 +13,7 @@ _SPREAD: Final = 2_654_435_761  # Knuth's multiplicative hash: keys that count u
 _WORD: Final = 2**32
 
 
-@dataclass(frozen=True, slots=True)
-class FactTurns:
+class FactTurns(Struct, frozen=True):
     """The order in which runs ask again for one kind of fact.
 
     Each object has its turn once in `number` runs, by its key, which makes the runs even. Whatever its turn, a fact is

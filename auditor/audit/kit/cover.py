@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 G = TypeVar("G")
 
@@ -16,8 +17,7 @@ class Cover(NamedTuple):
     is_prefix: bool
 
 
-@dataclass(slots=True)
-class _Unit(Generic[G]):
+class _Unit(Struct, Generic[G]):
     """A key, or all keys that share their first `depth` characters. grants: those that all of these keys have. key: one
     of the keys.
     """
@@ -37,8 +37,7 @@ class _Unit(Generic[G]):
         return Cover(self.key[: folder or self.depth], is_prefix=True)
 
 
-@dataclass(slots=True)
-class _Branch(Generic[G]):
+class _Branch(Struct, Generic[G]):
     """An open node of the trie of keys: the keys that share their first `depth` characters differ after it.
 
     children: those with grants that all of the keys up to now have. They are given out when a key lacks the grant.

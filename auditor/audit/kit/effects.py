@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from auditor.audit.kit.closing import AclCloser
 from auditor.audit.kit.grants import KitObject
@@ -23,8 +24,7 @@ PREDICTED: Final = "predicted.jsonl.gz"
 """The file with a line for each object that the policy and the jobs move, in the form of `auditor what-if --keys`."""
 
 
-@dataclass(slots=True)
-class Effect:
+class Effect(Struct):
     """The effect of a step. name: its name in JSON. words: the step in words. intended_lost: number of objects that are
     public on purpose, and that the step closes.
     """

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from auditor.audit.kit.closing import OWNER_TOO, PRIVATE
 from auditor.audit.kit.folder import KitFile, KitFolder
@@ -45,8 +46,7 @@ class JobName(NamedTuple):
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
+class _Begun(Struct, frozen=True):
     """A manifest that grows. suffix: of its names."""
 
     file: KitFile

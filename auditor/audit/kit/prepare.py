@@ -10,8 +10,9 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.audit.kit.closing import AclCloser
 from auditor.audit.kit.cover import KeyCover

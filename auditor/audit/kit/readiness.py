@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from auditor.audit.kit.effects import OFF, OFF_NOW, Effect, KitEffects
 from auditor.audit.kit.grants import KitObject
@@ -58,8 +59,7 @@ class Readiness(StrEnum):
     NOT_KNOWN = "not known"
 
 
-@dataclass(frozen=True, slots=True)
-class Assessment:
+class Assessment(Struct, frozen=True):
     """The readiness at one moment. blocks: sentences on what stands against it. unknown: sentences on what was not
     looked at.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from auditor.audit.kit.effects import Effect
 from auditor.audit.kit.grants import LeftOut
@@ -13,8 +14,7 @@ from auditor.audit.kit.readiness import Assessment, Readiness
 from auditor.model.exception import ExceptionUse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kit:
+class Kit(Struct, frozen=True, kw_only=True):
     """A kit that was written."""
 
     run: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from auditor.text import counted, visible
 
 
-@dataclass(frozen=True, slots=True)
-class ReportOrigin:
+class ReportOrigin(Struct, frozen=True):
     """Where facts come from. uri: of the report's manifest. created: the time of the facts, in ISO 8601 in UTC.
     refused: one sentence on each newer report that was refused.
     """

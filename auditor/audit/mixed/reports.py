@@ -10,8 +10,9 @@ import hashlib
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from auditor.audit.mixed.data_files import check_files, rows_of
 from auditor.audit.mixed.report_origin import ReportOrigin
@@ -34,8 +35,7 @@ MOST_TRIED: Final = 10
 LARGEST_MANIFEST: Final = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class FoundReport:
+class FoundReport(Struct, frozen=True):
     """A report whose manifest was read. path, uri, md5: of the manifest."""
 
     report: InventoryReport
@@ -44,12 +44,14 @@ class FoundReport:
     md5: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReportTimes:
+class ReportTimes(Struct, frozen=True):
     """The earliest and the latest time that a report may be of, in ISO 8601 in UTC; None for any."""
 
     oldest: str | None = None
     newest: str | None = None
+
+
+_ANY_TIME: Final = ReportTimes()
 
 
 class LoadedInventory(SortedRows):
@@ -75,7 +77,7 @@ def load_newest(
     place: InventoryPlace,
     target: Target,
     *,
-    times: ReportTimes = ReportTimes(),
+    times: ReportTimes = _ANY_TIME,
     stopped: Callable[[], bool] = lambda: False,
 ) -> LoadedInventory:
     """Find the newest report that can be used for the target, and sort its rows. Blocks, and takes a while.

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.audit.mixed.report_origin import unseen_words
 from auditor.audit.mixed.sorted_rows import SortedRows
@@ -38,8 +40,7 @@ _NOT_READ: Final = Unread("GetObjectAcl", "NotRead")
 """Stands for an ACL that is still to be read, while it is decided if the HEAD has to be read too."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportLimits:
+class ReportLimits(Struct, frozen=True):
     """The largest ages of a report's facts, in seconds; None for no limit."""
 
     acl: float | None = None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
+
+from msgspec import Struct
 
 from auditor.audit.mixed.report_origin import ReportOrigin
 from auditor.errors import RunTaken
@@ -21,8 +22,7 @@ FOLDER: Final = "inventory"
 NAME: Final = f"{FOLDER}/spread.json"
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadPiece:
+class SpreadPiece(Struct, frozen=True):
     """A file with rows of one range, in gzip, a row a line, sorted. sha256: of its bytes."""
 
     name: str
@@ -40,8 +40,7 @@ def _shape(value: Any) -> Shape:
     return tuple(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpreadFile:
+class SpreadFile(Struct, frozen=True, kw_only=True):
     """How far a report is spread: all rows of its first data files, and nothing of the others, are in the pieces."""
 
     run: str

@@ -15,8 +15,10 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.audit.mixed.data_files import rows_of
 from auditor.audit.mixed.report_origin import ReportOrigin
@@ -102,8 +104,7 @@ def _nothing(plan: PlanFile, found: FoundReport, refused: tuple[str, ...]) -> Sp
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
+class _Whole(Struct, frozen=True):
     """The state at the begin of a data file. number: of writes. lengths: numbers of the held rows, by range."""
 
     number: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.audit.ranges.pieces import KeyPiece, ListKeys, PieceFinder
 from auditor.audit.ranges.rounds import CountedListing, PieceRounds, call_budget
@@ -15,8 +16,7 @@ Cut = tuple[str, int]
 """The last key of a range, and the number of keys up to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyCuts:
+class KeyCuts(Struct, frozen=True):
     """The ends of all ranges but the last one, in order. keys: number of all keys. exact: False if the numbers are
     estimates.
     """

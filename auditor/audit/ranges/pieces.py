@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from auditor.audit.ranges.places import KeyPlaces
 
@@ -25,8 +27,7 @@ _CRAMMED: Final = 1000.0
 """Assumed ratio of a piece's keys to those of a page whose first and last keys have the same place."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeysFound:
+class KeysFound(Struct, frozen=True):
     """Some keys in order, a key twice where it has two versions. more: True if there are further keys."""
 
     keys: Sequence[str]
@@ -39,8 +40,7 @@ class ListKeys(Protocol):
     async def __call__(self, after: str | None, count: int) -> KeysFound: ...
 
 
-@dataclass(slots=True)
-class KeyPiece:
+class KeyPiece(Struct):
     """The keys after one text up to another one, of which the first page is known."""
 
     after: str | None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.audit.ranges.cuts import PAGE, Cut, KeyCuts, exact_cuts, find_cuts, increasing
 from auditor.audit.ranges.pieces import KeysFound
@@ -33,8 +35,7 @@ MOST: Final = 10_000
 """Largest number of ranges, which is also that of the parallel children of a Distributed Map of Step Functions."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRange:
+class KeyRange(Struct, frozen=True):
     """The keys after start_after, up to and including stop_at; None: no limit. keys: number of keys, or of object
     versions if the target is of all versions.
     """
@@ -44,8 +45,7 @@ class KeyRange:
     keys: int
 
 
-@dataclass(frozen=True, slots=True)
-class RangePlan:
+class RangePlan(Struct, frozen=True):
     """Ranges that together are the whole of a target, and of which no two have a key in common."""
 
     target: Target
@@ -154,8 +154,7 @@ def _planned(target: Target, found: KeyCuts, run: str | None, calls: int) -> Ran
     return RangePlan(target, ranges, run, found.exact, calls)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Objects:
+class _Objects(Struct, frozen=True, order=True):
     """A file of objects of the last run. last: key of its last line; "" if the seal does not name it."""
 
     part: Part

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+
+from msgspec import Struct, field
 
 from auditor.aio.stop import Stop
 from auditor.audit.renewal.renew import Renewed, Renewer, open_renewer
@@ -38,8 +39,7 @@ Told = Callable[[RunReader, Renewed], Awaitable[None]]
 """Called with each run whose objects were read, before their lines are written."""
 
 
-@dataclass(slots=True)
-class EventCounts:
+class EventCounts(Struct):
     """The counts of one command or batch. failed: messages that come again."""
 
     messages: int = 0
@@ -47,8 +47,7 @@ class EventCounts:
     renewed: Renewed = field(default_factory=Renewed)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchOutcome:
+class BatchOutcome(Struct, frozen=True):
     """The messages of a batch that are not done, by ID.
 
     failed: they must come again. malformed: no receipt makes them readable; the reason, which never quotes the body.

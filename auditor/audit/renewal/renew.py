@@ -6,9 +6,11 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.audit.begin import ask_bucket
 from auditor.audit.judged_by import JudgedBy, judge_of, judged_by
@@ -42,8 +44,7 @@ CALLS_AT_ONCE: Final = 16
 """Largest number of calls in flight, and of versions of a key that are read side by side."""
 
 
-@dataclass(frozen=True, slots=True)
-class Renewed:
+class Renewed(Struct, frozen=True):
     """The result of renewing the objects of some events.
 
     objects: number of object versions that were read. undecided: number of those of which a fact could not be read.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Arns:
+class Arns(Struct, frozen=True):
     """Builds the ARNs of one partition for an IAM policy. An ARN built from a name matches any region and account."""
 
     partition: str

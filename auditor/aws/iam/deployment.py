@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 SERVICE: Final = "s3-auditor"
 """The first part of the names of the stack and its resources; `-STAGE` is the second."""
@@ -13,8 +14,7 @@ LEVEL: Final = "metadata"
 """The default stage and level of a deployment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class Deployment(Struct, frozen=True, kw_only=True):
     """The parameters of a deployment of the Lambda functions."""
 
     stage: str = STAGE

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from auditor.aws.iam.actions import (
     ACCOUNT_CALLS,
@@ -30,8 +31,7 @@ from auditor.aws.iam.arns import Arns
 from auditor.model.target import Target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """The access that an audit needs: to facts of each object, and to resources (output, ledger, queue, keys)."""
 
     acl: bool

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from auditor.cli.options import settings_of
 from auditor.cli.output import first_word, print_json
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     finally:
         progress.close()
     if options.format == "json":
-        print_json({**asdict(found), "whole": not found.exit_code})
+        print_json({**to_builtins(found), "whole": not found.exit_code})
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _lines(found)))
     return found.exit_code

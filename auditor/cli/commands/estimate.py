@@ -7,7 +7,8 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.estimate import EstimateRun

@@ -9,9 +9,10 @@ import secrets
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.aio import loop as loops
 from auditor.audit.security_hub import SentFindings, open_security_hub

@@ -7,8 +7,10 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, closing
-from dataclasses import asdict, replace
 from functools import cache
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
@@ -35,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     first_word(f"reading {counted(len(given), 'report')} into the ledger")
     counts = signals.run(_import(settings, given))
     if options.format == "json":
-        print_json(asdict(counts))
+        print_json(to_builtins(counts))
     else:
         _print(counts)
     return counts.exit_code

@@ -7,8 +7,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.aws.iam.deployment import STAGE, Deployment
 from auditor.aws.iam.policy import Access, audit_policy, every_bucket

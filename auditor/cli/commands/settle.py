@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from auditor.aio import loop as loops
 from auditor.cli.options import check_needed, settings_of
@@ -88,7 +89,7 @@ async def _acknowledged(ledger: KeyHistory, target: Target, version: str | None,
 def _print(told: Told, output: str) -> None:
     if output == "json":
         print_json(
-            {"events": [{"bucket": target.bucket, **asdict(event)} for target, events in told for event in events]}
+            {"events": [{"bucket": target.bucket, **to_builtins(event)} for target, events in told for event in events]}
         )
         return
     for target, events in told:

@@ -8,7 +8,8 @@ import signal
 import sys
 import time
 from contextlib import closing
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     first_word(f"asking the queue {settings.queue}", longer=Pace().poll)
     counts, stopped = signals.run(_work(settings, idle))
     if options.format == "json":
-        print_json(asdict(counts))
+        print_json(to_builtins(counts))
     else:
         sys.stdout.write(
             f"{counted(counts.messages, 'message')}: {counted(counts.hashed, 'object')} hashed,"

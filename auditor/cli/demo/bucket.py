@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.cli.demo.files import Choice, DemoFile
 from auditor.cli.demo.plants import DECOYS, METADATA, PLANTED, PUBLIC_PREFIX, STRANGER, Planted
@@ -49,16 +50,14 @@ Report = Callable[[int, int], None]
 """A function that is called after each upload, with the number of uploads done and the number of all uploads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """The number of objects that the demo put into its bucket, and the sum of their sizes in bytes."""
 
     objects: int
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(Struct, frozen=True):
     """The arguments of one PutObject. body: the bytes, or the path of the file that has them."""
 
     key: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from auditor.cli.demo.damage import VerifiedDamage
 from auditor.cli.demo.plants import Planted
@@ -16,8 +17,7 @@ Pair = tuple[str | None, str]
 """An object key (None: the bucket) and a rule, or a key and a verdict."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlantedRow:
+class PlantedRow(Struct, frozen=True):
     """A planted problem, and what the audit missed of it. missed: IDs of the rules that did not flag the problem, and
     `verdict X` if the audit did not give the object the right verdict X.
     """
@@ -26,8 +26,7 @@ class PlantedRow:
     missed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PlantedComparison:
+class PlantedComparison(Struct, frozen=True):
     """The comparison of all planted problems with the findings of an audit. rows: one for each planted problem.
 
     clean: number of objects without a planted problem. false_alarms: (key, rule) of each finding, and (key, verdict) of
@@ -115,8 +114,7 @@ def hashing_differences(first: HashingSummary, work: Counts, second: HashingSumm
     return [sentence for sentence, wrong in checks.items() if wrong]
 
 
-@dataclass(frozen=True, slots=True)
-class DemoResults:
+class DemoResults(Struct, frozen=True):
     """The results of all steps of the demo: first audit, comparison, worker, second audit, verification."""
 
     first: Summary

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.cli.demo.bucket import BUCKET
 from auditor.model.outcome import VerifyOutcome
@@ -16,8 +17,7 @@ from auditor.verify.summary import VerifySummary
 Change = Callable[[bytes], bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class Damage(Struct, frozen=True, kw_only=True):
     """A planned damage of one planted object. key: the object's key. description: words for the user.
 
     change: a function that makes other bytes of the same size from the object's bytes; None: the object is deleted.
@@ -63,8 +63,7 @@ def range_of(keys: Iterable[str]) -> Target:
     return Target(BUCKET, stop_at=first[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedDamage:
+class VerifiedDamage(Struct, frozen=True):
     """The result of the demo's verification. lines: the combined report's lines on objects that do not match."""
 
     summary: VerifySummary

@@ -7,9 +7,10 @@ import platform
 import stat
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.errors import UsageError
 
@@ -25,8 +26,7 @@ _LONGEST_KEY: Final = 1024
 _SKIPPED_FOLDERS: Final = frozenset({"site-packages", "dist-packages", "__pycache__", ".git"})
 
 
-@dataclass(frozen=True, slots=True)
-class DemoFile:
+class DemoFile(Struct, frozen=True):
     """A file to upload, and its object key."""
 
     key: str
@@ -34,8 +34,7 @@ class DemoFile:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The files to upload. origin: words for the user on where they come from. left_out: number of files not chosen."""
 
     sources: tuple[DemoFile, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from auditor.model.access import Verdict
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
@@ -24,8 +25,7 @@ _ANY_ACCOUNT: Final = f'uri="{AUTHENTICATED_USERS}"'
 _OTHER: Final = f'id="{STRANGER}"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planted:
+class Planted(Struct, frozen=True, kw_only=True):
     """A planted problem: an object, or a setting of the bucket (then key is None).
 
     description: words for the user. rules: IDs of all rules that must flag it. verdict: the verdict that it must have.

@@ -8,9 +8,10 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit

@@ -14,10 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.aws import session as aws
 from auditor.aws.connection import Connection
@@ -37,8 +38,7 @@ _NO_PROXY: Final = ("NO_PROXY", "no_proxy")
 Import = Callable[[str], ModuleType]
 
 
-@dataclass(frozen=True, slots=True)
-class Clients:
+class Clients(Struct, frozen=True):
     """boto3 clients of the demo's AWS, and a function that damages an object there. rot(key, change): replaces the
     object's bytes by change(bytes), but leaves its date and ETag as they are.
     """

@@ -10,10 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from io import TextIOWrapper
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct, field
 
 from auditor.aio.groups import together
 from auditor.aws.failures import is_gone
@@ -36,8 +37,7 @@ SHOWN: Final = 100
 """Largest number of failed tasks, and of conflicts, that are listed one by one. All of them are counted."""
 
 
-@dataclass(slots=True)
-class ImportCounts:
+class ImportCounts(Struct):
     """The counts of an import of completion reports.
 
     A task is one row of a report. Each task counts in exactly one of the first seven numbers.

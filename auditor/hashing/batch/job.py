@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 REPORT_FORMAT: Final = "Report_CSV_20180820"
 S3_NAMES: Final[Mapping[str, str]] = {
@@ -23,8 +24,7 @@ NO_ROLE: Final = "REPLACE-WITH-THE-ROLE-OF-THE-JOB"
 PRIORITY: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(Struct, frozen=True, kw_only=True):
     """A batch manifest that was written: the list of the objects that a job of S3 Batch Operations reads."""
 
     bucket: str | None

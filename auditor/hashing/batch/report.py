@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote_plus
+
+from msgspec import Struct
 
 from auditor.errors import UsageError
 from auditor.hashing.batch.job import S3_NAMES
@@ -22,8 +23,7 @@ _OURS: Final = {name: ours for ours, name in S3_NAMES.items()}
 _LONGEST_CODE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One row of a completion report: the result of the job for one object."""
 
     bucket: str
@@ -37,8 +37,7 @@ class Task:
     """Content of the column ResultMessage: the checksum as JSON, if the task succeeded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checksum:
+class Checksum(Struct, frozen=True):
     """A checksum that S3 computed of a whole object.
 
     digest: lower-case hex. etag: ETag of the object, without quotes.

@@ -8,10 +8,11 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
+
+from msgspec import Struct
 
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, RunError, UsageError
@@ -26,8 +27,7 @@ MANIFEST: Final = "manifest.json"
 LARGEST_MANIFEST: Final = 64 * MIB
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFile:
+class ReportFile(Struct, frozen=True):
     """One CSV file of a completion report.
 
     path: path of the file in the report's store. md5: lower-case hex, from the report's manifest.json; None if unknown.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.hashing.batch.job import MOST_ROWS, Manifest, create_job, row
 from auditor.model.object import ObjectVersion
@@ -18,8 +19,7 @@ from auditor.runs.stores.local import output_errors, private
 FOLDER: Final = "batch"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOwner:
+class JobOwner(Struct, frozen=True, kw_only=True):
     """The AWS account (12 digits) and the role (ARN) that run the jobs.
 
     None stands for an unknown account or role: a person then has to write it into the request.

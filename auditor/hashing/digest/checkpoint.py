@@ -10,8 +10,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
+
+from msgspec import Struct
 
 from auditor.errors import CheckpointError
 from auditor.hashing.digest.digester import CRC64NVME, STATE_DIGITS
@@ -23,8 +24,7 @@ VERSION: Final = 1
 _HEX: Final = re.compile(r"[0-9a-f]+\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """The object version and the algorithms that a checkpoint belongs to. A checkpoint of any others is refused."""
 
     bucket: str
@@ -32,7 +32,7 @@ class Binding:
     algorithms: tuple[str, ...]
 
     def fields(self) -> dict[str, Any]:
-        version = {name: getattr(self.version, name) for name in ObjectVersion.__slots__}
+        version = {name: getattr(self.version, name) for name in ObjectVersion.__struct_fields__}
         return {"bucket": self.bucket, **version, "algorithms": list(self.algorithms)}
 
 
@@ -49,8 +49,7 @@ def _digests(value: object) -> dict[str, str]:
     return as_object(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HashProgress:
+class HashProgress(Struct, frozen=True, kw_only=True):
     """How far the hashing of one object has come.
 
     bytes: number of bytes hashed. bytes_read: number of bytes read, repeated reads included. states: the state of each
@@ -77,7 +76,7 @@ def opened(document: object, binding: Binding) -> HashProgress:
     Raises CheckpointError if the checkpoint is damaged, or belongs to another object version or to other algorithms.
     """
     bound = binding.fields()
-    if not isinstance(document, Mapping) or set(document) != {"v", *bound, *HashProgress.__slots__, "seal"}:
+    if not isinstance(document, Mapping) or set(document) != {"v", *bound, *HashProgress.__struct_fields__, "seal"}:
         raise CheckpointError("the checkpoint has not the fields of one")
     if document["v"] != VERSION:
         raise CheckpointError(f"the checkpoint's version is not {VERSION}")

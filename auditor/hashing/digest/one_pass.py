@@ -9,9 +9,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.groups import task_group

@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import Stop
@@ -23,8 +24,7 @@ Save = Callable[[Checkpoint | None], Awaitable[None]]
 that the function raises ends the hashing of the object."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HashOptions:
+class HashOptions(Struct, frozen=True, kw_only=True):
     """The options of reading and hashing one object."""
 
     bucket: str = ""

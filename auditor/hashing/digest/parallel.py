@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from auditor.hashing.digest.buffers import BlockMemory
 from auditor.hashing.digest.reader import ObjectSource, ResumingReader
 from auditor.hashing.digest.streams import RangeLayout
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A filled buffer.
 
     view: the bytes of the object in the buffer. end: position in the object after the last of these bytes.
@@ -26,8 +26,7 @@ class Piece:
     buffer: bytearray
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """A range of the object, from `first` up to `end` (excluded), which one GET reads.
 
     granted: future that is done when the block may take buffers. pieces: filled buffers of the block that next() has

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
+
+from msgspec import Struct, field
 
 from auditor.aio.backoff import backoff
 from auditor.aws.failures import is_throttle, is_transient
@@ -28,8 +29,7 @@ SHORT: Final = "ByteCount"
 """Error code of a response body that has fewer or more bytes than S3 announced."""
 
 
-@dataclass(slots=True)
-class ObjectSource:
+class ObjectSource(Struct):
     """The object version to read. It also has counts and checksums, which all readers of the object share."""
 
     engine: Reads

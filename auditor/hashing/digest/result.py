@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from auditor.aws.failures import doom, is_gone, is_transient
 from auditor.errors import BucketError, CallFailed
@@ -14,8 +15,7 @@ from auditor.model.dates import now_in_utc
 from auditor.model.object import AnyVersion
 
 
-@dataclass(frozen=True, slots=True)
-class Hashed:
+class Hashed(Struct, frozen=True):
     """The result for an object whose bytes were all read and hashed.
 
     digests: lower-case hex by algorithm. bytes_read: number of bytes read, repeated reads included.
@@ -33,8 +33,7 @@ class Hashed:
         return entry_of(bucket, self.task, self.digests, bytes_read=self.bytes_read, hashed_at=hashed_at)
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(Struct, frozen=True):
     """The result for an object whose bytes have another digest than S3's checksum. The ledger must not record this
     digest.
     """
@@ -49,8 +48,7 @@ class Mismatch:
     """Number of bytes read, repeated reads included."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paused:
+class Paused(Struct, frozen=True):
     """The result for an object whose hashing was stopped before the object's end."""
 
     task: HashTask
@@ -65,8 +63,7 @@ class Paused:
     count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
+class Superseded(Struct, frozen=True):
     """The result for an object whose listed version no longer exists.
 
     code: `Overwritten`, or `Vanished` after a deletion.
@@ -76,8 +73,7 @@ class Superseded:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unhashable:
+class Unhashable(Struct, frozen=True):
     """The result for an object whose bytes no retry can read.
 
     code: `archived`, or `SSE-C` if a customer's key encrypts the object.
@@ -87,8 +83,7 @@ class Unhashable:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The result for an object that could not be read.
 
     code: S3's error code, `ByteCount` or `SizeDiffers`. retryable: True if another attempt may succeed at once. outage:

@@ -12,9 +12,8 @@ import hashlib
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 BLOCK: Final = 128
 """Number of bytes after which the state of every digest can be saved: one block of SHA-512, and two blocks of the other
@@ -48,8 +47,7 @@ def _context(words: int, word: type[Any] = ctypes.c_uint32) -> type[_Context]:
     return type("_Context", (_Context,), {"_fields_": fields})
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     """The properties of one algorithm in libcrypto."""
 
     prefix: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.hashing.limits import BUFFER, LARGE, MIB, STREAMS
 
@@ -62,8 +63,7 @@ def core_share(environ: Mapping[str, str] = os.environ) -> float:
     return min(1.0, (function_memory(environ) or ONE_CORE) / ONE_CORE)
 
 
-@dataclass(frozen=True, slots=True)
-class RangeLayout:
+class RangeLayout(Struct, frozen=True):
     """The sizes, in bytes, of the ranges and buffers with which several streams read one object.
 
     block: range that one GET reads, which fills several buffers. memory: limit for all blocks that are being read or

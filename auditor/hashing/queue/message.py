@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Final
+
+from msgspec import Struct
 
 from auditor.errors import MessageError
 from auditor.hashing.limits import LARGE, MIB
@@ -54,19 +55,14 @@ bucket_name: Final = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", "is not a buc
 sequencer_text: Final = matching(SEQUENCER, f"is not hexadecimal of at most {MAX_LENGTH} digits", plain_text)
 
 
-@dataclass(frozen=True, slots=True)
-class HashTask(ObjectVersion):
+class HashTask(ObjectVersion, frozen=True):
     """An object version to hash, as a queue message describes it."""
 
-    key: Text
-    version_id: PlainText | None = field(metadata={"needed": False})
-    etag: PlainText
-    size: Size
-    attempts: Size = field(default=0, metadata={"needed": True})
+    attempts: int = 0
     """Number of attempts to hash the object that have failed so far."""
-    hops: Annotated[int, partial(size, largest=MOST_HOPS_READ)] = 0
+    hops: int = 0
     """Number of workers that left the object unfinished, because their time ran out or S3 refused it."""
-    sequencer: Annotated[str, sequencer_text] = ""
+    sequencer: str = ""
     """Sequencer of the S3 event that reported the object, in hexadecimal; "" if no event did."""
 
     @classmethod
@@ -75,9 +71,38 @@ class HashTask(ObjectVersion):
         return cls(ref.key, ref.version_id, ref.etag, ref.size)
 
 
-@dataclass(frozen=True, slots=True)
-class HashMessage:
+class HashMessage(Struct, frozen=True):
     """A queue message: objects of one bucket, and the algorithms to hash them by.
+
+    run: ID of the audit that sent the objects, or "event" for objects that S3's events reported.
+    """
+
+    run: str
+    bucket: str
+    algorithms: tuple[str, ...]
+    tasks: tuple[HashTask, ...]
+
+
+class WrittenTask(Struct, frozen=True, kw_only=True):
+    """An object version to hash, as a queue message describes it."""
+
+    key: Text
+    version_id: PlainText | None = None
+    etag: PlainText
+    size: Size
+    attempts: Size
+    """Number of attempts to hash the object that have failed so far."""
+    hops: Annotated[int, partial(size, largest=MOST_HOPS_READ)] = 0
+    """Number of workers that left the object unfinished, because their time ran out or S3 refused it."""
+    sequencer: Annotated[str, sequencer_text] = ""
+    """Sequencer of the S3 event that reported the object, in hexadecimal; "" if no event did."""
+
+    def task(self) -> HashTask:
+        return HashTask(self.key, self.version_id, self.etag, self.size, self.attempts, self.hops, self.sequencer)
+
+
+class WrittenMessage(Struct, frozen=True):
+    """A queue message as it is written: objects of one bucket, and the algorithms to hash them by.
 
     run: ID of the audit that sent the objects, or "event" for objects that S3's events reported.
     """
@@ -85,7 +110,7 @@ class HashMessage:
     run: PlainText
     bucket: Annotated[str, bucket_name]
     algorithms: tuple[str, ...]
-    tasks: tuple[HashTask, ...] = field(metadata={"name": "objects"})
+    objects: tuple[WrittenTask, ...]
 
 
 def encode(message: HashMessage) -> str:
@@ -105,12 +130,13 @@ def decode_document(document: dict[str, Any]) -> HashMessage:
     """Read one of the auditor's own messages from its body, parsed as JSON. Raises JsonError."""
     if type(document.get("v")) is not int or document["v"] != VERSION:  # True and 1.0 are equal to 1
         raise JsonError(f"is not {VERSION}, the only version known", "field v")
-    message = typed(HashMessage, document)
+    message = typed(WrittenMessage, document)
     if not message.algorithms or any(name not in ALGORITHMS for name in message.algorithms):
         raise JsonError(f"is empty or names an unknown one; known are {', '.join(ALGORITHMS)}", "algorithms")
-    if not 0 < len(message.tasks) <= MAX_OBJECTS:
-        raise JsonError(f"has {len(message.tasks)} entries, not 1 to {MAX_OBJECTS}", "objects")
-    return replace(message, algorithms=tuple(dict.fromkeys(message.algorithms)))
+    if not 0 < len(message.objects) <= MAX_OBJECTS:
+        raise JsonError(f"has {len(message.objects)} entries, not 1 to {MAX_OBJECTS}", "objects")
+    algorithms = tuple(dict.fromkeys(message.algorithms))
+    return HashMessage(message.run, message.bucket, algorithms, tuple(one.task() for one in message.objects))
 
 
 @contextmanager

@@ -5,9 +5,10 @@ EventBridge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from auditor.errors import MessageError
 from auditor.hashing.queue.message import HashMessage, HashTask, decode_document, pack, parse, reasons
@@ -22,8 +23,7 @@ EVENT_RUN: Final = "event"
 _DEFAULT: Final = ALGORITHMS[:1]
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
+class Noticed(Struct, frozen=True):
     """An event of S3 that the ledger records as the newest state of its key (KeyHistory.arrived).
 
     Such an event has a sequencer. Of two events of one key, the one with the larger sequencer is newer.
@@ -33,8 +33,7 @@ class Noticed:
     notice: Notice
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """A deletion that the ledger writes only into the key's history, because the event removed only one version, or has
     no sequencer.
     """
@@ -43,8 +42,7 @@ class Removed:
     event: Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
+class Notification(Struct, frozen=True, kw_only=True):
     """The content of a queue message. For one of the auditor's own messages, only `messages` is set."""
 
     messages: tuple[HashMessage, ...] = ()

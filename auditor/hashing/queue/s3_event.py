@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from auditor.hashing.queue.message import MAX_OBJECTS, bucket_name, sequencer_text
 from auditor.model.json_readers import etag_text, form_text, text_or_none, time_text
@@ -80,8 +81,7 @@ _IN_RECORDS: Final = _fields("s3", "eventTime", "eTag", "versionId", form_text)
 _IN_DETAILS: Final = _fields("detail", "time", "etag", "version-id", text)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectEvent:
+class ObjectEvent(Struct, frozen=True):
     """One event of S3 about one object."""
 
     kind: Kind

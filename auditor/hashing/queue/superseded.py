@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from auditor.hashing.queue.message import HashMessage, HashTask
 from auditor.hashing.queue.notification import Noticed, Notification

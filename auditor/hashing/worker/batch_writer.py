@@ -5,7 +5,8 @@ together.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.result import Hashed
@@ -13,8 +14,7 @@ from auditor.ledger.base import DigestStore
 from auditor.model.dates import now_in_utc
 
 
-@dataclass(slots=True, eq=False)
-class _Pending:
+class _Pending(Struct, eq=False):
     """The digests of one object, until the ledger has them.
 
     written: the ledger's answer; None before the write.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from auditor.errors import AuditorError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(Struct, frozen=True, kw_only=True):
     """The counts of a worker.
 
     `messages` is a number of queue messages, `healed` a number of rows, and every other count a number of objects.
@@ -40,11 +39,10 @@ class Counts:
     """Damaged rows of the ledger that were written anew, because the keys' histories had them."""
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in Counts.__slots__})
+        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in Counts.__struct_fields__})
 
 
-@dataclass(frozen=True, slots=True)
-class Processed:
+class Processed(Struct, frozen=True):
     """The result of processing one queue message.
 
     retry_after: seconds until the message must come again; None if it must be deleted. due: seconds until the last

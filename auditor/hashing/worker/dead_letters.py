@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.aws.sqs import Outgoing, Received
 from auditor.hashing.digest.result import Failed, Mismatch

@@ -10,8 +10,10 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.errors import AuditorError, LeaseLostError, LedgerError
 from auditor.hashing.digest.options import Checkpoint, Save
@@ -32,8 +34,7 @@ Keep = Callable[[Hashed], Awaitable[Result]]
 digest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """An object whose lease another worker has.
 
     seconds: time after which the lease may be free.

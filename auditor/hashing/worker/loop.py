@@ -8,9 +8,10 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
@@ -37,8 +38,7 @@ VISIBILITY: Final = 120
 the message's objects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Pace(Struct, frozen=True, kw_only=True):
     """The limits and intervals of a worker's loop."""
 
     messages: int = CONCURRENCY

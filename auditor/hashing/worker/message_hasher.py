@@ -13,9 +13,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import CutOff, Stop, cut_off_when
@@ -48,8 +50,7 @@ OUT_OF_TIME: Final = "OutOfTime"
 """The error code of an object that made no progress before the worker's deadline."""
 
 
-@dataclass(slots=True)
-class MessageResult:
+class MessageResult(Struct):
     """The results for the objects of one queue message."""
 
     message: HashMessage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from auditor.config.settings import Settings
 from auditor.hashing.limits import BUFFER, CONCURRENCY, LARGE, MAX_HOPS, SAVE_SECONDS
@@ -10,8 +10,7 @@ from auditor.hashing.worker.lease import LEASE_SECONDS
 from auditor.model.digest import ALGORITHMS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
+class WorkerOptions(Struct, frozen=True, kw_only=True):
     """The options of a hashing worker."""
 
     algorithms: tuple[str, ...] = ALGORITHMS[:1]

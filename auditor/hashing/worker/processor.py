@@ -9,9 +9,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.aio.backoff import backoff
 from auditor.aio.stop import Stop

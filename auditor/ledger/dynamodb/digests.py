@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.errors import DigestConflict, LedgerError
 from auditor.ledger.base import AUDITOR, S3, Entry, Known, Version

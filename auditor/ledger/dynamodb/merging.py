@@ -7,10 +7,11 @@ import heapq
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct, field
 
 from auditor.aio.groups import together
 from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, partition
@@ -26,8 +27,7 @@ every item has at least this many characters of its object key."""
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyReading(Generic[T]):
+class KeyReading(Struct, Generic[T], frozen=True):
     """The way in which keys are read: the value of each key, and how many items at once.
 
     decode: makes the wanted value of a key's items; it is called with the pk of their plain names.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.ledger.base import HealableDigests
 from auditor.ledger.dynamodb.items import DIGESTS, WHOLE_KEY, Item, checked_row
@@ -32,8 +33,7 @@ _OF_DIGEST: Final = ("", "_source", "_at", "_bytes_read", "_seal")
 _OF_ROW: Final = ("pk", "sk", "size", "version_id", "etag", WHOLE_KEY)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyDigests:
+class _KeyDigests(Struct, frozen=True):
     """The undamaged digests of one key. damaged: True if the key has a damaged row, for which the history may stand."""
 
     rows: tuple[LedgerRow, ...]

@@ -5,8 +5,9 @@ line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.ledger.base import KeyRecord
 from auditor.ledger.manifests.source import ManifestFile
@@ -18,8 +19,7 @@ OF_TOOLS: Final = ("sha256", "sha512", "sha1", "md5")
 """The algorithms of sha256sum, its sister programs and BagIt's tools. Their digests differ in length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One line of a checksum manifest: the digest of one file."""
 
     line: int
@@ -34,8 +34,7 @@ class Record:
     """Version ID of the object; "" if the manifest has no version IDs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(Struct, frozen=True, kw_only=True):
     """A form of checksum manifests, such as that of sha256sum: its properties, its reader and its writer."""
 
     name: str

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from auditor.ledger.base import KeyHistory
 from auditor.ledger.manifests.base import Form
 from auditor.model.target import Target
 
 
-@dataclass(slots=True)
-class Exported:
+class Exported(Struct):
     """The counts of an export: keys that are in the manifest, and keys that were left out, by reason."""
 
     keys: int = 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.ledger.base import AUDITOR, HistoryEntry, Ledger, What
 from auditor.ledger.manifests.csv_table import csv_row
@@ -35,8 +36,7 @@ COLUMNS: Final = (
 )
 
 
-@dataclass(slots=True)
-class HistoryCounts:
+class HistoryCounts(Struct):
     """The number of exported history lines.
 
     complete: True if the export reached the end of the ledger.

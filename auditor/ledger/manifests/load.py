@@ -5,8 +5,9 @@ is written to the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.ledger.base import KeyHistory
 from auditor.ledger.manifests import AUTO, FORMS, form_of
@@ -18,8 +19,7 @@ from auditor.model.target import Target
 MAX_KEY: Final = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class Read(Struct, frozen=True, kw_only=True):
     """The counts of one manifest file that was read.
 
     form: name of its form; "" for a tag manifest of BagIt, which is not imported. digests: number of digests to import.
@@ -61,8 +61,7 @@ def _read(source: ManifestFile, index: int, spool: Spool, prefix: str, form: str
     return Read(file=source.shown, form=chosen.name, digests=spool.count(index), other=other)
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """The counts of an import.
 
     new: number of expected digests that were added or changed. known: number of digests that the ledger had already.

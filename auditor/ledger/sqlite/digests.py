@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
+
+from msgspec import Struct
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import AUDITOR, S3, Entry, Event, HistoryEntry, Known, Version, What
@@ -97,8 +98,7 @@ def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tu
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class RowPage:
+class RowPage(Struct, frozen=True):
     """The digests of all keys from `first` on and before `end`, by pair of key and ETag.
 
     end: None if the bucket has no more rows. count: number of rows that were read, damaged ones too.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from auditor.ledger.lease_text import lost, read_checkpoint, work_name, write_checkpoint
 from auditor.ledger.leases import Held, Lease, Work

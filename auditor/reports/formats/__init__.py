@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from auditor.model.summary import Summary
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 
 
 # Each module is imported when it writes: the command line names all formats whenever it starts.
-@dataclass(frozen=True, slots=True)
-class NamedFormat:
+class NamedFormat(Struct, frozen=True):
     """A format, which is a Format of base.py itself. module: the module here whose function `write` writes it. words:
     its content, for the help and for docs/outputs.md. printed: True if a command that makes a run can print the run in
     this format on stdout, also several runs one after the other.

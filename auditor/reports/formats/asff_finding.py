@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self
+
+from msgspec import Struct, field
 
 from auditor.aws.partition import partition_of
 from auditor.model.summary import Summary
@@ -36,8 +37,7 @@ RUN: Final = f"{PRODUCT}/run"
 empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class HubAccount:
+class HubAccount(Struct, frozen=True):
     """The account and the region of the Security Hub that gets the findings, and their partition (aws, aws-cn ..)."""
 
     account: str
@@ -54,8 +54,7 @@ class HubAccount:
         return f"arn:{self.partition}:securityhub:{self.region}:{self.account}:product/{self.account}/default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AsffSubject:
+class AsffSubject(Struct, frozen=True, kw_only=True):
     """The subject of one finding, in words that are safe to print."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Self
+
+from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
@@ -16,8 +17,7 @@ from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.text import visible
 
 
-@dataclass(frozen=True, slots=True)
-class BlindSpot:
+class BlindSpot(Struct, frozen=True):
     """Objects that a run could not look at. place: a URI as findings have it. whole: True if it is one whole key."""
 
     place: str
@@ -28,8 +28,7 @@ class BlindSpot:
         return self.place.startswith(place) or (not self.whole and place.startswith(self.place))
 
 
-@dataclass(frozen=True, slots=True)
-class LookedAt:
+class LookedAt(Struct, frozen=True):
     """The part of its target that a run looked at. rules: IDs of the rules that it judged. asked: True if it asked each
     object for its HEAD, and for its ACL where ACLs count.
     """

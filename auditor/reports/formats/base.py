@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol
+
+from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.finding import FailOn, Severity
-from auditor.model.record import record
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
@@ -19,8 +19,7 @@ from auditor.text import counted
 Kind = Literal["run", "rule-undecided", "not-hashed", "finding", "undecided", "verdict"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormatOptions:
+class FormatOptions(Struct, frozen=True, kw_only=True):
     """Choices that some formats take."""
 
     fail_on: Severity | FailOn | None = Severity.HIGH
@@ -56,8 +55,7 @@ class Format(Protocol):
     def __call__(self, summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]: ...
 
 
-@record()
-class ExportEntry:
+class ExportEntry(Struct, frozen=True):
     """One row of the formats of lines. kind: the row's subject: the run as a whole, a rule that lacked a fact of the
     bucket, the objects that could not be hashed for one reason, a finding, an object that could not be looked at, or an
     object that is not private. A member that does not belong to the kind is None.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from auditor.model.finding import Severity
 from auditor.reports.formats.base import RunLines
@@ -17,8 +18,7 @@ codes come from a server, so nothing else bounds their number."""
 OTHERS: Final = ("others", "")
 
 
-@dataclass(slots=True)
-class CountedGroup:
+class CountedGroup(Struct):
     """The findings of one rule and severity, or the objects that lack the same fact first. since: the oldest start;
     None if no line has one. keys: the first keys; a finding on the bucket has none.
     """

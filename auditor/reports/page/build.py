@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -34,8 +36,7 @@ _FEW: Final = 2
 """Samples of a group where there are many groups: the page stays below a megabyte."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageSource:
+class PageSource(Struct, frozen=True, kw_only=True):
     """The files of a run of which its page is made.
 
     shown: some undecided objects of the run. groups, places, first: from the roll-ups. new: number of new objects by

@@ -7,7 +7,8 @@ from datetime import date
 from itertools import groupby
 from typing import Final
 
-from auditor.model.record import record
+from msgspec import Struct
+
 from auditor.reports.page.picture_data import Curve, Label, Spark
 from auditor.text import counted
 
@@ -17,8 +18,7 @@ _TOP: Final = 36.0
 _BOTTOM: Final = 184.0
 
 
-@record(hashed=False)
-class Night:
+class Night(Struct, frozen=True):
     """One day of the trend. counts: numbers by name, such as those of the verdicts; None if no run ended that day."""
 
     day: date

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
-from auditor.model.record import record
 from auditor.reports.page.picture_data import CoverageBar, Curve, Places, Share, Sign, Spark
 
 
-@record()
-class Chip:
+class Chip(Struct, frozen=True):
     """A short fact below the headline. tone: "ok", "warn" or "". code: a text from outside, shown as code."""
 
     text: str
@@ -17,8 +15,7 @@ class Chip:
     code: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
+class Headline(Struct, frozen=True, kw_only=True):
     """The verdict on the whole run. kicker: the work, before the target's name. title: two parts of the sentence around
     `emphasis`. lead: a sentence in bold, and the rest.
     """
@@ -35,8 +32,7 @@ class Headline:
     notes: tuple[str, ...] = ()
 
 
-@record()
-class NumberCard:
+class NumberCard(Struct, frozen=True):
     """One number at the top of the page. filters: True if a click shows the findings of this verdict."""
 
     sign: Sign
@@ -46,8 +42,7 @@ class NumberCard:
     filters: bool = False
 
 
-@record()
-class FirstChange:
+class FirstChange(Struct, frozen=True):
     """One change that closes much: number of objects, and the words after it."""
 
     change: str
@@ -57,8 +52,7 @@ class FirstChange:
     how: str = ""
 
 
-@record()
-class ChangeCard:
+class ChangeCard(Struct, frozen=True):
     """A class of changes since the last run. sign: a plus, a minus or ""."""
 
     sign: str
@@ -67,8 +61,7 @@ class ChangeCard:
     text: str
 
 
-@record()
-class SampleView:
+class SampleView(Struct, frozen=True):
     """A key that is an example of a group. grantee: in words."""
 
     key: str
@@ -76,8 +69,7 @@ class SampleView:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupView:
+class GroupView(Struct, frozen=True, kw_only=True):
     """A group of findings, or of objects with one verdict, as the list shows it."""
 
     id: str
@@ -104,8 +96,7 @@ class GroupView:
     command: str
 
 
-@record()
-class Tick:
+class Tick(Struct, frozen=True):
     """A filter of the list. number: of groups."""
 
     name: str
@@ -115,8 +106,7 @@ class Tick:
     number: int
 
 
-@record()
-class HoleRow:
+class HoleRow(Struct, frozen=True):
     """A fact that could not be read. objects: None for a fact of the bucket."""
 
     objects: int | None
@@ -126,8 +116,7 @@ class HoleRow:
     advice: str
 
 
-@record()
-class ExceptionRow:
+class ExceptionRow(Struct, frozen=True):
     """An exception of the configuration, with its matches. stale: True if its owner has something to do."""
 
     id: str
@@ -139,8 +128,7 @@ class ExceptionRow:
     stale: bool
 
 
-@record()
-class RuleRow:
+class RuleRow(Struct, frozen=True):
     """A rule of the run and its answer. found: number of findings. undecided: why it has no answer for some."""
 
     id: str
@@ -150,16 +138,14 @@ class RuleRow:
     off: bool = False
 
 
-@record()
-class NamedValue:
+class NamedValue(Struct, frozen=True):
     """A name and a value, in words: of the bucket, of the hashing, of the calls."""
 
     name: str
     value: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageData:
+class PageData(Struct, frozen=True, kw_only=True):
     """The whole content of the page of one audit. An empty tuple or None: the page has no such section."""
 
     title: str
@@ -194,8 +180,7 @@ class PageData:
     """The lines that the button copies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyPage:
+class VerifyPage(Struct, frozen=True, kw_only=True):
     """The whole content of the page of one verification. parts: the outcomes, which add up to `total`. note: a sentence
     on the examples of the groups; "" if they are of the whole run.
     """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
+
+from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -21,8 +22,7 @@ _WIDEST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _WHAT_IF: Final = "auditor what-if RUN"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupFacts:
+class GroupFacts(Struct, frozen=True, kw_only=True):
     """One group: findings of a rule, or objects with a verdict. severity: None for objects. who: the audience in words.
     rest: True if groups of longer prefixes have other objects below `prefix`.
     """

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from auditor.model.estate import BucketCounts
-from auditor.model.record import record
 from auditor.reports.page.data import Headline, NumberCard
 from auditor.reports.page.picture_data import CoverageBar, Sign, Spark
 
 
-@record(kw_only=True)
-class AccountRow:
+class AccountRow(Struct, frozen=True, kw_only=True):
     """One account of an estate. role: ARN of the role by which it was read; "" for the own credentials. counts: of its
     buckets. hole: why its buckets are not all known, or None.
     """
@@ -22,8 +20,7 @@ class AccountRow:
     hole: str | None
 
 
-@record()
-class TargetRow:
+class TargetRow(Struct, frozen=True):
     """One target. sign: its worst objects, or its failure. link: relative address of its report; None if it has none.
     sentence: its verdict in words. numbers: in the order of the columns; None for one that is not known. bad: True for
     a hole. aside: the hole in words, or "". day: when its run began, in words. account: in words; "" if the page
@@ -42,8 +39,7 @@ class TargetRow:
     account: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexPage:
+class IndexPage(Struct, frozen=True, kw_only=True):
     """The whole content of the index page. columns: the names of the numbers. totals: their sums over all rows; None
     for one that no row knows. holes: each target with its hole, in words. accounts: of the estates on the page.
     """

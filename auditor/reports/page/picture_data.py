@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from auditor.model.record import record
+from msgspec import Struct
 
 
-@record()
-class Sign:
+class Sign(Struct, frozen=True):
     """A kind of objects that the page shows with a colour and a mark: a verdict, or a word such as "accepted". name:
     name of its colour in the style sheet. mark: a character that shows the kind without the colour. words: the meaning.
     """
@@ -19,8 +16,7 @@ class Sign:
     words: str
 
 
-@record()
-class Spark:
+class Spark(Struct, frozen=True):
     """The small curve of a card: its unbroken pieces, as points of an SVG polyline, and the last point."""
 
     pieces: tuple[str, ...]
@@ -28,8 +24,7 @@ class Spark:
     y: float
 
 
-@record()
-class Label:
+class Label(Struct, frozen=True):
     """A text in a picture, at a place."""
 
     x: float
@@ -37,8 +32,7 @@ class Label:
     text: str
 
 
-@record()
-class Curve:
+class Curve(Struct, frozen=True):
     """The picture of a count, night by night. areas, lines: SVG paths of the unbroken pieces. ticks: of the counts.
     days: labels below. gaps: x and width of the nights without a run. words: the same in a sentence.
     """
@@ -52,8 +46,7 @@ class Curve:
     words: str
 
 
-@record()
-class Share:
+class Share(Struct, frozen=True):
     """The objects of one sign among all listed ones. x, width: of its part in the bar, in a width of 1080."""
 
     sign: Sign
@@ -63,8 +56,7 @@ class Share:
     inside: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageBar:
+class CoverageBar(Struct, frozen=True, kw_only=True):
     """The bar of all listed objects, divided by verdict. parts: the parts of the bar, which add up to `listed`. below:
     the parts of the magnified bar. private_from: x at which the private objects begin in the whole bar.
     """
@@ -78,8 +70,7 @@ class CoverageBar:
     markers: int
 
 
-@record()
-class Box:
+class Box(Struct, frozen=True):
     """A box of the map: a prefix and a verdict, and its number of objects. group: the id of its element in the list of
     groups. vertical: True if the label is turned.
     """
@@ -98,8 +89,7 @@ class Box:
     vertical: bool = False
 
 
-@record()
-class Map:
+class Map(Struct, frozen=True):
     """One picture of where the objects are: boxes whose area is their number of objects."""
 
     name: str
@@ -108,8 +98,7 @@ class Map:
     height: int
 
 
-@record()
-class PlaceRow:
+class PlaceRow(Struct, frozen=True):
     """The numbers of one prefix, in the order of the columns. bar: pieces of a bar 110 wide: name, x and width."""
 
     prefix: str
@@ -118,8 +107,7 @@ class PlaceRow:
     bar: tuple[tuple[str, float, float], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(Struct, frozen=True, kw_only=True):
     """The prefixes of the objects that are not private: maps, and the same numbers as a table."""
 
     maps: tuple[Map, ...]

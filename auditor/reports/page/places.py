@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from auditor.model.record import record
+from msgspec import Struct
+
 from auditor.reports.page import signs
 from auditor.reports.page.picture_data import Box, Map, PlaceRow, Places, Sign
 from auditor.reports.page.treemap import Rectangle, squarified
@@ -26,8 +27,7 @@ _VIEWS: Final[tuple[tuple[str, str, tuple[Sign, ...]], ...]] = (
 )
 
 
-@record()
-class PlaceCount:
+class PlaceCount(Struct, frozen=True):
     """Objects of one sign below a prefix that no longer prefix counts. group: the id of their element in the list."""
 
     prefix: str

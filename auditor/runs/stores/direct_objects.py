@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from hashlib import file_digest, sha256
 from io import BufferedReader
 from threading import Lock
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from auditor.aio.backoff import backoff
 from auditor.aws.connection import Connection

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from msgspec import Struct
 
 from auditor.aws.connection import Connection
 from auditor.model.object import Acl, Head, ObjectRef
@@ -13,8 +14,7 @@ from auditor.model.object import Acl, Head, ObjectRef
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(Struct, frozen=True):
     """The place in a listing where the next page begins: ListObjectsV2's token, or ListObjectVersions' two markers."""
 
     token: str | None = None
@@ -22,8 +22,7 @@ class Position:
     version_id_marker: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListQuery:
+class ListQuery(Struct, frozen=True):
     """The parameters of a listing.
 
     start_after: list only keys after this one. versions: True for ListObjectVersions.
@@ -35,8 +34,7 @@ class ListQuery:
     page_size: int = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """One page of a listing, with decoded keys. next: where the next page begins; None on the last page.
     delete_markers: the keys of the delete markers on the page; only a listing of versions has any.
     """
@@ -46,8 +44,7 @@ class Page:
     delete_markers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A byte range of an object. first, last: offsets from 0, both included; last is None for the object's end."""
 
     first: int

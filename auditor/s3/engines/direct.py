@@ -6,9 +6,10 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.aws.connection import Connection
 from auditor.aws.credentials import CredentialSource

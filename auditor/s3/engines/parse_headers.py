@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any, Final
 
 from auditor.errors import CallFailed
@@ -100,7 +99,7 @@ _TEXTS: Final[Mapping[bytes, str]] = {
     b"x-amz-expiration": "expiration",
 }
 """By header: the field of Head, for values that stay text."""
-_PLACES: Final[Mapping[str, int]] = {field.name: place for place, field in enumerate(fields(Head))}
+_PLACES: Final[Mapping[str, int]] = {name: place for place, name in enumerate(Head.__struct_fields__)}
 _ETAG, _LENGTH, _METADATA = (_PLACES[name] for name in ("etag", "content_length", "metadata"))
 _TEXT_AT: Final[Mapping[bytes, int]] = {header: _PLACES[member] for header, member in _TEXTS.items()}
 _CONVERTED_AT: Final[Mapping[bytes, tuple[int, Callable[[str], Any]]]] = {

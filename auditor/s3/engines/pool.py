@@ -7,17 +7,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Generic
+
+from msgspec import Struct, field
 
 from auditor.s3.engines.base import Engine, K, OpenEngine
 
 OPEN: Final = 8
 
 
-@dataclass(slots=True)
-class _Slot:
+class _Slot(Struct):
     """The place of one engine in the pool. engine: None until it is open. users: number of users that have borrowed the
     engine now.
     """

@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Lock
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from botocore import xform_name
+from msgspec.structs import replace
 
 from auditor.aws import session as aws
 from auditor.aws.answer_limits import SETTING

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Final, Protocol
 
-from auditor.model.record import record
+from msgspec import Struct
 
 LARGEST_BODY: Final = 8 * 1024 * 1024
 """Limit in bytes of a buffered body. A page of 1,000 keys of 1,024 escaped bytes has 4 MiB."""
@@ -63,8 +62,7 @@ class BrokenAnswerError(TransportError):
     """The answer is not HTTP/1.1, or larger than a limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(Struct, frozen=True, kw_only=True):
     """The server to which a transport connects, and the limits for connections and answers.
 
     connections: largest number of connections at once. tls: None for plain HTTP. proxy: URL of an HTTP proxy.
@@ -93,8 +91,7 @@ class Server:
     proxy: str | None = None
 
 
-@record()
-class Request:
+class Request(Struct, frozen=True):
     """An HTTP request. target: path and query, percent-encoded as they were signed.
 
     headers: names and values, in the order in which they are sent, without line breaks. They include Host and, if there
@@ -107,8 +104,7 @@ class Request:
     body: bytes = b""
 
 
-@record()
-class Response:
+class Response(Struct, frozen=True):
     """A complete HTTP answer. reason: the text after the status, such as "Not Found". body: b"" for a HEAD.
 
     headers: by lower-case name. Values have no blanks around them; several values of one name are joined with ", ".

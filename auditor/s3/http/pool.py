@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from auditor.s3.http.base import ConnectionLostError, Response, Server
 from auditor.s3.http.connection import HttpConnection, StaleConnectionError
@@ -17,8 +18,7 @@ _LONGEST_CLOSE: Final = 1.0
 K = TypeVar("K", bound=HttpConnection)
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """The counts of a pool. open: connections that are idle, in use or being made. opened: connections made so far.
 
     waiting: requests in the queue. resent: requests that were sent twice. peak: the highest `open`.

@@ -8,8 +8,9 @@ of the destination.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.model.target import Target
 from auditor.s3.inventory.fields import OPTIONAL_FIELDS
@@ -24,8 +25,7 @@ FIELDS: Final = OPTIONAL_FIELDS
 each object."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InventoryRequest:
+class InventoryRequest(Struct, frozen=True, kw_only=True):
     """A configuration to make. bucket, prefix: the destination. account: the 12 digits of the account that owns the
     audited bucket. form: CSV, or Parquet. frequency: Daily or Weekly. partition: `aws`, or that of another cloud.
     """

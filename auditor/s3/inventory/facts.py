@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from msgspec import Struct
+
 from auditor.model.dates import iso_date, seconds_in_utc
 from auditor.model.object import MEMBERS, Acl, ObjectRef, PartialHead
-from auditor.model.record import record
 from auditor.s3.inventory.object_acl import UNAVAILABLE, read_acl
 
 FACT_COLUMNS: Final = (
@@ -50,8 +51,7 @@ Shape = tuple[str, ...]
 report have one of a few shapes."""
 
 
-@record()
-class InventoryFacts:
+class InventoryFacts(Struct, frozen=True):
     """The facts of an object in a report.
 
     acl: the stored ACL; None if it is unread. owner: canonical ID; None if it is unread. members: members of

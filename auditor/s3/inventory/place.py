@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from auditor.errors import UsageError
 from auditor.model.target import BUCKET_NAME
 
 
-@dataclass(frozen=True, slots=True)
-class InventoryPlace:
+class InventoryPlace(Struct, frozen=True):
     """Where reports lie. prefix: of their keys in the bucket, without a slash at its end; "" for the whole bucket."""
 
     bucket: str

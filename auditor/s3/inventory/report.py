@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from auditor.errors import InventoryError
 from auditor.model.dates import seconds_in_utc
@@ -37,8 +38,7 @@ _PARQUET_COLUMN: Final = re.compile(r"(?:required|optional)\s+\w+\s+(\w+)")
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
 
 
-@dataclass(frozen=True, slots=True)
-class InventoryFile:
+class InventoryFile(Struct, frozen=True):
     """A data file of a report. key: in the destination bucket. size: in bytes. md5: lower-case hex."""
 
     key: str
@@ -46,8 +46,7 @@ class InventoryFile:
     md5: str
 
 
-@dataclass(frozen=True, slots=True)
-class InventoryReport:
+class InventoryReport(Struct, frozen=True):
     """A complete report.
 
     bucket: the bucket that it is of. created: the time at which S3 began to scan the bucket, in ISO 8601 in UTC. It is

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote_plus
 
+from msgspec import Struct
+
 from auditor.errors import InventoryError
-from auditor.model.record import record
 from auditor.model.target import Target
 from auditor.s3.inventory.facts import FACT_COLUMNS, Shape
 from auditor.s3.inventory.fields import CSV
@@ -32,8 +33,7 @@ _ESCAPED: Final = re.compile(rb"\x01(.)", re.DOTALL)
 _SHIFT: Final = 0x10
 
 
-@record()
-class InventoryRow:
+class InventoryRow(Struct, frozen=True):
     """One row: an object version, and the number of its shape. last_modified: ISO 8601, to the second, without zone."""
 
     version_id: str

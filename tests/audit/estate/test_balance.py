@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from auditor.audit.estate.accounts import OpenedAccount
 from auditor.audit.estate.balance import BucketEnd, Estate, report_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.audit.keeping.keeper import FactKeeper
 from auditor.audit.keeping.turns import FactTurns

@@ -6,13 +6,13 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.again import JudgeAgain

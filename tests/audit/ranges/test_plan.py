@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.audit.ranges.plan import RangePlan, plan_by_listing, plan_from_run
 from auditor.cli.main import main

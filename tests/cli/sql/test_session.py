@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import duckdb
 import pytest
+from msgspec.structs import replace
 
 from auditor.cli.sql.session import MEMORY, answer, lock, open_session
 from auditor.errors import OutputError, UsageError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import Entry, Event, Expectation, KeyRecord, Known, Ledger, Version

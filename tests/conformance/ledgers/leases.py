@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from auditor.errors import LeaseLostError, LedgerError
 from auditor.ledger.base import Ledger

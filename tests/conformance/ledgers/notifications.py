@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.ledger.base import Event, Ledger, Notice
 

@@ -10,11 +10,11 @@ import random
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from awscrt import checksums
+from msgspec.structs import replace
 
 from auditor.aio import stop as cutoff
 from auditor.aio.stop import Stop

@@ -8,10 +8,10 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.aws.sqs import Outgoing, RefusedEntry
 from auditor.errors import CallFailed, LedgerError, QueueError

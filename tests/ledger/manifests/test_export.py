@@ -9,10 +9,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.ledger.base import S3, Expectation, KeyRecord
 from auditor.ledger.manifests import FORMS

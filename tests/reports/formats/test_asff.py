@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
+from msgspec.structs import replace
 
 from auditor.errors import UsageError
 from auditor.model.access import Verdict

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.exception import ExceptionState, ExceptionUse

@@ -5,9 +5,9 @@ result.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.target import Target
 from auditor.reports.page.index import COLUMNS, index_page, summed_nights

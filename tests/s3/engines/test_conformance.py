@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, fields
 from typing import Any, Final
 
 import botocore
 import pytest
+from msgspec.structs import asdict, fields
 
 from auditor.aws.connection import Connection
 from auditor.model.object import Acl, Head, ObjectRef

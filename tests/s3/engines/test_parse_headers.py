@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import fields, replace
 
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Grant, Head

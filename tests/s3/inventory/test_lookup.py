@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import tracemalloc
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import IO, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from auditor.errors import OutputError
 from auditor.model.object import ObjectRef

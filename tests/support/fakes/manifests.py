@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import new
+
+from msgspec.structs import replace
 
 from auditor.ledger.base import AUDITOR, Event, Expectation, KeyRecord, Known, Notice, Version
 

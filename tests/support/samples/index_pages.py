@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.model.changes import Changes
 from auditor.model.estate import AccountResult, BucketCounts, EarlierEstate

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date, timedelta
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity

@@ -11,9 +11,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from tests.support.servers.stub import StubServer

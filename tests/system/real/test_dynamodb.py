@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +12,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.ledger import open_ledger

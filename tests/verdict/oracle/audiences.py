@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from auditor.model.access import Audience, AudienceKind
 from tests.verdict.oracle.conditions import like, marked

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from random import Random
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, AccessPoint, PublicAccessBlock
 from auditor.model.object import (
