@@ -13,9 +13,8 @@ from msgspec import Struct
 from auditor.config import values
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import ObjectAccess
-from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
-from auditor.model.object import Acl, Evidence, Outcome
+from auditor.model.object import Evidence, Outcome
 from auditor.model.run_lines import ObjectLine
 from auditor.progress import Snapshot
 from auditor.reports.lines import encode_line
@@ -82,38 +81,24 @@ class WhatIf(Struct, frozen=True, kw_only=True):
 
 
 class ChangedJudge:
-    """Tells the access that each object of a run would give if settings of its bucket were changed (BucketChange)."""
-
-    def __init__(self, facts: BucketFacts, change: BucketChange, judge: VerdictJudge) -> None:
-        self._objects = ChangedObjects(facts, change)
-        self._judge = judge
-
-    def access(self, found: Evidence, acl: Acl | None = None) -> ObjectAccess:
-        """Return the access to an object. acl: the ACL that it has under the change; None if it keeps its own."""
-        hidden = found.dormant if acl is None else None  # a new ACL replaces all of the stored one
-        ref, changed = self._objects.object(found.ref, found.acl if acl is None else acl, hidden)
-        return self._judge.access(ref, changed, found.head, self._objects.hidden(hidden))
-
-
-class ChangedJudges:
-    """Makes judges for the objects of a run under changes. Dates in conditions are judged for the time of the run.
+    """Tells the access that each object of a run would give if settings of its bucket were changed; with
+    BucketChange(), that of today. Dates in conditions are judged for the time of the run.
 
     Raises OutputError if bucket.json is damaged.
     """
 
-    def __init__(self, run: RunReader, file: BucketFile) -> None:
-        self._file = file
+    def __init__(self, run: RunReader, file: BucketFile, change: BucketChange) -> None:
         try:
-            self._now = iso_date(file.now)
+            now = iso_date(file.now)
         except ValueError as error:
             raise OutputError(f"the time in bucket.json of the run {file.run} is damaged: audit again") from error
-        self._trusted = values.trusted(file.configuration.get("trusted", ()), f"{run.uri}/bucket.json")
+        trusted = values.trusted(file.configuration.get("trusted", ()), f"{run.uri}/bucket.json")
+        self._objects = ChangedObjects(file.facts, change)
+        self._judge = VerdictJudge(change.facts(file.facts), trusted | change.trusted, file.target.versions, now)
 
-    def under(self, change: BucketChange) -> ChangedJudge:
-        """Return the judge for a change; for BucketChange(), that of today."""
-        facts, trusted = change.facts(self._file.facts), self._trusted | change.trusted
-        judge = VerdictJudge(facts, trusted, self._file.target.versions, self._now)
-        return ChangedJudge(self._file.facts, change, judge)
+    def access(self, found: Evidence) -> ObjectAccess:
+        ref, changed = self._objects.object(found.ref, found.acl, found.dormant)
+        return self._judge.access(ref, changed, found.head, self._objects.hidden(found.dormant))
 
 
 class WhatIfQuestion:
@@ -190,8 +175,7 @@ class WhatIfQuestion:
 
     def _compared(self) -> Iterator[tuple[ObjectLine, AccessChange]]:
         """Yield each object with the access before and after the change."""
-        judges = ChangedJudges(self._run, self._file)
-        before, after = judges.under(BucketChange()), judges.under(self._change)
+        before, after = (ChangedJudge(self._run, self._file, change) for change in (BucketChange(), self._change))
         for line in self._run.objects():
             if line.outcome is Outcome.VANISHED:
                 continue

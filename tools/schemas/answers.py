@@ -172,7 +172,6 @@ def fix_kit(maker: SchemaMaker) -> Schema:
         "keys_left_out": TEXTS,
         "grants_left_out": {"description": "Number of objects by the reason of a grant left out.", **COUNTS},
     }
-    step: dict[str, Schema] = {"step": TEXT, "words": TEXT, "intended_lost": WHOLE, **_effect(maker)}
     members: dict[str, Schema] = {
         "run": RUN,
         "target": TEXT,
@@ -187,10 +186,10 @@ def fix_kit(maker: SchemaMaker) -> Schema:
             "The jobs that put objects under an allowed KMS key (E03).",
             {"jobs": jobs, "kept": {"description": "Number of objects that keep their key, by reason.", **COUNTS}},
         ),
-        "effects": {"type": "array", "items": with_members("The predicted effect of a step.", step)},
+        "what_if": {"description": "The commands that predict the effect of the policy and of no ACLs.", **TEXTS},
         "remarks": TEXTS,
     }
-    return with_members("The files that prepare the repair of a bucket, and their effects.", members)
+    return with_members("The files that prepare the repair of a bucket.", members)
 
 
 def what_if_line(maker: SchemaMaker) -> Schema:

@@ -8,7 +8,7 @@ from typing import Final
 
 from auditor.audit.kit.grants import PUBLIC, KitObject
 from auditor.model.access import Verdict
-from auditor.model.object import ANONYMOUS_OWNER, Acl, Grant
+from auditor.model.object import ANONYMOUS_OWNER, Acl
 
 PRIVATE: Final = "private"
 OWNER_TOO: Final = "bucket-owner-full-control"
@@ -38,9 +38,9 @@ class AclCloser:
         self.kept: Counter[Kept] = Counter()
         """Number of exposed objects that keep their ACL."""
 
-    def canned(self, one: KitObject, verdict: Verdict) -> str | None:
-        """Return the canned ACL that the object is to get; None if it keeps its own. verdict: that of today."""
-        if verdict is not Verdict.EXPOSED:
+    def canned(self, one: KitObject) -> str | None:
+        """Return the canned ACL that the object is to get; None if it keeps its own."""
+        if one.line.verdict is not Verdict.EXPOSED:
             return None
         reason = self._kept(one)
         if reason is not None:
@@ -63,8 +63,3 @@ class AclCloser:
             return None
         may = any(grant.grantee == self._own and grant.permission in _WRITING for grant in acl.grants)
         return None if may else Kept.FOREIGN
-
-    def acl(self, canned: str, owner: str) -> Acl:
-        """Return the ACL that a canned one gives an object of this owner."""
-        names = (owner, self._own) if canned == OWNER_TOO and owner != self._own else (owner,)
-        return Acl(owner, tuple(Grant(name, "FULL_CONTROL") for name in names))

@@ -45,6 +45,7 @@ class LeftOut(StrEnum):
     SIGNED = "signed"
     GROUP = "group"
     VERSION = "version"
+    INTENDED = "intended"
     UNCLEAR = "unclear"
 
 
@@ -54,6 +55,7 @@ _LEFT_OUT: Final[Mapping[LeftOut, str]] = {
     LeftOut.SIGNED: "have grants to any AWS account on purpose: this server's policies cannot say that",
     LeftOut.GROUP: "have grants to a group or a name that no policy can hold",
     LeftOut.VERSION: "are versions with a grant that not every version of the key has: by version ID it is not carried",
+    LeftOut.INTENDED: "are public on purpose by a grant that is not carried: without ACLs they are closed",
     LeftOut.UNCLEAR: "have grants of a permission that is not known",
 }
 UNINTENDED: Final = frozenset({LeftOut.PUBLIC, LeftOut.WRITE_ACP})
@@ -160,6 +162,8 @@ class GrantReader:
             return frozenset()
         carried, left_out = self.of_acl(acl, one.intended)
         self.left_out.update(left_out)
+        if one.is_intended and one.public and not any(grant.grantee in PUBLIC for grant in carried):
+            self.left_out[LeftOut.INTENDED] += 1
         self.carrying += bool(carried)
         return carried
 

@@ -16,16 +16,14 @@ from msgspec.structs import replace
 
 from auditor.audit.kit.closing import AclCloser
 from auditor.audit.kit.cover import KeyCover
-from auditor.audit.kit.effects import PREDICTED, KitEffects
 from auditor.audit.kit.folder import KitFolder
 from auditor.audit.kit.grants import UNINTENDED, Carried, GrantReader, KitObject, agreed, kit_objects, sentences
 from auditor.audit.kit.jobs import MOST_RESTORED, AclJobs, JobWriter, access_control
 from auditor.audit.kit.policy import PolicyDraft, PolicyWriter, no_policy
 from auditor.audit.kit.readiness import Assessment, Assessor, Lacking, SeenObjects
-from auditor.audit.kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, readme
-from auditor.audit.kit.result import Kit
+from auditor.audit.kit.readme import BUCKET_ACL, POLICY_BEFORE, readme
+from auditor.audit.kit.result import POLICY_FILE, Kit
 from auditor.audit.kit.wrong_keys import RULE, WrongKeys
-from auditor.audit.what_if import ChangedJudges
 from auditor.aws.iam.arns import Arns
 from auditor.aws.partition import partition_of
 from auditor.errors import RunStopped, UsageError
@@ -70,9 +68,6 @@ class FixKit:
         with KitFolder(self._place) as folder:
             draft = self._draft(grants, PolicyWriter(target.bucket, arns, facts.semantics, self._policy or ""))
             self._objects, self._reading = 0, 2
-            effects = KitEffects(
-                ChangedJudges(self._run, self._file), self._closer, draft.text, folder.packed(PREDICTED).write
-            )
             account = facts.owner_account
             writer = JobWriter(
                 folder,
@@ -87,12 +82,12 @@ class FixKit:
             for one in self._counted(kit_objects(self._run)):
                 self._seen.add(one)
                 keys.add(one)
-                canned = effects.add(one)
+                canned = self._closer.canned(one)
                 if canned is not None and isinstance(one.line.acl, Acl):
                     jobs.add(one.line, one.line.acl, canned)
             for part in (writer, jobs, keys):
                 part.end()
-            return self._finish(folder, draft, grants, effects, jobs, keys)
+            return self._finish(folder, draft, grants, jobs, keys)
 
     def _draft(self, grants: GrantReader, writer: PolicyWriter) -> PolicyDraft:
         target = self._file.target
@@ -116,13 +111,12 @@ class FixKit:
 
     def _noted(self, objects: Iterable[KitObject]) -> Iterator[KitObject]:
         """Yield the objects, and count the ACLs of those that a job may change."""
-        today = ChangedJudges(self._run, self._file).under(BucketChange())
         closer = AclCloser(self._own)
         for one in self._counted(objects):
             acl = one.line.acl
             if isinstance(acl, Acl) and one.line.outcome is not Outcome.VANISHED:
                 known = acl in self._acls or len(self._acls) < MOST_ACLS
-                if known and closer.canned(one, today.access(one.line.evidence).verdict) is not None:
+                if known and closer.canned(one) is not None:
                     self._acls[acl] += 1
             yield one
 
@@ -148,17 +142,11 @@ class FixKit:
         folder: KitFolder,
         draft: PolicyDraft,
         grants: GrantReader,
-        effects: KitEffects,
         jobs: AclJobs,
         keys: WrongKeys,
     ) -> Kit:
         """Write the remaining files, and return the kit."""
         facts, target, summary = self._file.facts, self._file.target, self._run.summary
-        if opened := effects.opened:
-            effects.withdraw_policy()
-            draft = no_policy(
-                f"the policy is not written, because it would open {counted(opened, 'object')} to somebody"
-            )
         bucket_acl = facts.acl if isinstance(facts.acl, Acl) else None
         if bucket_acl is not None and any(grant.grantee != self._own for grant in bucket_acl.grants):
             value = {"Bucket": target.bucket, "AccessControlPolicy": access_control(bucket_acl)}
@@ -168,10 +156,11 @@ class FixKit:
             if self._policy:
                 folder.put(POLICY_BEFORE, self._policy)
         acls_off = facts.ownership == BUCKET_OWNER_ENFORCED
-        assessor = Assessor(target, facts, self._seen, effects, _lacking(draft, grants))
+        assessor = Assessor(target, facts, self._seen, _lacking(draft, grants))
         change = BucketChange(acls=False, policy=draft.text)
         kit = Kit(
             run=self._run.run_id,
+            source=self._run.uri,
             bucket=target.bucket,
             versions=target.versions,
             place=str(folder.place),
@@ -189,10 +178,8 @@ class FixKit:
             others=jobs.others,
             key_jobs=tuple(keys.changing),
             keys_kept={reason.value: number for reason, number in keys.kept.items()},
-            effects=() if acls_off else tuple(effects.shown),
             remarks=tuple(change.remarks(facts)),
             exceptions=() if summary is None else tuple(one for one in summary.exceptions if one.matched),
-            opened=opened,
             has_bucket_acl=BUCKET_ACL in folder.names,
         )
         return _kept(folder, kit)

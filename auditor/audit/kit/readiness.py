@@ -9,9 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from auditor.audit.kit.effects import OFF, OFF_NOW, Effect, KitEffects
 from auditor.audit.kit.grants import KitObject
-from auditor.model.access import Audience, AudienceKind
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import (
     ALL_USERS,
@@ -24,13 +22,12 @@ from auditor.model.object import (
     Unread,
 )
 from auditor.model.target import Target
-from auditor.reports.explain import words_of
 from auditor.reports.what_if import OTHERS
 from auditor.rules.bucket.b05_others_control import LOG_WRITER
 from auditor.text import counted, visible
 
 MOST_NAMED: Final = 10
-"""Largest number of owners and of audiences that are named."""
+"""Largest number of owners, and of grantees, that are named."""
 _OWNERS: Final = 1000
 _NAMES: Final = {
     LOG_DELIVERY: "S3's log delivery, which writes access logs: let the bucket policy allow logging.s3.amazonaws.com"
@@ -48,7 +45,6 @@ _HELPING: Final = {
     "account_public_access_block": "the account's public access block",
     "request_payer": "the setting Requester Pays",
 }
-_STRANGERS: Final = frozenset({AudienceKind.ANYONE, AudienceKind.ANY_ACCOUNT})
 
 
 class Readiness(StrEnum):
@@ -115,27 +111,22 @@ class Assessor:
     not.
     """
 
-    def __init__(
-        self, target: Target, facts: BucketFacts, seen: SeenObjects, effects: KitEffects, lacking: Lacking
-    ) -> None:
+    def __init__(self, target: Target, facts: BucketFacts, seen: SeenObjects, lacking: Lacking) -> None:
         self._target = target
         self._facts = facts
         self._seen = seen
-        self._effects = effects
         self._lacking = lacking
 
     def now(self) -> Assessment:
         """Return the readiness of the bucket as it is."""
-        effect = self._effects[OFF_NOW]
-        blocks = (*self._of_bucket_acl(), *self._of_owners(), *self._lacking.now, *_of_effect(effect))
-        return Assessment(blocks, tuple(self._unknown(effect)))
+        return self._assessed(self._lacking.now)
 
     def after_kit(self) -> Assessment:
         """Return the readiness once the kit's steps are made."""
-        effect = self._effects[OFF]
-        return Assessment(
-            (*self._of_bucket_acl(), *self._lacking.after, *_of_effect(effect)), tuple(self._unknown(effect))
-        )
+        return self._assessed(self._lacking.after)
+
+    def _assessed(self, lacking: tuple[str, ...]) -> Assessment:
+        return Assessment((*self._of_bucket_acl(), *self._of_owners(), *lacking), tuple(self._unknown()))
 
     def _of_bucket_acl(self) -> Iterator[str]:
         acl = self._facts.acl
@@ -154,11 +145,12 @@ class Assessor:
     def _of_owners(self) -> Iterator[str]:
         for owner, number in self._seen.owners.most_common(MOST_NAMED):
             name = "nobody (the anonymous user)" if owner == ANONYMOUS_OWNER else visible(owner)
-            yield f"{counted(number, 'object')} of the owner {name} would belong to the bucket's owner"
+            words = "would belong to the bucket's owner, so that an Allow of the bucket policy reaches them"
+            yield f"{counted(number, 'object')} of the owner {name} {words}"
         if (more := len(self._seen.owners) - MOST_NAMED) > 0:
             yield f"objects of {more:,} more owners would belong to the bucket's owner"
 
-    def _unknown(self, effect: Effect) -> Iterator[str]:
+    def _unknown(self) -> Iterator[str]:
         yield from self._unlisted()
         for name, words in {**_NEEDED, **_HELPING}.items():
             fact = getattr(self._facts, name)
@@ -166,8 +158,6 @@ class Assessor:
                 yield f"{words} was not read ({_reason(fact)})"
         for reason, number in self._seen.unread.most_common(MOST_NAMED):
             yield f"the ACL of {counted(number, 'object')} was not read ({visible(reason)})"
-        if effect.counts.unpredictable:
-            yield f"the access to {counted(effect.counts.unpredictable, 'object')} without ACLs is not predictable"
 
     def _unlisted(self) -> Iterator[str]:
         """Yield sentences on the objects that the run did not list."""
@@ -182,33 +172,6 @@ class Assessor:
             yield "the bucket keeps older versions, and the run did not look at them: audit with --versions"
         else:
             yield f"it was not read if the bucket keeps older versions ({_reason(versioning)})"
-
-
-def _of_effect(effect: Effect) -> Iterator[str]:
-    counts = effect.counts
-    if counts.wider:
-        names = _named(counts.gains)
-        yield f"{counted(counts.wider, 'object')} would be opened: the bucket policy reaches them then{names}"
-    losing = {text: number for text, number in counts.loses.items() if not _is_strangers(text)}
-    for text, number in sorted(losing.items(), key=lambda one: (-one[1], one[0]))[:MOST_NAMED]:
-        yield f"{_words(text)} would lose {counted(number, 'object')}"
-    if (more := len(losing) - MOST_NAMED) > 0:
-        yield f"{more:,} more parties would lose objects"
-    if effect.intended_lost:
-        yield f"{counted(effect.intended_lost, 'object')} that are public on purpose would be closed"
-
-
-def _named(gains: Counter[str]) -> str:
-    names = [f"{_words(text)} {number:,}" for text, number in gains.most_common(3)]
-    return f" ({', '.join(names)})" if names else ""
-
-
-def _is_strangers(text: str) -> bool:
-    return text != OTHERS and Audience.parse(text).kind in _STRANGERS
-
-
-def _words(text: str) -> str:
-    return text if text == OTHERS else words_of(Audience.parse(text))
 
 
 def _reason(fact: Unread | Skipped) -> str:

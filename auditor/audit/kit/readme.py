@@ -6,19 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from auditor.audit.kit.closing import Kept
-from auditor.audit.kit.effects import PREDICTED, Effect
 from auditor.audit.kit.grants import agreed, sentences
 from auditor.audit.kit.jobs import MOST_RESTORED, OTHERS, ROLE, SNAPSHOT, JobFiles
 from auditor.audit.kit.readiness import Assessment
-from auditor.audit.kit.result import Kit
+from auditor.audit.kit.result import POLICY_FILE, Kit
 from auditor.audit.kit.wrong_keys import KEY_ROLE, KEY_SNAPSHOT, NO_KEY, KeptKey
 from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
 from auditor.reports.table_layout import TableLayout
 from auditor.reports.what_if import COLUMNS
-from auditor.reports.what_if_text import render
 from auditor.text import counted, visible
 
-POLICY_FILE: Final = "policy.json"
 POLICY_BEFORE: Final = "policy-before.json"
 BUCKET_ACL: Final = "bucket-acl-before.json"
 _LABEL: Final = 18
@@ -46,8 +43,8 @@ def table(kit: Kit, columns: int) -> str:
         *([] if kit.acls_off else [layout.listed("Policy", _policy(kit)), layout.listed("ACL jobs", _jobs(kit))]),
         *([layout.listed("Key jobs", _key_jobs(kit))] if kit.key_jobs or kit.keys_kept else []),
         layout.listed("Back", _back(kit)),
-        *(layout.listed("Effect", _effect(effect)) for effect in kit.effects),
         layout.listed("Remarks", kit.remarks),
+        layout.listed("Effect", kit.what_if),
         layout.listed("Next", ["read README.md there: nothing was changed, each call is yours to send"]),
     ]
     return _text(sections)
@@ -103,18 +100,6 @@ def _back(kit: Kit) -> Iterator[str]:
         yield f"{POLICY_BEFORE}: the present policy" if kit.has_policy_before else "there is no bucket policy now"
 
 
-def _effect(effect: Effect) -> Iterator[str]:
-    yield effect.words
-    for move, moved in effect.counts.ordered:
-        if move.before is not move.after:
-            yield f"  from {move.before} to {move.after}: {counted(moved.objects, 'object')}"
-    counts = effect.counts
-    unsure = f", {counted(counts.unpredictable, 'object')} not predictable" if counts.unpredictable else ""
-    yield f"  {counted(counts.wider, 'object')} opened, {counted(counts.narrower, 'object')} closed{unsure}"
-    if effect.intended_lost:
-        yield f"  {counted(effect.intended_lost, 'object')} public on purpose would be closed"
-
-
 def _text(sections: Iterable[Iterable[str]]) -> str:
     return "".join(f"{line}\n" for section in sections for line in section)
 
@@ -153,20 +138,11 @@ def _of_acls(kit: Kit, layout: TableLayout) -> list[str]:
         "## How to go back",
         *_going_back(kit),
         *_notes(kit, layout),
-        "## Predicted effects",
-        f"Each step is predicted for every object of the run, as `auditor what-if` does. `{PREDICTED}` has a line for"
-        " each object that the policy and the jobs move.",
-        *(_block(_counts(effect)) for effect in kit.effects),
     ]
 
 
 def _block(text: str) -> str:
     return f"```text\n{text}```" if text else ""
-
-
-def _counts(effect: Effect) -> str:
-    extra = [f"{counted(effect.intended_lost, 'object')} public on purpose would be closed"]
-    return render([("Step", effect.words)], effect.counts, extra if effect.intended_lost else (), COLUMNS)
 
 
 def _steps(kit: Kit) -> Iterator[str]:
@@ -190,7 +166,8 @@ def _policy_step(kit: Kit) -> Iterator[str]:
     yield (
         f"Review `{POLICY_FILE}`: its statements `FromAcls..` allow by key what grants allow by ACL, and"
         " `PublicByIntent..` what exceptions say is public on purpose."
-        f"{before} A prefix covers later objects below it, too. Then put it:\n\n"
+        f"{before} A prefix covers later objects below it, too. Ask what it does:\n\n       {kit.what_if[0]}\n\n"
+        "   Exit code 3 says that it would open an object to somebody: do not put it then. Else put it:\n\n"
         f"       aws s3api put-bucket-policy --bucket {kit.bucket} --policy file://{POLICY_FILE}\n\n"
         "   S3 refuses a canonical ID whose account is gone: remove it from the policy, it can read nothing any more."
         " Do this step before the next one, or those whom the ACLs name lose their access in between."
@@ -234,9 +211,11 @@ def _commands(kit: Kit, job: JobFiles) -> str:
 
 
 def _last_steps(kit: Kit) -> Iterator[str]:
-    yield _audit_again(kit, "the verdicts are those predicted below")
+    yield _audit_again(kit, "nothing is exposed but what the kit leaves as it is")
     yield (
-        "When nothing above stands against it any more, give the bucket a private ACL and turn ACLs off. Those who"
+        "When nothing above stands against it any more, ask which objects are opened or closed without ACLs:\n\n"
+        f"       {kit.what_if[-1]}\n\n"
+        "   If the answer is as you want it, give the bucket a private ACL and turn ACLs off. Those who"
         " upload by a grant of the bucket's ACL need a statement of the policy before; access logs need one for"
         " `logging.s3.amazonaws.com`. CloudFront's older logs need the ACL for ever:\n\n"
         f"       aws s3api put-bucket-acl --bucket {kit.bucket} --acl private\n"

@@ -1,23 +1,29 @@
-"""A kit that was written: its files, the readiness of the bucket, and the effect of each step."""
+"""A kit that was written: its files, the readiness of the bucket, and the commands that predict its effect."""
 
 from __future__ import annotations
 
-from typing import Any
+import shlex
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec import Struct
 
-from auditor.audit.kit.effects import Effect
 from auditor.audit.kit.grants import LeftOut
 from auditor.audit.kit.jobs import JobFiles
 from auditor.audit.kit.policy import PolicyDraft
-from auditor.audit.kit.readiness import Assessment, Readiness
+from auditor.audit.kit.readiness import Assessment
 from auditor.model.exception import ExceptionUse
+from auditor.text import visible
+
+POLICY_FILE: Final = "policy.json"
 
 
 class Kit(Struct, frozen=True, kw_only=True):
     """A kit that was written."""
 
     run: str
+    source: str
+    """Path or URI of the run's folder."""
     bucket: str
     versions: bool
     place: str
@@ -42,21 +48,26 @@ class Kit(Struct, frozen=True, kw_only=True):
     """The jobs that put objects under an allowed KMS key (E03)."""
     keys_kept: dict[str, int]
     """Number of objects under a wrong key that no job changes, by the reason."""
-    effects: tuple[Effect, ...]
     remarks: tuple[str, ...]
     exceptions: tuple[ExceptionUse, ...]
-    opened: int
-    """Number of objects that the policy would open to somebody; it is then not written."""
     has_bucket_acl: bool
     """True if the bucket's own ACL grants something to others, and the kit has it."""
 
     @property
     def exit_code(self) -> int:
-        """4 if something is not known, 3 if the policy opens an object, else 0."""
-        unsure = any(effect.counts.unpredictable for effect in self.effects)
-        if unsure or Readiness.NOT_KNOWN in (self.now.state, self.after.state) or self.now.unknown:
-            return 4
-        return 3 if self.opened else 0
+        """4 if something is not known, else 0."""
+        return 4 if self.now.unknown else 0
+
+    @property
+    def what_if(self) -> tuple[str, ...]:
+        """The commands that predict the effect of the policy, and that of ACLs turned off, safe to print."""
+        if self.acls_off:
+            return ()
+        ask = f"auditor what-if {shlex.quote(self.source)}"
+        if self.policy.text is None:
+            return (visible(f"{ask} --acls-off"),)
+        policy = f"--policy {shlex.quote(str(Path(self.place, POLICY_FILE).absolute()))}"
+        return visible(f"{ask} {policy}"), visible(f"{ask} --acls-off {policy}")
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -77,6 +88,6 @@ class Kit(Struct, frozen=True, kw_only=True):
             "exposed_objects_kept": self.kept,
             "restore": {"jobs": [one._asdict() for one in self.restoring], "others": self.others},
             "keys": {"jobs": [one._asdict() for one in self.key_jobs], "kept": self.keys_kept},
-            "effects": [effect.to_dict() for effect in self.effects],
+            "what_if": list(self.what_if),
             "remarks": list(self.remarks),
         }
