@@ -1,4 +1,4 @@
-"""Compare the findings of the demo's audits with the planted problems, and check the counts. No call is made."""
+"""Compare the findings of the demo's audit with the planted problems, and check the counts. No call is made."""
 
 from __future__ import annotations
 
@@ -98,37 +98,33 @@ def hashing_of(summary: Summary) -> HashingSummary:
     return summary.hashing
 
 
-def hashing_differences(first: HashingSummary, work: Counts, second: HashingSummary) -> list[str]:
+def hashing_differences(audited: HashingSummary, work: Counts) -> list[str]:
     """Return a sentence for each wrong count of the hashing; [] if all are right.
 
-    first, second: counts of the audits before and after the worker's work. work: the worker's counts.
+    audited: counts of the audit, which sends all objects to the queue. work: the worker's counts.
     """
-    hashable = sum(second.counts.values()) - second.unhashable
+    objects = sum(audited.counts.values())
     checks = {
-        f"{first.queued:,} objects were queued and {work.hashed:,} hashed": first.queued != work.hashed,
+        f"{audited.queued:,} of {objects:,} objects were queued": audited.queued != objects,
+        f"{audited.queued:,} objects were queued and {work.hashed:,} hashed": audited.queued != work.hashed,
         f"the worker failed at {work.failed:,} objects": work.failed > 0,
-        f"{second.pending:,} objects are pending after the worker": second.pending > 0,
-        f"{second.queued:,} objects were queued again": second.queued > 0,
-        f"{second.known:,} of {hashable:,} objects are known as hashed": second.known != hashable,
     }
     return [sentence for sentence, wrong in checks.items() if wrong]
 
 
 class DemoResults(Struct, frozen=True):
-    """The results of all steps of the demo: first audit, comparison, worker, second audit, verification."""
+    """The results of all steps of the demo: audit, comparison, worker, verification."""
 
-    first: Summary
+    audited: Summary
     comparison: PlantedComparison
     work: Counts
-    second: Summary
     verified: VerifiedDamage
 
     def differences(self, objects: int) -> list[str]:
         """Return a sentence for each unexpected result; [] if there is none. objects: number of uploaded objects."""
         return [
-            *audit_differences(self.first, objects),
+            *audit_differences(self.audited, objects),
             *self.comparison.differences,
-            *hashing_differences(hashing_of(self.first), self.work, hashing_of(self.second)),
-            *audit_differences(self.second, objects),
+            *hashing_differences(hashing_of(self.audited), self.work),
             *self.verified.differences(objects),
         ]

@@ -65,8 +65,8 @@ def exposed(objects: Iterable[ExposedObject], *, begins: bool) -> str:
     return _section(_AUDIT if begins else "", lines)
 
 
-def first_audit(summary: Summary) -> str:
-    """Return the counts of the first audit. If it found exposed objects, exposed() has begun its section."""
+def audited(summary: Summary) -> str:
+    """Return the counts of the audit. If it found exposed objects, exposed() has begun its section."""
     coverage = summary.coverage
     calls = summary.calls.list + summary.calls.head + summary.calls.acl
     outcomes = f"{coverage.audited:,} audited + {coverage.vanished:,} vanished + {coverage.undecided:,} undecided"
@@ -114,21 +114,12 @@ def _table(columns: Mapping[str, int], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"{line}\n" for line in TableLayout(_columns(), _INDENT).keyed("", lines, 0))
 
 
-def hashing(first: Summary, work: Counts, seconds: float) -> str:
+def hashing(summary: Summary, work: Counts, seconds: float) -> str:
     line = (
-        f"{hashing_of(first).queued:,} queued on SQS, {work.hashed:,} read and hashed by the worker,"
+        f"{hashing_of(summary).queued:,} queued on SQS, {work.hashed:,} read and hashed by the worker,"
         f" digests in DynamoDB, {seconds:,.1f} s"
     )
     return _section("4 Hash", [line])
-
-
-def second_audit(summary: Summary) -> str:
-    hashed = hashing_of(summary)
-    line = (
-        f"{hashed.known:,} of {summary.coverage.listed:,} known as hashed, {hashed.queued:,} queued,"
-        f" {hashed.pending:,} left to hash, {summary.seconds:,} s"
-    )
-    return _section("5 Again", [line])
 
 
 def verifying(verified: VerifiedDamage) -> str:
@@ -144,18 +135,16 @@ def verifying(verified: VerifiedDamage) -> str:
         ("yes" if verified.found(damage) else "MISSED", damage.outcome.value, damage.description, damage.key)
         for damage in DAMAGED
     ]
-    return _section("6 Verify", lines) + _table(_DAMAGES, rows)
+    return _section("5 Verify", lines) + _table(_DAMAGES, rows)
 
 
 def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
     """Return the last lines: the result, and where the report is. right: True if all results are as expected."""
-    folder = seen.second.out
-    hashed = hashing_of(seen.second)
-    left = hashed.pending + hashed.queued
+    folder, objects = seen.audited.out, seen.audited.coverage.listed
     named = sum(map(seen.verified.found, DAMAGED))
     lines = [
         *([] if right else [("Result", "NOT AS EXPECTED: stderr says why")]),
-        ("Result" if right else "", f"{_found(seen.comparison)}, {left or 'nothing'} left to hash,"),
+        ("Result" if right else "", f"{_found(seen.comparison)}, {seen.work.hashed:,} of {objects:,} objects hashed,"),
         ("", f"{named} of {len(DAMAGED)} damaged or lost objects named, {seconds:,.0f} s in all"),
         ("Report", visible(str(Path(folder) / "report.html"))),
         ("Run folder", visible(folder)),

@@ -1,4 +1,4 @@
-"""Run the demo's steps (load, audit, compare, hash, audit, verify), and print each one's result when it ends."""
+"""Run the demo's steps (load, audit, compare, hash, verify), and print each one's result when it ends."""
 
 from __future__ import annotations
 
@@ -136,24 +136,22 @@ class _Tour:
     async def run(self) -> DemoResults:
         await create_table(NAME, region=REGION)
         async with open_resources(self._settings, [self._target]) as places:
-            first = await self._audit(places, Named(_show))
-            _show(report.first_audit(first))
-            comparison = await asyncio.to_thread(_compare, places.store, first.run)
+            audited = await self._audit(places, Named(_show))
+            _show(report.audited(audited))
+            comparison = await asyncio.to_thread(_compare, places.store, audited.run)
             _show(report.comparing(comparison))
-            work = await self._work(first)
-            second = await self._audit(places)
-            _show(report.second_audit(second))
+            work = await self._work(audited)
             await asyncio.to_thread(self._damage)
             verified = await self._verify()
             _show(report.verifying(verified))
-        return DemoResults(first, comparison, work, second, verified)
+        return DemoResults(audited, comparison, work, verified)
 
-    async def _audit(self, places: Resources, named: Named | None = None) -> Summary:
+    async def _audit(self, places: Resources, named: Named) -> Summary:
         audit = Audit(self._target, self._settings, places, Stop())
         with closing(make_progress()) as progress:
 
             def count() -> Snapshot:
-                if named is not None and named.has_news(audit.shown):
+                if named.has_news(audit.shown):
                     progress.close()  # the bar and the names would share a line of the terminal
                     named.tell(audit.shown)
                 return audit.snapshot()
@@ -173,12 +171,12 @@ class _Tour:
                     summary = await verification.run()
         return VerifiedDamage(summary, frozenset(differing.lines))
 
-    async def _work(self, first: Summary) -> Counts:
+    async def _work(self, audited: Summary) -> Counts:
         started = time.monotonic()
         hashing = WorkerOptions(algorithms=self._settings.algorithms, concurrency=IN_HAND)
         settings = replace(self._settings, region=REGION)
         async with open_processor(settings, hashing, self._open_engine) as processor:
-            worker, queued = Worker(processor, QUIET), hashing_of(first).queued
+            worker, queued = Worker(processor, QUIET), hashing_of(audited).queued
 
             def count() -> Snapshot:
                 seconds = time.monotonic() - started
@@ -187,7 +185,7 @@ class _Tour:
             with closing(make_progress()) as progress:
                 async with showing(progress, count, ends=False):
                     counts = await worker.run()
-        _show(report.hashing(first, counts, time.monotonic() - started))
+        _show(report.hashing(audited, counts, time.monotonic() - started))
         return counts
 
     def _open_engine(self, bucket: str) -> AbstractAsyncContextManager[Engine]:
