@@ -22,12 +22,13 @@ from auditor.verdict.variables import Bound
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-_NUMBER: Final = re.compile(r"[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,2})?")
-_EPOCH: Final = re.compile(r"-?([0-9]{1,3}|[0-9]{5,60})(\.[0-9]{1,60})?")
-_DATE: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}(-[0-9]{2}(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?)?"
+_NUMBER: Final = r"[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,2})?"
+_EPOCH: Final = r"-?([0-9]{1,3}|[0-9]{5,60})(\.[0-9]{1,60})?"
+_DATE: Final = (
+    r"[0-9]{4}-[0-9]{2}(-[0-9]{2}"
+    r"(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?)?"
 )
-_COMPACT: Final = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})Z")
+_COMPACT: Final = r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})Z"
 
 
 class Relation(Enum):
@@ -51,7 +52,7 @@ _RELATIONS: Final[dict[Relation, Callable[[Any, Any], bool]]] = {
 
 def number(text: str) -> Decimal:
     """Read an integer or a decimal number. Raises ValueError."""
-    if not _NUMBER.fullmatch(text):
+    if not re.fullmatch(_NUMBER, text):
         raise ValueError("the value is not a number")
     return Decimal(text)
 
@@ -62,11 +63,11 @@ def date(text: str) -> Decimal:
 
     Raises ValueError for any other text, and for four digits, which may be a year or seconds.
     """
-    if _EPOCH.fullmatch(text):
+    if re.fullmatch(_EPOCH, text):
         return Decimal(text)
-    if compact := _COMPACT.fullmatch(text):
+    if compact := re.fullmatch(_COMPACT, text):
         text = "{}-{}-{}T{}:{}:{}Z".format(*compact.groups())
-    if not _DATE.fullmatch(text):
+    if not re.fullmatch(_DATE, text):
         raise ValueError("the value is not a date")
     whole, dot, fraction = text.partition(".")
     digits = re.match("[0-9]*", fraction)[0] if dot else ""  # type: ignore[index] # always matches

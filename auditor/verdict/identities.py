@@ -78,10 +78,10 @@ CONDITIONAL: Final = frozenset({"s3:if-match", "s3:if-none-match"})
 """The condition keys of conditional requests. AWS documents them for writes. A read can send these headers too; nobody
 has verified if the keys then have their values."""
 
-_OF_WRITES: Final = re.compile(r"s3:x-amz-(acl|grant-.*)")
+_OF_WRITES: Final = r"s3:x-amz-(acl|grant-.*)"
 
 
-_OF_OTHERS: Final = re.compile(
+_OF_OTHERS: Final = (
     r"s3:(x-amz-(server-side-encryption.*|storage-class|copy-source|metadata-directive|website-.*|object-ownership)"
     r"|object-lock-.*|requestobjecttag(keys|/.*)"
     r"|x-amz-(bucket-namespace|object-annotation-directive|object-if-match)|annotation-prefix|max-annotation-results"
@@ -101,9 +101,9 @@ def ways_with(key: str) -> int | None:
         return VERSION_WAYS
     if key in CONDITIONAL:
         return BYTES
-    if _OF_WRITES.fullmatch(key):
+    if re.fullmatch(_OF_WRITES, key):
         return WRITE_ACP
-    return 0 if _OF_OTHERS.fullmatch(key.lower()) else None
+    return 0 if re.fullmatch(_OF_OTHERS, key.lower()) else None
 
 
 _SIGNERS: Final[dict[str, Domain]] = {
