@@ -13,8 +13,8 @@ import uvloop
 from benchmarks.meter import come_first
 from benchmarks.server.answers import Answers
 from benchmarks.server.behaviour import Behaviour, Gate
-from benchmarks.server.protocol import listening
 from benchmarks.server.tls import make_certificates, server_context
+from tests.support.servers.http_server import listening
 
 
 async def _serve(folder: Path) -> None:

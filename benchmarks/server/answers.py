@@ -6,16 +6,16 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from benchmarks.server import documents, dynamodb, files
 from benchmarks.server.behaviour import Gate
-from benchmarks.server.objects import BLOCK, BUCKET, PREFIX, etag_of, number_of, size_of, sized_body
-from tests.support.servers.stub_answers import answer
-from tests.support.servers.stub_calls import understand
+from benchmarks.server.objects import BLOCK, BUCKET, PREFIX, etag_of, keys_of, size_of, sized_body
+from tests.support.servers.http_server import Answer, Application, Asked, Later, held
+from tests.support.servers.stub_answers import framed, reply_of
+from tests.support.servers.stub_calls import call_of
 from tests.support.servers.stub_xml import error
 from tests.support.servers.world import World
 
@@ -23,16 +23,15 @@ REASONS: Final = {
     200: b"OK",
     204: b"No Content",
     206: b"Partial Content",
-    400: b"Bad Request",
     404: b"Not Found",
     412: b"Precondition Failed",
     416: b"Requested Range Not Satisfiable",
     500: b"Internal Server Error",
-    501: b"Not Implemented",
     503: b"Slow Down",
 }
 CONTROL: Final = "/-/"
 UNKNOWN: Final = "unknown"
+_KEPT: Final = (CONTROL.encode(), f"/{files.BUCKET}/".encode())
 _FRAME: Final = (
     b"HTTP/1.1 %d %b\r\nx-amz-id-2: Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4\r\n"
     b"x-amz-request-id: %016X\r\nDate: %b\r\n%bServer: AmazonS3\r\nContent-Length: %d\r\n\r\n"
@@ -55,44 +54,45 @@ _JSON: Final = b"Content-Type: application/json\r\n"
 _RANGE: Final = re.compile(r"bytes=(\d+)-(\d*)")
 
 
-@dataclass(slots=True)
-class Asked:
-    """A whole request. length: bytes of its body. body: kept for control requests, run folders and DynamoDB only."""
-
-    method: str
-    target: str
-    headers: Mapping[bytes, bytes] = field(default_factory=dict)
-    length: int = 0
-    body: bytes = b""
+def _read_block(start: int, length: int) -> memoryview:
+    """BLOCK again and again."""
+    start %= len(BLOCK)
+    return memoryview(BLOCK)[start : start + length]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer. head: status line and headers. body: all of it; None for `length` bytes of BLOCK from `start`."""
-
-    head: bytes
-    body: bytes | memoryview | None = b""
-    start: int = 0
-    length: int = 0
-
-
-class Answers:
+class Answers(Application):
     """Answers requests, and counts them: those about objects by itself, fast; all others as the tests' stub does."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
         self._world = World()
-        self._world.add(BUCKET)
+        self._bucket = self._world.add(BUCKET)
         self._files = files.Files()
         self._tables = dynamodb.Tables()
         self._id = 0
         self._second = 0
         self._date = b""
 
-    def answer(self, asked: Asked) -> Answer:
+    @property
+    def bandwidth(self) -> float | None:
+        return self.gate.behaviour.bandwidth
+
+    def connected(self) -> None:
+        self.gate.counters.connections += 1
+
+    def keeps(self, url: bytes, headers: Mapping[bytes, bytes]) -> bool:
+        """Those of control requests, run folders and DynamoDB."""
+        return url.startswith(_KEPT) or dynamodb.TARGET in headers
+
+    def answer(self, asked: Asked) -> Answer | Later:
         path, _, query = asked.target.partition("?")
         if path.startswith(CONTROL):
             return self._controlled(asked, path)
+        found = self._answer(asked, path, query)
+        latency = self.gate.behaviour.latency
+        return Later(latency, lambda: found) if latency else found
+
+    def _answer(self, asked: Asked, path: str, query: str) -> Answer:
         if dynamodb.TARGET in asked.headers:
             return self._ledger(asked)
         bucket, _, key = path[1:].partition("/")
@@ -131,7 +131,7 @@ class Answers:
 
     def _read(self, asked: Asked, key: str, query: str) -> Answer:
         answered, objects, size = self.gate.counters.answered, self.gate.behaviour.objects, self.gate.behaviour.size
-        number = number_of(key, objects)
+        number = keys_of(objects).number(key)
         if number is None:
             return self._sized(asked, key)
         if query.startswith("acl"):
@@ -153,7 +153,7 @@ class Answers:
         if asked.method == "HEAD":
             return Answer(self._framed(200, headers, len(body)))
         self.gate.counters.answered["get"] += 1
-        return Answer(self._framed(200, headers, len(body)), body)
+        return Answer(self._framed(200, headers, len(body)), held(body), 0, len(body))
 
     def _body(self, asked: Asked, headers: bytes, size: int) -> Answer:
         if asked.method == "HEAD":
@@ -161,26 +161,22 @@ class Answers:
         self.gate.counters.answered["get"] += 1
         wanted = _RANGE.fullmatch(asked.headers.get(b"range", b"").decode())
         if wanted is None:
-            return Answer(self._framed(200, headers, size), None, 0, size)
+            return Answer(self._framed(200, headers, size), _read_block, 0, size)
         first, last = int(wanted[1]), min(int(wanted[2] or size), size - 1)
         if first > last:
             return self._error(416, "InvalidRange", "The requested range is not satisfiable", asked.method)
         headers += b"Content-Range: bytes %d-%d/%d\r\n" % (first, last, size)
-        return Answer(self._framed(206, headers, last - first + 1), None, first % len(BLOCK), last - first + 1)
+        return Answer(self._framed(206, headers, last - first + 1), _read_block, first, last - first + 1)
 
     def _of_bucket(self, asked: Asked, query: str) -> Answer:
-        pairs = dict(parse_qsl(query, keep_blank_values=True))
-        self.gate.counters.answered["list" if "list-type" in pairs else "bucket"] += 1
-        if "list-type" in pairs:
-            refused = self._refused(asked, PREFIX.rstrip("/"))
-            return refused or self._whole(200, _XML, self._listing(pairs))
-        headers = {name.decode(): value.decode("latin-1") for name, value in asked.headers.items()}
-        reply = answer(self._world, understand(asked.method, asked.target, headers))
-        lines = "".join(f"{name}: {value}\r\n" for name, value in reply.headers.items())
-        return self._whole(reply.status, lines.encode(), reply.body, asked.method)
-
-    def _listing(self, pairs: Mapping[str, str]) -> bytes:
-        return documents.listing(pairs, self.gate.behaviour.objects, self.gate.behaviour.size)
+        lists = "list-type" in query
+        self.gate.counters.answered["list" if lists else "bucket"] += 1
+        refused = self._refused(asked, PREFIX.rstrip("/")) if lists else None
+        if refused is not None:
+            return refused
+        call = call_of(asked)
+        self._bucket.objects = documents.measured(self.gate.behaviour.objects, self.gate.behaviour.size)
+        return framed(reply_of(self._world, call), call)
 
     def _ledger(self, asked: Asked) -> Answer:
         operation = asked.headers[dynamodb.TARGET].decode().rpartition(".")[2]

@@ -1,59 +1,37 @@
-"""The XML documents about the computed objects, as in the S3 API reference; those of the bucket are the stub's."""
+"""The computed objects and their XML documents, as in the S3 API reference; those of the bucket are the stub's."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
 from auditor.model.object import Acl, Grant
-from benchmarks.server.objects import BUCKET, OWNER, etag_of, first_after, is_public, key_of, size_of
+from benchmarks.server.objects import BUCKET, OWNER, etag_of, is_public, keys_of, size_of
+from tests.support.servers.computed import ComputedObjects
 from tests.support.servers.stub_xml import access_control_policy, document
-from tests.support.servers.world import canned
+from tests.support.servers.world import StubObject, canned
 
 LAST_MODIFIED: Final = "2026-01-02T03:04:05.000Z"
 PAGE: Final = 1000
-
-
 PRIVATE: Final = access_control_policy(Acl(OWNER, canned("private", OWNER)))
 PUBLIC: Final = access_control_policy(Acl(OWNER, canned("public-read", OWNER)))
+_CHECKSUMS: Final = {"CRC64NVME": "AAAAAAAAAAA="}
 
 
-def listing(query: Mapping[str, str], objects: int, size: int | None = None) -> bytes:
-    """One page of ListObjectsV2."""
-    token, prefix = query.get("continuation-token"), query.get("prefix", "")
-    after = base64.b64decode(token).decode() if token else query.get("start-after", "")
-    start = first_after(max(after, prefix[:-1]), objects) if after or prefix else 0
-    limit = min(PAGE, int(query.get("max-keys", PAGE)))
-    end = min(start + limit, objects)
-    encode = quote if query.get("encoding-type") == "url" else str
-    owner = f"<Owner><ID>{OWNER}</ID></Owner>" if query.get("fetch-owner") == "true" else ""
-    rows, last = [], start
-    for number in range(start, end):
-        key = key_of(number)
-        if not key.startswith(prefix):
-            break
-        rows.append(_row(number, encode(key), owner, size))
-        last = number + 1
-    cut = last == end < objects
-    following = base64.b64encode(key_of(last - 1).encode()).decode() if cut and rows else ""
-    next_token = f"<NextContinuationToken>{following}</NextContinuationToken>" if following else ""
-    encoding = "<EncodingType>url</EncodingType>" if encode is quote else ""
-    head = (
-        f"<Name>{BUCKET}</Name><Prefix>{encode(prefix)}</Prefix>{next_token}<KeyCount>{len(rows)}</KeyCount>"
-        f"<MaxKeys>{limit}</MaxKeys>{encoding}<IsTruncated>{'true' if following else 'false'}</IsTruncated>"
-    )
-    return document("ListBucketResult", head + "".join(rows))
+def measured(objects: int, size: int | None = None) -> ComputedObjects:
+    """So many objects, as the bucket's listing has them."""
 
+    def make(number: int, key: str) -> StubObject:
+        return StubObject(
+            key=key,
+            body=None,
+            size=size_of(number, size),
+            etag=etag_of(number),
+            checksums=_CHECKSUMS,
+            checksum_type="FULL_OBJECT",
+        )
 
-def _row(number: int, key: str, owner: str, size: int | None) -> str:
-    return (
-        f"<Contents><Key>{key}</Key><LastModified>{LAST_MODIFIED}</LastModified>"
-        f"<ETag>&quot;{etag_of(number)}&quot;</ETag><ChecksumAlgorithm>CRC64NVME</ChecksumAlgorithm>"
-        f"<ChecksumType>FULL_OBJECT</ChecksumType><Size>{size_of(number, size)}</Size>{owner}"
-        "<StorageClass>STANDARD</StorageClass></Contents>"
-    )
+    return ComputedObjects(keys_of(objects), make)
 
 
 def acl_of(number: int, strangers: int = 0) -> bytes:

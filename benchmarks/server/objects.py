@@ -8,6 +8,8 @@ import hashlib
 import random
 from typing import Final
 
+from tests.support.servers.computed import NumberedKeys
+
 BUCKET: Final = "audited"
 OWNER: Final = "a0" * 32
 PREFIX: Final = "warehouse/"
@@ -24,25 +26,10 @@ def key_of(number: int) -> str:
     return _NAME % (number // 1000, number)
 
 
-def number_of(key: str, objects: int) -> int | None:
-    """None: there is no such object."""
-    digits = key[_AT : _AT + 9]
-    if not (digits.isascii() and digits.isdecimal()):
-        return None
-    number = int(digits)
-    return number if number < objects and key_of(number) == key else None
-
-
-def first_after(key: str, objects: int) -> int:
-    """The number of the first object with a later key."""
-    low, high = 0, objects
-    while low < high:
-        middle = (low + high) // 2
-        if key_of(middle) > key:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+@functools.lru_cache(1)
+def keys_of(objects: int) -> NumberedKeys:
+    """The keys of so many objects."""
+    return NumberedKeys(objects, key_of, slice(_AT, _AT + 9))
 
 
 def etag_of(number: int) -> str:

@@ -35,8 +35,8 @@ from benchmarks.meter import Meter, ask
 from benchmarks.server import objects, tls
 from benchmarks.server.answers import Answers
 from benchmarks.server.behaviour import Behaviour, Gate
-from benchmarks.server.protocol import listening
 from tests.s3.engines.common import list_all, pieces, read
+from tests.support.servers.http_server import listening
 from tests.support.servers.stub_faults import Tokens
 
 

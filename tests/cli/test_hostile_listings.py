@@ -16,7 +16,7 @@ from auditor.runs.stores import open_store
 from auditor.s3.engines import ENGINES
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.hooked import HookedServer
-from tests.support.servers.stub_answers import answer
+from tests.support.servers.stub_answers import reply_of
 from tests.support.servers.stub_calls import LISTINGS, Call, Reply
 from tests.support.servers.world import StubBucket, World
 
@@ -64,7 +64,7 @@ def without_prefix(server: HookedServer, *, after_first: bool = False) -> None:
         begins = {"start-after", "key-marker", "continuation-token"} & call.query.keys()
         if call.operation not in LISTINGS or (after_first and not begins):
             return None
-        return answer(server.world, replace(call, query={**call.query, "prefix": ""}))
+        return reply_of(server.world, replace(call, query={**call.query, "prefix": ""}))
 
     server.hook = hook
 
@@ -85,7 +85,7 @@ def turns_the_order(server: HookedServer) -> str:
     def hook(call: Call) -> Reply | None:
         if call.operation not in LISTINGS:
             return None
-        reply = answer(server.world, call)
+        reply = reply_of(server.world, call)
         text = reply.body.decode()
         entries = re.findall(r"<(?:Contents|Version)>.*?</(?:Contents|Version)>", text)
         return replace(reply, body=text.replace("".join(entries), "".join(reversed(entries))).encode())
@@ -179,7 +179,7 @@ def test_planner_does_not_pass_over_a_page_that_cannot_be_right(run: Run, server
         asked += call.operation in LISTINGS
         if call.operation not in LISTINGS or asked < 15:
             return None
-        return answer(server.world, replace(call, query={**call.query, "prefix": ""}))
+        return reply_of(server.world, replace(call, query={**call.query, "prefix": ""}))
 
     server.hook = hook
     code, out, err = run("plan", TARGET, "--ranges", "2")
@@ -206,7 +206,7 @@ def test_explain_asks_for_nothing_under_the_name_of_another_case(run: Run, serve
     def hook(call: Call) -> Reply | None:
         if call.operation not in LISTINGS:
             return None
-        return answer(server.world, replace(call, query={**call.query, "prefix": call.query["prefix"].lower()}))
+        return reply_of(server.world, replace(call, query={**call.query, "prefix": call.query["prefix"].lower()}))
 
     server.hook = hook
     code, out, err = run("explain", f"s3://{BUCKET}/KEY")
@@ -219,7 +219,7 @@ def test_explain_of_a_deleted_key_passes_over_no_hostile_listing_of_versions(run
     def hook(call: Call) -> Reply | None:
         if call.operation != "ListObjectVersions":
             return None
-        return answer(server.world, replace(call, query={**call.query, "prefix": ""}))
+        return reply_of(server.world, replace(call, query={**call.query, "prefix": ""}))
 
     server.hook = hook
     code, out, err = run("explain", f"s3://{BUCKET}/gone")
@@ -249,7 +249,7 @@ def test_hash_refuses_a_listing_around_a_vanished_object(run: Run, server: Hooke
             gone = True
             return Reply(404)
         if gone and call.operation in LISTINGS:
-            return answer(server.world, replace(call, query={**call.query, "prefix": ""}))
+            return reply_of(server.world, replace(call, query={**call.query, "prefix": ""}))
         return None
 
     server.hook = hook

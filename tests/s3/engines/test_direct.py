@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
 import pytest
-from aiohttp import web
 
 from auditor.aws.connection import Connection
 from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, is_transient
@@ -25,7 +24,9 @@ from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.ends import streams_served
 from tests.support.servers.hooked import HookedServer
-from tests.support.servers.stub import StubServer, _send
+from tests.support.servers.http_server import Answer, Later
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_answers import framed
 from tests.support.servers.stub_calls import Call, Refused, Reply
 from tests.support.servers.world import StubBucket, World
 
@@ -53,13 +54,13 @@ class FarServer(StubServer):
         super().__enter__()
         return self
 
-    async def _answer(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
+    def answer_call(self, call: Call) -> Answer | Later:
         now = datetime.now(UTC) + self.ahead
         signed = datetime.strptime(call.headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
         if abs(signed - now) < timedelta(minutes=15):
-            return await super()._answer(request, call)
+            return super().answer_call(call)
         refused = Refused(403, "RequestTimeTooSkewed", headers={"Date": format_datetime(now, usegmt=True)})
-        return await _send(request, call, refused.reply(call))
+        return framed(refused.reply(call), call)
 
 
 class TestClock:

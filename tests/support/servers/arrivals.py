@@ -8,10 +8,9 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
+from tests.support.servers.http_server import Answer, Asked, Later
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_calls import Call
 
 Arrival = tuple[float, float]
 """The earliest and the latest time, on a monotonic clock, at which a request can have arrived."""
@@ -50,9 +49,9 @@ class StampingStub(StubServer):
         finally:
             self._ready.set()
 
-    async def _answer(self, request: Any, call: Call) -> Any:
+    def answer(self, asked: Asked) -> Answer | Later:
         self.arrivals.append((self._selector.looks[0], time.monotonic()))
-        return await super()._answer(request, call)
+        return super().answer(asked)
 
 
 def most_in_a_second(arrivals: Sequence[Arrival]) -> int:

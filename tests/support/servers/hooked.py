@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aiohttp import web
-
-from tests.support.servers.stub import StubServer, _send
+from tests.support.servers.http_server import Answer, Later
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_answers import framed
 from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.stub_xml import document, tag
 from tests.support.servers.world import World
@@ -23,9 +23,9 @@ class HookedServer(StubServer):
         super().__enter__()
         return self
 
-    async def _answer(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
+    def answer_call(self, call: Call) -> Answer | Later:
         reply = self.hook(call)
-        return await super()._answer(request, call) if reply is None else await _send(request, call, reply)
+        return super().answer_call(call) if reply is None else framed(reply, call)
 
 
 def listing(*entries: str, truncated: bool | str = False, token: str | None = None) -> Reply:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, overload
+from collections.abc import Mapping
+from typing import Any, Final
 
 from auditor.model.object import ALL_USERS, Grant
 from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.computed import ComputedObjects, NumberedKeys
 from tests.support.servers.world import OWNER, STRANGER, StubBucket, StubObject, World, canned
 
 SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -46,32 +46,9 @@ def sample_bucket(n: int, name: str = "audited") -> StubBucket:
     return bucket
 
 
-@dataclass(frozen=True, slots=True)
-class _Names(Sequence[str]):
-    """The keys of a computed bucket; none of them is kept."""
-
-    total: int
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        if isinstance(at, slice):
-            return [self[number] for number in range(*at.indices(self.total))]
-        if not 0 <= at < self.total:
-            raise IndexError(at)
-        return f"data/{at // 1000:06d}/{at:09d}.bin"
-
-    def __len__(self) -> int:
-        return self.total
-
-    def number(self, key: str) -> int | None:
-        """The number of a key; None for any other key."""
-        digits = key[-13:-4]
-        if not digits.isdecimal() or int(digits) >= self.total:
-            return None
-        return int(digits) if self[int(digits)] == key else None
+def plain_key(number: int) -> str:
+    """The key of object `number` of a computed bucket."""
+    return f"data/{number // 1000:06d}/{number:09d}.bin"
 
 
 def plain_object(number: int, key: str) -> StubObject:
@@ -80,24 +57,8 @@ def plain_object(number: int, key: str) -> StubObject:
     return StubObject(key=key, body=None, size=1024, etag=f"{number:032x}", grants=grants)
 
 
-class GeneratedObjects:
-    """Any number of objects, each computed when it is asked for."""
-
-    def __init__(self, count: int, make: Callable[[int, str], StubObject] = plain_object) -> None:
-        self.keys: Sequence[str] = _Names(count)
-        self._names = _Names(count)
-        self._make = make
-
-    def versions(self, key: str) -> Sequence[StubObject]:
-        number = self._names.number(key)
-        return () if number is None else (self._make(number, key),)
-
-    def remove(self, key: str, version_id: str | None = None) -> None:
-        raise TypeError("the objects of this bucket are computed; none can be removed")
-
-
 def generated_world(count: int, name: str = "audited") -> World:
     """A world with one bucket of `count` computed objects."""
     world = World()
-    world.add(name, objects=GeneratedObjects(count))
+    world.add(name, objects=ComputedObjects(NumberedKeys(count, plain_key, slice(-13, -4)), plain_object))
     return world

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from email.utils import formatdate
+from http import HTTPStatus
 from typing import Final
 
+from tests.support.servers.http_server import PIECE, Answer
 from tests.support.servers.stub_buckets import ACCOUNT_CALLS, BUCKET_CALLS, hollow, odd_reply
 from tests.support.servers.stub_calls import LISTINGS, OBJECT_READS, Call, Refused, Reply
 from tests.support.servers.stub_faults import Fault, Kind
@@ -22,12 +25,33 @@ CALLS: Final[dict[str, Callable[[World, StubBucket, Call], Reply]]] = {
 }
 
 
-def answer(world: World, call: Call) -> Reply:
+def reply_of(world: World, call: Call) -> Reply:
     """The answer of a world where nothing goes wrong."""
     try:
         return _answer(world, call)
     except Refused as refused:
         return refused.reply(call)
+
+
+def framed(reply: Reply, call: Call) -> Answer:
+    """The answer with its head, as it is sent."""
+    item, body = reply.item, reply.body
+    if item is not None and reply.length <= PIECE:
+        body = item.read(reply.start, reply.length)
+        item = None
+    headers = {"Server": "AmazonS3", "x-amz-request-id": call.request_id, "x-amz-id-2": "stub", **reply.headers}
+    if body:
+        headers.setdefault("Content-Type", "application/octet-stream")
+    if body or item is not None or call.method != "HEAD":
+        headers.setdefault("Content-Length", str(len(body) if item is None else reply.length))
+    headers.setdefault("Date", formatdate(usegmt=True))
+    if call.headers.get("connection", "").lower() == "close":
+        headers["Connection"] = "close"
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}\r\n{lines}\r\n".encode()
+    if call.method == "HEAD":
+        return Answer(head)
+    return Answer(head, body) if item is None else Answer(head, item.read, reply.start, reply.length)
 
 
 def spoilt(reply: Reply, fault: Fault, call: Call) -> Reply:

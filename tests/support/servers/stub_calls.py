@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from tests.support.servers import stub_xml
+from tests.support.servers.http_server import Asked
 from tests.support.servers.world import StubObject
 
 SUB_RESOURCES: Final = {
@@ -122,6 +123,13 @@ class Refused(Exception):  # noqa: N818 - an answer on its way, not the stub's e
         else:
             body = stub_xml.error(self.code, self.message, call.request_id, self.details)
         return Reply(self.status, headers, body)
+
+
+def call_of(asked: Asked) -> Call:
+    """Read a request as it came over the wire."""
+    headers = {name.decode(): value.decode(errors="surrogateescape") for name, value in asked.headers.items()}
+    form = dict(parse_qsl(asked.body.decode())) if asked.method == "POST" else None
+    return understand(asked.method, asked.target, headers, form)
 
 
 def understand(method: str, target: str, headers: Mapping[str, str], form: Mapping[str, str] | None = None) -> Call:

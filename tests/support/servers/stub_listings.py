@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import bisect
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -97,8 +98,8 @@ def _keys(objects: Objects, prefix: str, after: str | None) -> Iterator[str]:
     if after is not None:
         at = max(at, bisect.bisect_right(keys, after))
     with suppress(IndexError):  # the test may remove keys meanwhile
-        while keys[at].startswith(prefix):
-            yield keys[at]
+        while (key := keys[at]).startswith(prefix):
+            yield key
             at += 1
 
 
@@ -113,12 +114,16 @@ def _version(entry: _Entry, encode: Callable[[str], str]) -> str:
 
 
 def _facts(item: StubObject) -> str:
-    algorithms = "".join(tag("ChecksumAlgorithm", name) for name in item.checksums)
     return (
         f"<LastModified>{timestamp(item.last_modified)}</LastModified><ETag>&quot;{item.etag}&quot;</ETag>"
-        f"{algorithms}{tag('ChecksumType', item.checksum_type)}"
+        f"{_checksums(tuple(item.checksums), item.checksum_type)}"
         f"<Size>{item.size}</Size><StorageClass>{item.storage_class}</StorageClass>"
     )
+
+
+@functools.lru_cache
+def _checksums(algorithms: tuple[str, ...], kind: str | None) -> str:
+    return "".join(tag("ChecksumAlgorithm", name) for name in algorithms) + tag("ChecksumType", kind)
 
 
 def _owner(item: StubObject) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ STS: Final = "https://sts.amazonaws.com/doc/2011-06-15/"
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 PROLOGUE: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _SPECIAL: Final = re.compile('[&<>"\x00-\x1f\x7f]')
+_PLAIN: Final = re.compile(r"[A-Za-z0-9/*_.-]*")
 _NAMED: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
 
@@ -27,7 +29,7 @@ def text(value: str) -> str:
 
 def url_encoded(value: str) -> str:
     """The listing's encoding-type=url: "+" is a space and %2B a plus; slashes stay."""
-    return quote_plus(value, safe="/*").replace("~", "%7E")
+    return value if _PLAIN.fullmatch(value) else quote_plus(value, safe="/*").replace("~", "%7E")
 
 
 def tag(name: str, value: str | int | bool | None) -> str:
@@ -43,6 +45,7 @@ def document(root: str, inner: str = "", namespace: str = S3) -> bytes:
     return f'{PROLOGUE}<{root} xmlns="{namespace}">{inner}</{root}>'.encode()
 
 
+@functools.lru_cache
 def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 

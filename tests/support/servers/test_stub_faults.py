@@ -12,8 +12,10 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 
 from tests.support.servers.clients import BUCKET, client, listed, raw, refusal
+from tests.support.servers.hooked import HookedServer
 from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.stub_faults import (
     ACCESS_DENIED,
     BAD_GATEWAY,
@@ -63,10 +65,14 @@ def until(condition: Callable[[], bool]) -> None:
 
 def exchange(url: str, target: str) -> bytes:
     """All bytes of the answer until the connection ends, in whatever way."""
+    return answer_to(url, f"GET {target} HTTP/1.1\r\nHost: stub\r\nConnection: close\r\n\r\n".encode())
+
+
+def answer_to(url: str, sent: bytes) -> bytes:
     host, _, port = urlsplit(url).netloc.partition(":")
     answer = b""
     with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        connection.sendall(sent)
         while piece := connection.recv(65536):
             answer += piece
     return answer
@@ -136,6 +142,38 @@ def test_requests_in_flight_are_counted_at_their_peak(stub: StubServer) -> None:
         connection.close()
     until(lambda: stub.in_flight == 0)
     assert stub.peak_in_flight == 5
+
+
+def test_client_that_leaves_within_a_delay_is_no_longer_in_flight(stub: StubServer) -> None:
+    stub.faults = [latency(1e6)]
+    host, _, port = urlsplit(stub.url).netloc.partition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"HEAD /audited/k HTTP/1.1\r\nHost: stub\r\n\r\n")
+        until(lambda: stub.in_flight == 1)
+    until(lambda: stub.in_flight == 0)
+
+
+def test_request_that_is_no_http_is_refused(stub: StubServer) -> None:
+    assert answer_to(stub.url, b"hello\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+    assert stub.requests == []
+
+
+def test_request_before_the_last_one_is_answered_ends_the_connection(stub: StubServer) -> None:
+    stub.faults = [first_n(1, BLACK_HOLE)]
+    one = b"HEAD /audited/k HTTP/1.1\r\nHost: stub\r\n\r\n"
+    assert answer_to(stub.url, one + one) == b""
+    assert stub.count("HeadObject") == 1
+    until(lambda: stub.in_flight == 0)
+
+
+def test_failure_of_a_test_s_own_answer_is_a_500_with_its_reason_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    def hook(call: Call) -> Reply | None:
+        raise LookupError("the hook's own failure")
+
+    with HookedServer(hook=hook) as server:
+        assert exchange(server.url, "/audited/k").startswith(b"HTTP/1.1 500 ")
+        until(lambda: server.in_flight == 0)
+    assert "the hook's own failure" in caplog.text
 
 
 def test_object_vanishes_between_listing_and_reading(stub: StubServer, s3: Any) -> None:
