@@ -268,4 +268,4 @@ def test_every_object_of_a_measured_verification_matches(
     verified(meter := Meter(), url=url_of_thread, ledger=ledger, objects=30, size=1000)
     assert len(meter.laps) == 1
     answered = ask(url_of_thread, "GET", "/-/counters")["answered"]
-    assert answered.get("UpdateItem", 0) == (ledger == "dynamodb") * (30 + 10 + 1)
+    assert answered.get("UpdateItem", 0) == (ledger == "dynamodb") * (2 * (30 + 10) + 1)
