@@ -14,7 +14,7 @@ from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.cli.output import expect, first_word, heard, say
 from auditor.cli.progress import Show, Together, make_progress, showing
-from auditor.cli.signals import GRACE, stop_on_signals
+from auditor.cli.signals import stop_on_signals
 from auditor.errors import AuditorError, RunError
 from auditor.model.target import Target
 from auditor.text import visible
@@ -46,8 +46,7 @@ async def each_target(
     """
     others = f" and {len(targets) - 1:,} more" if targets[1:] else ""
     first_word(f"asking about {visible(targets[0].uri)}{others}")
-    stop, progress = Stop(grace=GRACE), make_progress()
-    stop_on_signals(stop)
+    stop, progress = stop_on_signals(), make_progress()
     codes: dict[Target, int] = {}
     together = Together(len(targets)) if min(at_once, len(targets)) > 1 else None
     async with opening as shared:

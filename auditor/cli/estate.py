@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from auditor.aio.stop import Stop
 from auditor.audit.estate.accounts import OpenedAccount, open_accounts
 from auditor.audit.estate.balance import UNDER_WAY, BucketEnd, Estate, report_of
 from auditor.audit.estate.choice import choose, places_of
@@ -86,8 +85,7 @@ class EstateStart:
 
     async def run(self) -> int:
         """Do the whole start, and return its exit code."""
-        stop = Stop(grace=signals.GRACE)
-        signals.stop_on_signals(stop)
+        stop = signals.stop_on_signals()
         expect(f"asking {counted(len(self._accounts), 'account')} for the buckets")
         async with open_stores(self._settings, [], hashing=True) as stores:
             await asyncio.to_thread(stores.store.check_writable)

@@ -49,8 +49,7 @@ def fill(options: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _fill(options: argparse.Namespace, settings: Settings) -> int:
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    with open_run(options.fill, **connection) as run:
+    with open_run(options.fill, **settings.connection) as run:
         if not await asyncio.to_thread(has_holes, run):
             return await _read_back(run, options, settings, "nothing is undecided: no call was sent")
         target = (await asyncio.to_thread(lambda: run.begun_with)).target

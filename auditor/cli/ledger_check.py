@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -19,7 +19,7 @@ from auditor.aio.stop import Stop
 from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import first_word, print_json
-from auditor.cli.progress import make_progress, showing
+from auditor.cli.progress import shown
 from auditor.cli.signals import stop_on_signals
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
@@ -138,15 +138,13 @@ class LedgerCheck(Struct, frozen=True):
 
     async def _counted(self, settings: Settings) -> LedgerCheckCounts:
         name = settings.ledger or ""
-        found, stop, began = LedgerCheckCounts(name), Stop(), time.monotonic()
-        stop_on_signals(stop)
+        found, stop, began = LedgerCheckCounts(name), stop_on_signals(), time.monotonic()
 
         def snapshot() -> Snapshot:
             return Snapshot(what=visible(name), objects=found.counts.total(), seconds=time.monotonic() - began)
 
-        with closing(make_progress()) as progress:
-            async with showing(progress, snapshot, ends=False), ledger_of(settings) as ledger:
-                await self.work(ledger, found, stop)
+        async with shown(snapshot), ledger_of(settings) as ledger:
+            await self.work(ledger, found, stop)
         return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from typing import Any, Final, Protocol, TextIO
 
 from auditor.cli.output import heard, talk
@@ -130,6 +130,14 @@ def make_progress(stream: TextIO | None = None) -> Progress:
             return Lines(stream)
         return Bar(progress, console.Console(file=stream))
     return Lines(stream)
+
+
+@asynccontextmanager
+async def shown(count: Count, *, ends: bool = False) -> AsyncIterator[None]:
+    """Show the progress of the `with` block on stderr, and clear it at the end. ends: as for showing()."""
+    with closing(make_progress()) as progress:
+        async with showing(progress, count, ends=ends):
+            yield
 
 
 def showing(progress: Progress, count: Count, *, ends: bool = True) -> AbstractAsyncContextManager[None]:

@@ -49,13 +49,14 @@ def run(main: Coroutine[Any, Any, T]) -> T:
                 signal.signal(number, handler)
 
 
-def stop_on_signals(stop: Stop) -> None:
-    """Handle Ctrl-C and SIGTERM in the running event loop: the first signal sets `stop`, the second cancels the present
-    task.
+def stop_on_signals() -> Stop:
+    """Handle Ctrl-C and SIGTERM in the running event loop: the first signal sets the Stop that is returned, the second
+    cancels the present task.
 
     After the first signal, the listing ends, and calls in flight may finish within the time that the stop's Grace gives
     them.
     """
+    stop = Stop(grace=GRACE)
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
 
@@ -70,3 +71,4 @@ def stop_on_signals(stop: Stop) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, caught, number.name)
+    return stop

@@ -282,6 +282,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     live_without_inventory: bool = False
     """True to audit a bucket by calls if no usable S3 Inventory is found: of many buckets, some have none."""
 
+    @property
+    def connection(self) -> dict[str, Any]:
+        """The endpoint, profile and region, as open_store(), open_run() and Run take them."""
+        return {"endpoint_url": self.endpoint_url, "profile": self.profile, "region": self.region}
+
 
 SETTINGS: Final[Mapping[str, Setting]] = dict(zip(Settings.__struct_fields__, _DECLARED, strict=False))
 """The declarations of all settings by name, except the tables of auditor.toml (`rules`, `exceptions` and so on)."""

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, say
+from auditor.cli.output import say
+from auditor.cli.reading import reading
 from auditor.config.exceptions import read_exceptions
 from auditor.errors import UsageError
 from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine
 from auditor.reports.accept import entry_for
 from auditor.reports.accept_group import entries_for_group
-from auditor.runs.folder_place import open_run
 from auditor.runs.reading import RunReader
 from auditor.text import visible
 
@@ -30,9 +30,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     until = options.until or (datetime.now(UTC).date() + timedelta(DAYS)).isoformat()
     _check(options, until)
-    first_word(f"reading the run {visible(options.run_folder)}")
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    with open_run(options.run_folder, **connection) as opened:
+    with reading(options.run_folder, settings) as opened:
         name, words = options.accepted.lower(), {"owner": options.owner, "reason": options.reason, "until": until}
         if _GROUP.fullmatch(name):
             text, number = entries_for_group(opened, *_group(opened, name), **words)

@@ -9,11 +9,11 @@ import time
 from msgspec import to_builtins
 
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, print_json
+from auditor.cli.output import print_json
 from auditor.cli.progress import make_progress
+from auditor.cli.reading import reading
 from auditor.progress import Snapshot
 from auditor.runs.checking import RunCheck, RunChecker
-from auditor.runs.folder_place import open_run
 from auditor.text import counted, visible
 
 
@@ -22,12 +22,10 @@ def run(options: argparse.Namespace) -> int:
     check, 0 if the run is whole.
     """
     settings = settings_of(options)
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    first_word(f"reading the run {visible(options.run_folder)}")
     progress, started = make_progress(), time.monotonic()
     what = visible(options.run_folder)
     try:
-        with open_run(options.run_folder, **connection) as opened:
+        with reading(options.run_folder, settings) as opened:
             found = RunChecker(
                 opened,
                 lambda objects: progress.update(

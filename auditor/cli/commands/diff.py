@@ -18,9 +18,8 @@ from auditor.text import visible
 def run(options: argparse.Namespace) -> int:
     """Compare the two runs, and print the changes."""
     settings = settings_of(options)
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
     first_word(f"reading the runs {visible(options.old)} and {visible(options.new)}")
-    old, new = (Run(place, **connection) for place in (options.old, options.new))
+    old, new = (Run(place, **settings.connection) for place in (options.old, options.new))
     work, first = Diff(old, new), FirstChanges()
     heard()
     if options.format == "jsonl":

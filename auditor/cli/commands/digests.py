@@ -10,12 +10,11 @@ from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from auditor.aio.stop import Stop
 from auditor.cli import signals
 from auditor.cli.options import check_needed, refuse_ledger, settings_of
 from auditor.cli.output import first_word, print_json, say
 from auditor.cli.process_end import GivenUp
-from auditor.cli.progress import make_progress, showing
+from auditor.cli.progress import shown
 from auditor.cli.signals import stop_on_signals
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
@@ -227,8 +226,7 @@ class _Watch:
     """
 
     def __init__(self, target: Target) -> None:
-        self._stop = Stop()
-        stop_on_signals(self._stop)
+        self._stop = stop_on_signals()
         self._what = visible(target.uri)
         self._done = 0
         self._began = time.monotonic()
@@ -243,9 +241,8 @@ class _Watch:
     @asynccontextmanager
     async def shown(self) -> AsyncIterator[None]:
         first_word(f"asking the ledger about {self._what}")
-        with closing(make_progress()) as progress:
-            async with showing(progress, self._snapshot, ends=False):
-                yield
+        async with shown(self._snapshot):
+            yield
 
     def _snapshot(self) -> Snapshot:
         return Snapshot(what=self._what, objects=self._done, seconds=time.monotonic() - self._began)

@@ -10,12 +10,11 @@ from auditor.audit.explain import ObjectName, explain_from_run, live_bucket, nam
 from auditor.cli import signals
 from auditor.cli.options import settings_of
 from auditor.cli.output import first_word, print_json, say
+from auditor.cli.reading import reading
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.reports.explain import Explanation, render
-from auditor.runs.folder_place import open_run
-from auditor.text import visible
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,9 +60,7 @@ def _from_run(names: Sequence[ObjectName], place: str, settings: Settings) -> tu
     place = run_place(place, names[0].bucket, settings)
     found: list[Explanation] = []
     missing: list[str] = []
-    first_word(f"reading the run {visible(place)}")
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    with open_run(place, **connection) as opened:
+    with reading(place, settings) as opened:
         for name in names:
             try:
                 found += explain_from_run(opened, name)

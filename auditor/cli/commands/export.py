@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from auditor.aio import loop as loops
 from auditor.audit.security_hub import SentFindings, open_security_hub
 from auditor.cli.options import settings_of
-from auditor.cli.output import expect, first_word, heard, say
+from auditor.cli.output import expect, heard, say
+from auditor.cli.reading import reading
 from auditor.cli.terminal import options_of
 from auditor.config.settings import Settings
 from auditor.config.values import account_number
@@ -26,7 +27,6 @@ from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.asff_gone import LookedAt
 from auditor.reports.formats.base import FormatOptions
-from auditor.runs.folder_place import open_run
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import output_errors
 from auditor.text import counted, visible
@@ -42,9 +42,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--account and --send are for --format asff, not {options.format}: leave them out")
     if settings.region is not None and not _REGION.fullmatch(settings.region):
         raise UsageError(f"--region {settings.region!r} is no region: write it like eu-west-1")
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    first_word(f"reading the run {visible(options.run_folder)}")
-    with open_run(options.run_folder, **connection) as opened:
+    with reading(options.run_folder, settings) as opened:
         if opened.summary is None:
             raise UsageError(f"run {opened.run_id} has no summary.json yet: end it with `auditor audit --resume`")
         heard()

@@ -7,18 +7,16 @@ import asyncio
 import shutil
 import sys
 
-from auditor.aio.stop import Stop
 from auditor.audit.kit.prepare import FixKit
 from auditor.audit.kit.readme import table
 from auditor.audit.kit.result import Kit
 from auditor.cli import signals
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, print_json
-from auditor.cli.progress import make_progress, showing
+from auditor.cli.output import print_json
+from auditor.cli.progress import shown
+from auditor.cli.reading import reading
 from auditor.config.settings import Settings
 from auditor.reports.table import COLUMNS
-from auditor.runs.folder_place import open_run
-from auditor.text import visible
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,14 +30,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _write(options: argparse.Namespace, settings: Settings) -> Kit:
-    stop, progress = Stop(grace=signals.GRACE), make_progress()
-    signals.stop_on_signals(stop)
-    first_word(f"reading the run {visible(options.run_folder)}")
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    with open_run(options.run_folder, **connection) as opened:
+    stop = signals.stop_on_signals()
+    with reading(options.run_folder, settings) as opened:
         work = FixKit(opened, options.kit, stop.is_set)
-        try:
-            async with showing(progress, work.snapshot, ends=False):
-                return await asyncio.to_thread(work.write)
-        finally:
-            progress.close()
+        async with shown(work.snapshot):
+            return await asyncio.to_thread(work.write)

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, closing
+from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import cache
 
 from msgspec import to_builtins
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import first_word, print_json, say
-from auditor.cli.progress import make_progress, showing
+from auditor.cli.progress import shown
 from auditor.config.resources import caller_of, connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
@@ -59,8 +59,7 @@ async def _import(settings: Settings, reports: Sequence[str]) -> ImportCounts:
             stack.enter_context(store)
         async with ledger_of(settings) as ledger, EnginePool(open_engine) as engines:
             importer, started = Importer(ledger, engines, caller), time.monotonic()
-            progress = stack.enter_context(closing(make_progress()))
-            async with showing(progress, lambda: _snapshot(importer.counts, time.monotonic() - started), ends=False):
+            async with shown(lambda: _snapshot(importer.counts, time.monotonic() - started)):
                 for store, path in places:
                     await importer.take(store, path)
     return importer.counts

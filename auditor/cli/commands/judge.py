@@ -8,13 +8,13 @@ import sys
 from contextlib import nullcontext
 from typing import Final
 
-from auditor.aio.stop import Stop
 from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
 from auditor.cli import signals
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, say
-from auditor.cli.progress import make_progress, showing
+from auditor.cli.output import say
+from auditor.cli.progress import shown
+from auditor.cli.reading import reading
 from auditor.cli.terminal import options_of
 from auditor.config.layers import Layer
 from auditor.config.settings import SETTINGS, Settings
@@ -22,7 +22,6 @@ from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
 from auditor.reports.summary import exit_code
 from auditor.runs.bucket_file import NAME
-from auditor.runs.folder_place import open_run
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import Store, open_store
 from auditor.text import visible
@@ -37,11 +36,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _judge(options: argparse.Namespace, settings: Settings) -> int:
-    stop, progress = Stop(grace=signals.GRACE), make_progress()
-    signals.stop_on_signals(stop)
-    first_word(f"reading the run {visible(options.run_folder)}")
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    with open_run(options.run_folder, **connection) as source:
+    stop = signals.stop_on_signals()
+    with reading(options.run_folder, settings) as source:
         given = Layer({name: vars(options)[name] for name in _JUDGING}, lambda name: SETTINGS[name].option)
         file = await asyncio.to_thread(lambda: source.begun_with)
         by = judged_by(
@@ -54,17 +50,14 @@ async def _judge(options: argparse.Namespace, settings: Settings) -> int:
         )
         with nullcontext(source.store) if options.out is None else _store(options.out, settings) as out:
             work = JudgeAgain(source, out, by, stop.is_set)
-            try:
-                async with showing(progress, work.snapshot):
-                    summary = await asyncio.to_thread(work.run)
-            finally:
-                progress.close()
+            async with shown(work.snapshot, ends=True):
+                summary = await asyncio.to_thread(work.run)
             _print(summary, RunReader(out, source.bucket_name, summary.run), options, settings)
     return exit_code(summary, settings.fail_on)
 
 
 def _store(place: str, settings: Settings) -> Store:
-    store = open_store(place, endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region)
+    store = open_store(place, **settings.connection)
     store.check_writable()
     return store
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from auditor.aio.stop import Stop
 from auditor.audit.renewal.events import POLL, BatchRenewer, EventCounts, EventRenewer
 from auditor.audit.renewal.renew import Renewed
 from auditor.aws.sqs import open_queue
@@ -33,8 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _renew(events: str, settings: Settings, idle: float) -> int:
-    stop, teller = Stop(), Teller(settings, "renewal")
-    signals.stop_on_signals(stop)
+    stop, teller = signals.stop_on_signals(), Teller(settings, "renewal")
     counts = EventCounts()
 
     async def told(of: RunReader, renewed: Renewed) -> None:

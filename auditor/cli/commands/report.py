@@ -27,16 +27,13 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{place[:200]!r} is a file: give a run folder, OUT/bucket=BUCKET/run=ID, or an OUT")
     if not is_run_folder(place):
         return _index(place, options.file, settings)
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    with open_run(place, **connection) as opened:
+    with open_run(place, **settings.connection) as opened:
         page = page_again(opened)
     return _written(page, options.file or "report.html")
 
 
 def _index(place: str, file: str | None, settings: Settings) -> int:
-    with open_store(
-        place, endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region
-    ) as store:
+    with open_store(place, **settings.connection) as store:
         entries, estates = entries_beside(store, entries_in(store))
         if not entries:
             raise UsageError(

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 from auditor.aio.stop import Stop
 from auditor.cli import signals
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, heard, remark, say
+from auditor.cli.output import heard, remark, say
+from auditor.cli.reading import reading
 from auditor.cli.sql.session import STOPPED, answer, copy_parts, duckdb_views, open_session, statements
 from auditor.cli.terminal import columns
 from auditor.errors import RunStopped, UsageError
 from auditor.reports.formats.base import coverage_sentence
 from auditor.reports.summary import has_hole
-from auditor.runs.folder_place import open_run
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
-from auditor.text import counted, visible
+from auditor.text import counted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -41,9 +41,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     if options.schema is not None and options.query is not None:
         raise UsageError("--schema prints statements for another program: leave the query out")
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    first_word(f"reading the run {visible(options.run_folder)}")
-    with open_run(options.run_folder, **connection) as opened:
+    with reading(options.run_folder, settings) as opened:
         sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
         if options.schema is not None:
             sys.stdout.write(_schema(options.schema, opened))
@@ -66,8 +64,7 @@ def _schema(name: str, opened: RunReader) -> str:
 
 async def _ask(opened: RunReader, folder: Path, query: str, form: str) -> None:
     """Print the answer to the query. folder: the private directory. Raises RunStopped after Ctrl-C or SIGTERM."""
-    stop = Stop(grace=signals.GRACE)
-    signals.stop_on_signals(stop)
+    stop = signals.stop_on_signals()
     await asyncio.to_thread(copy_parts, opened, folder / run_path(opened.bucket_name, opened.run_id), stop.is_set)
     heard()
     with open_session(folder, opened.bucket_name, opened.run_id) as connection:

@@ -9,19 +9,17 @@ import os
 import sys
 from typing import Final
 
-from auditor.aio.stop import Stop
 from auditor.audit.what_if import WhatIf, WhatIfQuestion, lines_to, read_policy
 from auditor.cli import signals
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, print_json
-from auditor.cli.progress import make_progress, showing
+from auditor.cli.output import print_json
+from auditor.cli.progress import shown
+from auditor.cli.reading import reading
 from auditor.cli.terminal import columns
 from auditor.config import values
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.reports.sarif import as_sarif
-from auditor.runs.folder_place import open_run
-from auditor.text import visible
 from auditor.verdict.change import BucketChange, switches
 from auditor.verdict.policy_text import statement_lines
 
@@ -39,17 +37,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _ask(options: argparse.Namespace, settings: Settings, change: BucketChange) -> WhatIf:
-    stop, progress = Stop(grace=signals.GRACE), make_progress()
-    signals.stop_on_signals(stop)
-    first_word(f"reading the run {visible(options.run_folder)}")
-    connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-    with open_run(options.run_folder, **connection) as opened, lines_to(options.keys) as sink:
+    stop = signals.stop_on_signals()
+    with reading(options.run_folder, settings) as opened, lines_to(options.keys) as sink:
         question = WhatIfQuestion(opened, change, policy_name=options.policy, sink=sink, stopped=stop.is_set)
-        try:
-            async with showing(progress, question.snapshot, ends=False):
-                return await asyncio.to_thread(question.answer)
-        finally:
-            progress.close()
+        async with shown(question.snapshot):
+            return await asyncio.to_thread(question.answer)
 
 
 def change_from(options: argparse.Namespace) -> BucketChange:

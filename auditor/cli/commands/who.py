@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word
+from auditor.cli.reading import reading
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.access import Audience
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
-from auditor.runs.folder_place import open_run
 from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
 
@@ -32,9 +31,7 @@ def run(options: argparse.Namespace) -> int:
     if options.id in settings.trusted:
         lines.append("  trusted: its access does not count as shared")
     if options.run_folder is not None:
-        first_word(f"reading the run {visible(options.run_folder)}")
-        connection = {"endpoint_url": settings.endpoint_url, "profile": settings.profile, "region": settings.region}
-        with open_run(options.run_folder, **connection) as opened:
+        with reading(options.run_folder, settings) as opened:
             lines += _in_run(opened, options.id)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()

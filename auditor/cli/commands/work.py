@@ -7,7 +7,6 @@ import asyncio
 import signal
 import sys
 import time
-from contextlib import closing
 
 from msgspec import to_builtins
 
@@ -15,7 +14,7 @@ from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import first_word, print_json, say
 from auditor.cli.process_end import end_soon
-from auditor.cli.progress import make_progress, showing
+from auditor.cli.progress import shown
 from auditor.config.settings import Settings
 from auditor.config.values import seconds
 from auditor.hashing.limits import CONCURRENCY
@@ -66,9 +65,8 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, caught)
         started = time.monotonic()
-        with closing(make_progress()) as progress:
-            async with showing(progress, lambda: _snapshot(worker, time.monotonic() - started), ends=False):
-                return await worker.run(), stopped
+        async with shown(lambda: _snapshot(worker, time.monotonic() - started)):
+            return await worker.run(), stopped
 
 
 def _snapshot(worker: Worker, seconds: float) -> Snapshot:

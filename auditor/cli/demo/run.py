@@ -24,7 +24,7 @@ from auditor.cli.demo.damage import DAMAGED, Differing, VerifiedDamage, range_of
 from auditor.cli.demo.files import Choice, choose
 from auditor.cli.demo.plants import METADATA, PLANTED
 from auditor.cli.demo.server import REGION, Clients, Import, demo_aws, make_queue
-from auditor.cli.progress import make_progress, showing
+from auditor.cli.progress import make_progress, showing, shown
 from auditor.config.resources import Resources, open_resources
 from auditor.config.settings import Settings
 from auditor.hashing.worker.counts import Counts
@@ -166,9 +166,8 @@ class _Tour:
         )  # the objects were recorded a minute ago, and are verified all the same
         async with open_resources(settings, [self._verified], hashing=False) as resources:
             verification = Verification(self._verified, settings, resources, Stop(), combined=differing)
-            with closing(make_progress()) as progress:
-                async with showing(progress, verification.snapshot):
-                    summary = await verification.run()
+            async with shown(verification.snapshot, ends=True):
+                summary = await verification.run()
         return VerifiedDamage(summary, frozenset(differing.lines))
 
     async def _work(self, audited: Summary) -> Counts:
@@ -182,9 +181,8 @@ class _Tour:
                 seconds = time.monotonic() - started
                 return Snapshot(what="hashing", objects=worker.counts.hashed, expected=queued, seconds=seconds)
 
-            with closing(make_progress()) as progress:
-                async with showing(progress, count, ends=False):
-                    counts = await worker.run()
+            async with shown(count):
+                counts = await worker.run()
         _show(report.hashing(audited, counts, time.monotonic() - started))
         return counts
 

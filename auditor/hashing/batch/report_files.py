@@ -50,10 +50,7 @@ def open_report(given: str, settings: Settings) -> tuple[Store, str]:
     bucket, _, key = rest.partition("/")
     if scheme != "s3" or not BUCKET_NAME.fullmatch(bucket):
         raise UsageError(f"{given[:200]} is no report: give a file, a directory, or s3://BUCKET/KEY")
-    store = open_store(
-        f"s3://{bucket}", endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region
-    )
-    return store, key
+    return open_store(f"s3://{bucket}", **settings.connection), key
 
 
 def report_files(store: Store, given: str) -> list[ReportFile]:
