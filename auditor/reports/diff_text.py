@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from auditor.model.changes import ChangeKind, Changes
@@ -61,7 +61,7 @@ def _lines(old: str, new: str, counts: Changes, first: FirstChanges, layout: Tab
         yield from layout.listed("Changes", ["none"])
     yield from layout.counts("Changes", counts.classes)
     for label, table in (("Objects", counts.verdicts), ("Findings", counts.findings)):
-        yield from layout.listed(label, [f"{word}: {_numbers(kinds)}" for word, kinds in table.items()])
+        yield from layout.listed(label, [f"{word}: {numbers(kinds)}" for word, kinds in table.items()])
     yield from layout.listed("Cause", [f"{cause.change}: moved {cause.objects:,} objects" for cause in counts.causes])
     for kind in ChangeKind:
         rows = first.of(kind)
@@ -69,8 +69,9 @@ def _lines(old: str, new: str, counts: Changes, first: FirstChanges, layout: Tab
         yield from layout.keyed(kind.value.capitalize(), map(_row, rows), more)
 
 
-def _numbers(kinds: Any) -> str:
-    return ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
+def numbers(counts: Mapping[str, int]) -> str:
+    """Return counts as text: `1 new, 1,234 gone`. Their names are words of ours."""
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
 
 
 def _row(change: RunChange) -> tuple[str, str]:

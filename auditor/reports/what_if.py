@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +13,7 @@ from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, R
 from auditor.model.audiences import contains
 from auditor.reports.explain import SENTENCES, ReasonGroup
 from auditor.reports.lines import access_members
+from auditor.reports.tally_summary import largest_first
 from auditor.verdict.principals import ceph_user
 
 SAMPLES: Final = 5
@@ -208,11 +209,6 @@ class WhatIfCounts(Struct):
 
 def _count(counts: Counter[str], name: str) -> None:
     counts[name if name in counts or len(counts) < NAMES else OTHERS] += 1
-
-
-def largest_first(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts, sorted by number, the largest first."""
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _statements(change: AccessChange, code: ReasonCode) -> list[Reason]:

@@ -20,7 +20,7 @@ from auditor.audit.kit.folder import KitFolder
 from auditor.audit.kit.grants import UNINTENDED, Carried, GrantReader, KitObject, agreed, kit_objects, sentences
 from auditor.audit.kit.jobs import MOST_RESTORED, AclJobs, JobWriter, access_control
 from auditor.audit.kit.policy import PolicyDraft, PolicyWriter, no_policy
-from auditor.audit.kit.readiness import Assessment, Assessor, Lacking, SeenObjects
+from auditor.audit.kit.readiness import Assessment, Assessor, SeenObjects
 from auditor.audit.kit.readme import BUCKET_ACL, POLICY_BEFORE, readme
 from auditor.audit.kit.result import POLICY_FILE, Kit
 from auditor.audit.kit.wrong_keys import RULE, WrongKeys
@@ -156,7 +156,8 @@ class FixKit:
             if self._policy:
                 folder.put(POLICY_BEFORE, self._policy)
         acls_off = facts.ownership == BUCKET_OWNER_ENFORCED
-        assessor = Assessor(target, facts, self._seen, _lacking(draft, grants))
+        assessor = Assessor(target, facts, self._seen)
+        lacking_now, lacking_after = _lacking(draft, grants)
         change = BucketChange(acls=False, policy=draft.text)
         kit = Kit(
             run=self._run.run_id,
@@ -166,8 +167,8 @@ class FixKit:
             place=str(folder.place),
             files=(),
             acls_off=acls_off,
-            now=_READY if acls_off else assessor.now(),
-            after=_READY if acls_off else assessor.after_kit(),
+            now=_READY if acls_off else assessor.assess(lacking_now),
+            after=_READY if acls_off else assessor.assess(lacking_after),
             policy=draft,
             has_policy_before=bool(self._policy),
             ownership=PREFERRED if facts.ownership == PREFERRED else OBJECT_WRITER,
@@ -196,12 +197,15 @@ def _kept(folder: KitFolder, kit: Kit) -> Kit:
     return kit
 
 
-def _lacking(draft: PolicyDraft, grants: GrantReader) -> Lacking:
+def _lacking(draft: PolicyDraft, grants: GrantReader) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return sentences on the grants that the present policy does not carry, and on those that the kit's policy does
+    not. An exposed object has grants to named accounts, too, which its audience does not show.
+    """
     uncarried = {reason: number for reason, number in grants.left_out.items() if reason not in UNINTENDED}
     never = (*draft.left_out, *sentences(uncarried))
     now = "have grants that the present policy does not carry"
     words = f"{counted(grants.carrying, 'object')} {agreed(now, grants.carrying)}"
-    return Lacking((*((words,) if grants.carrying and not draft.nothing else ()), *never), (*draft.lacking, *never))
+    return ((*((words,) if grants.carrying and not draft.nothing else ()), *never), (*draft.lacking, *never))
 
 
 def _facts_of(run: RunReader, file: BucketFile) -> tuple[str, str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -97,35 +97,16 @@ class SeenObjects:
             self.owners[owner if known else OTHERS] += 1
 
 
-class Lacking(NamedTuple):
-    """Sentences on the grants that the present policy does not carry, and on those that the kit's policy does not. An
-    exposed object has grants to named accounts, too, which its audience does not show.
-    """
-
-    now: tuple[str, ...]
-    after: tuple[str, ...]
-
-
 class Assessor:
-    """Assesses the readiness from the counts of a whole run. lacking: the grants that policies are to carry and do
-    not.
-    """
+    """Assesses the readiness from the counts of a whole run."""
 
-    def __init__(self, target: Target, facts: BucketFacts, seen: SeenObjects, lacking: Lacking) -> None:
+    def __init__(self, target: Target, facts: BucketFacts, seen: SeenObjects) -> None:
         self._target = target
         self._facts = facts
         self._seen = seen
-        self._lacking = lacking
 
-    def now(self) -> Assessment:
-        """Return the readiness of the bucket as it is."""
-        return self._assessed(self._lacking.now)
-
-    def after_kit(self) -> Assessment:
-        """Return the readiness once the kit's steps are made."""
-        return self._assessed(self._lacking.after)
-
-    def _assessed(self, lacking: tuple[str, ...]) -> Assessment:
+    def assess(self, lacking: tuple[str, ...]) -> Assessment:
+        """Return the readiness. lacking: sentences on the grants that the bucket policy is to carry and does not."""
         return Assessment((*self._of_bucket_acl(), *self._of_owners(), *lacking), tuple(self._unknown()))
 
     def _of_bucket_acl(self) -> Iterator[str]:

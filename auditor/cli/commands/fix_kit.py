@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import sys
 
 from auditor.audit.kit.prepare import FixKit
@@ -15,8 +14,8 @@ from auditor.cli.options import settings_of
 from auditor.cli.output import print_json
 from auditor.cli.progress import shown
 from auditor.cli.reading import reading
+from auditor.cli.terminal import columns
 from auditor.config.settings import Settings
-from auditor.reports.table import COLUMNS
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print_json(kit.to_dict())
     else:
-        sys.stdout.write(table(kit, shutil.get_terminal_size().columns if sys.stdout.isatty() else COLUMNS))
+        sys.stdout.write(table(kit, columns()))
     return kit.exit_code
 
 

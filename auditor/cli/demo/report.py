@@ -18,6 +18,7 @@ from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.hashing.worker.counts import Counts
 from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary
+from auditor.reports.diff_text import numbers
 from auditor.reports.highlights import ExposedObject
 from auditor.reports.summary import completeness
 from auditor.reports.table import COLUMNS, LEAST
@@ -72,8 +73,8 @@ def audited(summary: Summary) -> str:
     outcomes = f"{coverage.audited:,} audited + {coverage.vanished:,} vanished + {coverage.undecided:,} undecided"
     lines = [
         f"{coverage.listed:,} listed = {outcomes}: {completeness(summary)}, {calls:,} calls, {summary.seconds:,} s",
-        f"who can reach them: {_counts(told_verdicts(summary.verdicts))}",
-        f"findings: {_counts(summary.findings)}",
+        f"who can reach them: {numbers(told_verdicts(summary.verdicts))}",
+        f"findings: {numbers(summary.findings)}",
     ]
     return _section("" if summary.verdicts["exposed"] else _AUDIT, lines)
 
@@ -173,10 +174,6 @@ def _columns() -> int:
     """Return the terminal's width, but no less than LEAST and no more than COLUMNS."""
     width = shutil.get_terminal_size((COLUMNS, 24)).columns if sys.stdout.isatty() else COLUMNS
     return max(LEAST, min(COLUMNS, width))
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
 
 
 def _section(label: str, lines: Iterable[str]) -> str:
