@@ -18,7 +18,7 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Expectation, Notice
 from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change, key_of
-from auditor.ledger.dynamodb.items import NOTICE, checked_row, evidence, manifest, row, seal_of
+from auditor.ledger.dynamodb.items import NOTICE, checked_row, evidence, manifest, seal_of
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.shards import stored_name
 from auditor.ledger.dynamodb.table import Table
@@ -61,8 +61,8 @@ def plain(sk: str, digest: str = "00") -> dict[str, Any]:
 
 
 def sealed(made: dict[str, Any], key: str) -> dict[str, Any]:
-    known = evidence("b", key, made)[0].digests
-    return made | {f"{name}_seal": {"S": seal_of("b", key, row(made), name, one)} for name, one in known.items()}
+    version, _ = evidence("b", key, made)
+    return made | {f"{name}_seal": {"S": seal_of("b", key, version, name)} for name in version.digests}
 
 
 def item(sk: str, digest: str = "00", key: str = "k", **more: str) -> dict[str, Any]:
@@ -104,23 +104,40 @@ async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:
         await ledger.record(ENTRY)
     items = boto3.client("dynamodb", endpoint_url=moto_url).scan(TableName="layout")["Items"]
     stored = {found["sk"]["S"]: found for found in items}
-    assert stored.keys() == {"-", "k\x01null#e", " etag#e"}
+    line_name = " history#then#bc64b27e10535596510778b5a022629a"
+    assert stored.keys() == {"-", "k\x01null#e", line_name}
     assert stored["-"] == {"pk": {"S": "-"}, "sk": {"S": "-"}, "format": {"N": "1"}}
-    place = stored["k\x01null#e"]["place"]
     digest = {
         "size": {"N": "1"},
         "sha256": {"S": "00"},
         "sha256_source": {"S": "auditor"},
         "sha256_at": {"S": "then"},
         "sha256_bytes_read": {"N": "0"},
-        "sha256_place": place,
         "sha256_seal": {"S": "0fe8b13941a1ca920649dbfb384fdc03"},
     }
     shard = f"b#{crc32(b'k') % 16}"
-    row = {"pk": {"S": shard}, "sk": {"S": "k\x01null#e"}, "hashed_at": {"S": "then"}, "place": place}
-    line = {"pk": {"S": "b/k"}, "sk": {"S": " etag#e"}, "version_id": {"S": "null"}, "etag": {"S": "e"}}
+    row = {"pk": {"S": shard}, "sk": {"S": "k\x01null#e"}, "hashed_at": {"S": "then"}}
+    line = {
+        "pk": {"S": "b/k"},
+        "sk": {"S": line_name},
+        "at": {"S": "then"},
+        "what": {"S": "recorded"},
+        "etag": {"S": "e"},
+        "size": {"N": "1"},
+        "detail": {
+            "M": {
+                "algorithm": {"S": "sha256"},
+                "digest": {"S": "00"},
+                "source": {"S": "auditor"},
+                "bytes_read": {"S": "0"},
+            }
+        },
+        "seal": {"S": "783c0db3680ab19bb34e24641fba86f5"},
+    }
+    first, second = (stored[name].pop("place") for name in ("k\x01null#e", line_name))
+    assert int(first["N"]) < int(second["N"])
     assert stored["k\x01null#e"] == digest | row
-    assert stored[" etag#e"] == digest | line
+    assert stored[line_name] == line
 
 
 async def test_items_that_change_at_every_try_end_the_run(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,12 +209,11 @@ async def test_reads_that_stay_unprocessed_are_an_error_not_an_unknown_object() 
 async def test_unversioned_ref_is_looked_for_page_by_page_under_every_version() -> None:
     client = Answers(
         {"Responses": {}},
-        {"Responses": {"digests": []}},
         {"Items": [], "LastEvaluatedKey": {"pk": {"S": "b/k"}, "sk": {"S": "x"}}},
         {"Items": [item("v7#e"), item("v8#other", "11")]},
     )
     assert await ledger_of(client).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
-    assert client.asked[3].ExclusiveStartKey == {"pk": {"S": "b/k"}, "sk": {"S": "x"}}
+    assert client.asked[2].ExclusiveStartKey == {"pk": {"S": "b/k"}, "sk": {"S": "x"}}
 
 
 async def test_versioned_ref_needs_no_query() -> None:
@@ -205,7 +221,7 @@ async def test_versioned_ref_needs_no_query() -> None:
     versioned = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z", version_id="v1")
     assert await ledger_of(client).known("b", [versioned], ["sha256"]) == [{}]
     asked = [[key["sk"]["S"] for key in one.RequestItems["digests"]["Keys"]] for one in client.asked]
-    assert asked == [["k\x01v1#e"], [" etag#e", "k\x01null#e"]]
+    assert asked == [["k\x01v1#e"], ["k\x01null#e"]]
 
 
 async def test_item_deleted_between_the_refusal_and_the_read_is_written() -> None:
@@ -280,18 +296,8 @@ async def test_known_objects_are_one_request_in_a_hundred(version: str | None) -
     assert [one.operation for one in client.asked] == ["BatchGetItem"] * 3
 
 
-async def test_known_objects_under_version_ids_that_the_listing_lacks_are_three_requests_in_a_hundred() -> None:
-    refs = [replace(REF, key=f"k{number}") for number in range(250)]
-    lines = batches(" etag#e", refs, etag="e", version_id="v7")
-    client = Answers(*[{"Responses": {}}] * 3, *lines, *batches("v7#e", refs))
-    assert await ledger_of(client).known("b", refs, ["sha256"]) == [{"sha256": "00"}] * 250
-    assert [one.operation for one in client.asked] == ["BatchGetItem"] * 9
-
-
-async def test_first_line_that_a_later_one_contradicts_is_not_taken() -> None:
-    line = item(" etag#e", etag="e", version_id="v7") | {"mixed": {"BOOL": True}}
-    rows = [item("v7#e"), item("v8#e", "11")]
-    client = Answers({"Responses": {}}, {"Responses": {"digests": [line]}}, {"Items": rows})
+async def test_unversioned_ref_of_which_versions_have_two_digests_has_none() -> None:
+    client = Answers({"Responses": {}}, {"Items": [item("v7#e"), item("v8#e", "11")]})
     assert await ledger_of(client).known("b", [REF], ["sha256"]) == [{}]
 
 
@@ -311,16 +317,17 @@ def test_look_up_takes_the_digests_that_the_whole_evidence_calls_undamaged() -> 
     chance, states = random.Random(7), set()
     values = ["", "s3", "auditor", "2026-01-02T03:04:05Z", "00", "11", "é\n"]
     for _ in range(2_000):
-        made = plain(chance.choice(["null#e", "v1#e", "sha256:00", " etag#e"]))
+        made = plain(chance.choice(["null#e", "v1#e", "sha256:00"]))
         for name in ("version_id", "etag", "sha256_source", "sha256_at", "hashed_at", "md5", "md5_at", "md5_source"):
             if chance.random() < 0.4:
                 made[name] = {"S": chance.choice(values)}
         for name in ("sha256_bytes_read", "md5_bytes_read"):
             if chance.random() < 0.4:
                 made[name] = {"N": str(chance.randint(0, 1))}
-        for name, known in evidence("b", "k", made)[0].digests.items():
+        drawn, _ = evidence("b", "k", made)
+        for name in drawn.digests:
             if chance.random() < 0.7:
-                made[f"{name}_seal"] = {"S": seal_of("b", "k", row(made), name, known)}
+                made[f"{name}_seal"] = {"S": seal_of("b", "k", drawn, name)}
             if chance.random() < 0.2:
                 made[chance.choice([name, "size", f"{name}_at"])] = {"S": "22", "N": "2"}
         version, _ = evidence("b", "k", made)

@@ -88,8 +88,7 @@ def of_sqlite(path: Path, ledger: Ledger) -> Damager:
 def of_dynamodb(table: Any, ledger: Ledger) -> Damager:
     def items(wanted: str) -> list[Any]:
         found = [one for one in table.scan()["Items"] if one["pk"] != "-"]
-        kinds = {"row": lambda one: "hashed_at" in one, "recorded": lambda one: one["sk"].startswith(" etag#")}
-        return list(filter(kinds.get(wanted, lambda one: one.get("what") == wanted), found))
+        return [one for one in found if ("row" if "hashed_at" in one else one["what"]) == wanted]
 
     def put(item: Any, attribute: str, value: object) -> None:
         assert item[attribute] != value
@@ -101,13 +100,13 @@ def of_dynamodb(table: Any, ledger: Ledger) -> Damager:
 
     def unseal() -> None:
         for one in [*items("row"), *items("recorded")]:
-            table.put_item(Item={name: value for name, value in one.items() if not name.endswith("_seal")})
+            table.put_item(Item={name: value for name, value in one.items() if not name.endswith("seal")})
 
     return Damager(
         ledger,
         row=lambda _, attribute, value: put(items("row")[0], attribute, value),
         no_row=lambda: delete("row"),
-        line=lambda what: put(items(what)[0], "sha256_at" if what == "recorded" else "at", "x"),
+        line=lambda what: put(items(what)[0], "at", "x"),
         no_line=delete,
         unseal=unseal,
     )

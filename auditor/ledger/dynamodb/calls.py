@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from auditor.aio.backoff import backoff
@@ -26,13 +26,7 @@ _PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThr
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
-    """Raised if DynamoDB refuses a write, because a condition of the write does not hold.
-
-    at: the indexes of the refused changes, if the write was a transaction.
-    """
-
-    def __init__(self, at: Collection[int] = ()) -> None:
-        self.at = at
+    """Raised if DynamoDB refuses a write, because a condition of the write does not hold."""
 
 
 class TableCalls:
@@ -54,10 +48,8 @@ class TableCalls:
                 async with self._permits:
                     return await self._client.call(operation, **arguments)
             except CallFailed as failure:
-                if failure.code == _REFUSED:
+                if _is_refused(failure):
                     raise ConditionFailed from failure
-                if failure.code == _CANCELLED and (refused := _refused(failure)):
-                    raise ConditionFailed(refused) from failure
                 if attempt == ATTEMPTS or not _is_transient(failure):
                     raise explained(self.name, self._client.region, failure) from failure
             await self.pause(attempt)
@@ -116,13 +108,12 @@ def _is_transient(failure: CallFailed) -> bool:
     return failure.code in _TRANSIENT or is_throttle(failure) or failure.status == 500
 
 
-def _refused(failure: CallFailed) -> list[int]:
-    """Return the indexes of the changes in a transaction whose conditions did not hold.
+def _is_refused(failure: CallFailed) -> bool:
+    """True if a condition of the write did not hold.
 
-    The end of DynamoDB's message lists a reason for each change (DynamoDB API, TransactionCanceledException).
+    For a transaction, DynamoDB's message lists a reason for each change (DynamoDB API, TransactionCanceledException).
     """
-    reasons = failure.message.rpartition("[")[2].rstrip("]").split(", ")
-    return [index for index, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]
+    return failure.code == _REFUSED or (failure.code == _CANCELLED and "ConditionalCheckFailed" in failure.message)
 
 
 def explained(table: str, region: str, failure: CallFailed) -> LedgerError:

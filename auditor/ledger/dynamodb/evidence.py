@@ -23,7 +23,7 @@ from auditor.ledger.dynamodb.items import (
     partition,
     text,
 )
-from auditor.ledger.dynamodb.lines import add_line, lines_of
+from auditor.ledger.dynamodb.lines import line_change, lines_of
 from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.history import bounded, fingerprint, imported, noticed
 from auditor.ledger.key_record import key_record_of
@@ -44,7 +44,7 @@ async def _note(table: Table, bucket: str, event: Event) -> None:
     or the time of a digest's last verification.
     """
     place = table.place()
-    await add_line(table, bucket, event, place)
+    await table.update(line_change(bucket, event, place))
     change = None
     if (mark := mark_of(event)) is not None:
         change = _mark(bucket, event.key, mark, event.at, event.detail.get("sequencer", ""), place)
@@ -100,7 +100,7 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
             mark = notice.version_id, Mark.MARKER
             with suppress(ConditionFailed):  # it is there
                 await table.update(_mark(bucket, notice.key, mark, notice.at, notice.sequencer, place))
-        await add_line(table, bucket, noticed(notice), place)  # first, so that the newest notice has its line
+        await table.update(line_change(bucket, noticed(notice), place))  # first, so that the newest notice has its line
         changes: list[Change] = []
         if not notice.deleted and notice.etag is not None:
             changes += _notice_version(
@@ -147,7 +147,7 @@ async def expect(table: Table, bucket: str, expectations: Sequence[Expectation])
             change = Change(name).when("place", number(present, "place") if present else None).put("place", place)
             change.put("algorithm", one.algorithm).put("origin", one.origin).put("digest", one.digest)
             change.put("imported_at", one.imported_at).put("size", one.size)
-            await add_line(table, bucket, imported(one), place)
+            await table.update(line_change(bucket, imported(one), place))
             try:
                 await table.update(change)
             except ConditionFailed:
@@ -161,7 +161,7 @@ async def expect(table: Table, bucket: str, expectations: Sequence[Expectation])
 
 
 async def subject(table: Table, bucket: str, key: str) -> KeyRecord | None:
-    items = await table.query(partition(bucket, key), STATE, ConsistentRead=True)
+    items = await table.query(partition(bucket, key), STATE)
     if not items:
         return None
     rows = KeyRows()

@@ -21,14 +21,9 @@ Name = tuple[str, str]
 """Name of an item: its pk (partition key) and its sk (sort key)."""
 
 # The order of these prefixes matters: a query from STATE on leaves out the many claims and history lines, a query from
-# RECORDED to LAST_LINE reads the history, and a query from DIGESTS on reads digests alone.
+# HISTORY on, which ends before STATE, leaves out claims, and a query from DIGESTS on reads digests alone.
 CLAIM: Final = " claim#"
-RECORDED: Final = " etag#"
-"""Start of the sk of history lines with recorded digests.
-
-The first line of an ETag has only the ETag after this start, so that it is found without a version ID."""
 HISTORY: Final = " history#"
-LAST_LINE: Final = HISTORY + "\N{REPLACEMENT CHARACTER}"
 STATE: Final = " i"
 MANIFEST: Final = " manifest#"
 NOTICE: Final = " notice"
@@ -97,11 +92,6 @@ def number(item: Item, name: str) -> int | None:
         return None
 
 
-def sound_row(bucket: str, key: str, item: Item) -> LedgerRow:
-    """Return the undamaged digests in an item."""
-    return checked_row(bucket, key, item)[0]
-
-
 def checked_row(bucket: str, key: str, item: Item) -> tuple[LedgerRow, bool]:
     """Return the undamaged digests in an item, and True if it has a damaged one.
 
@@ -136,19 +126,11 @@ def row(item: Item) -> LedgerRow:
     return LedgerRow(version, etag, number(item, "size") or 0, digests)
 
 
-def by_etag(etag: str) -> str:
-    """Return the sk of the first history line with a recorded digest of this ETag."""
-    plain = "#" not in etag and len(etag.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY - len(RECORDED) - 33
-    return RECORDED + (etag if plain else f"sha256:{digest_of(etag)}")
-
-
-def seal_of(bucket: str, key: str, found: LedgerRow, algorithm: str, known: Known) -> str:
+def seal_of(bucket: str, key: str, version: Version, algorithm: str) -> str:
     """Return the seal (a hash) that a digest in an item must have. The seal covers all fields of the digest except the
     time of its last verification.
-
-    found: the item's version and digests.
     """
-    identity = (found.version_id, found.etag, found.size, algorithm)
+    known, identity = version.digests[algorithm], (version.version_id, version.etag, version.size, algorithm)
     return row_seal(bucket, key, *identity, known.digest, known.source, known.recorded_at, known.bytes_read)
 
 

@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from auditor.ledger.base import DAMAGED, SOUND, Entry, Event, HistoryEntry, Version
+from auditor.ledger.base import Event, HistoryEntry
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
     HISTORY,
-    LAST_LINE,
-    RECORDED,
     Item,
-    evidence,
     number,
     partition,
     text,
 )
 from auditor.ledger.dynamodb.table import Table
-from auditor.ledger.history import bounded, fingerprint, recorded
+from auditor.ledger.history import bounded, fingerprint
 from auditor.ledger.seals import line_of, line_seal
 
 
-async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
-    """Write an event as a history line. If the table has an equal line, that line stays unchanged.
+def line_change(bucket: str, event: Event, place: int) -> Change:
+    """Return the change that writes an event as a history line. If the table has an equal line, that line stays
+    unchanged.
 
     place: number that orders the writes of a key.
     """
@@ -31,8 +29,7 @@ async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
     change = Change((partition(bucket, event.key), f"{HISTORY}{_sortable(kept.at)}#{fingerprint(kept).hex()}"))
     change.once("at", kept.at).once("what", kept.what)
     change.once("version_id", kept.version_id).once("etag", kept.etag).once("size", kept.size)
-    change.once("detail", dict(kept.detail)).once("place", place).once("seal", line_seal(bucket, kept))
-    await table.update(change)
+    return change.once("detail", dict(kept.detail)).once("place", place).once("seal", line_seal(bucket, kept))
 
 
 def _sortable(at: str) -> str:
@@ -41,38 +38,11 @@ def _sortable(at: str) -> str:
 
 async def lines_of(table: Table, bucket: str, key: str) -> list[HistoryEntry]:
     """Return all history lines of a key, in the order in which they were written."""
-    return lines_in(bucket, key, await table.query(partition(bucket, key), RECORDED, LAST_LINE, ConsistentRead=True))
-
-
-def entry_of(bucket: str, key: str, version: Version, algorithm: str) -> Entry:
-    """Return the entry that records one digest of an object version, made from the ledger's own data."""
-    known = version.digests[algorithm]
-    return Entry(
-        bucket=bucket,
-        key=key,
-        version_id=version.version_id,
-        etag=version.etag,
-        size=version.size,
-        digests={algorithm: known.digest},
-        hashed_at=known.recorded_at,
-        source=known.source,
-        bytes_read=known.bytes_read,
-    )
-
-
-def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, HistoryEntry]]:
-    """Return the "recorded" lines in an item of the history, each with its place in the key's order of writes."""
-    version, _ = evidence(bucket, key, item)
-    lines = []
-    for algorithm, known in version.digests.items():
-        event = recorded(entry_of(bucket, key, version, algorithm), algorithm)
-        seal = DAMAGED if known.damaged else SOUND
-        lines.append((number(item, f"{algorithm}_place") or 0, HistoryEntry(event, seal)))
-    return lines
+    return lines_in(bucket, key, await table.query(partition(bucket, key), HISTORY))
 
 
 def history_line(bucket: str, key: str, item: Item) -> HistoryEntry:
-    """Return the history line in an item that holds one line and nothing else."""
+    """Return the history line in an item."""
     what: Any = text(item, "what")
     event = Event(
         key=key,
@@ -91,11 +61,6 @@ def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[HistoryEntry]
 
     items: of any kind; items without history lines are skipped.
     """
-    found: list[tuple[int, HistoryEntry]] = []
-    for item in items:
-        sk = item["sk"]["S"]
-        if sk.startswith(HISTORY):
-            found.append((number(item, "place") or 0, history_line(bucket, key, item)))
-        elif sk.startswith(RECORDED):
-            found += recorded_lines(bucket, key, item)
-    return [line for _, line in sorted(found, key=lambda one: (one[0], one[1].event.at))]
+    found = [item for item in items if item["sk"]["S"].startswith(HISTORY)]
+    found.sort(key=lambda item: (number(item, "place") or 0, text(item, "at") or ""))
+    return [history_line(bucket, key, item) for item in found]

@@ -46,16 +46,16 @@ def stored_name(name: Name) -> Name:
     return _partition(bucket, key), _beginning(key) + _short(sk)
 
 
-def stored_range(pk: str, first: str, last: str | None) -> tuple[str, str, str | None]:
-    """Return the pk, first sk and last sk under which the table stores a range of items.
+def stored_range(pk: str, first: str) -> tuple[str, str, str]:
+    """Return the pk, first sk and last sk under which the table stores a key's items from one on.
 
-    pk, first, last: the range by plain names; None for last means no end.
+    pk, first: that item's plain name. If it is a history line, the range has all history lines after it.
     """
     if first < STATE:
-        return pk, first, last
+        return pk, first, STATE
     bucket, _, key = pk.partition("/")
     beginning = _beginning(key)
-    return _partition(bucket, key), beginning + first, beginning + (last or _LAST_NAME)
+    return _partition(bucket, key), beginning + first, beginning + _LAST_NAME
 
 
 def first_sort_key(prefix: str, start_after: str) -> str:

@@ -79,28 +79,17 @@ class Table:
             async for page in pages:
                 yield [own_name(item) for item in page]
 
-    async def query(
-        self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any
-    ) -> list[Item]:
-        """Return the items with this pk whose sk is from `first` to `last`. If `last` is None, return all items from
-        `first` on.
-
-        pages: largest number of pages to read; None to read all.
+    async def query(self, pk: str, first: str, *, consistent: bool = True) -> list[Item]:
+        """Return the items with this pk whose sk is `first`, or comes after it. consistent: True to see the newest
+        writes.
         """
-        pk, first, last = stored_range(pk, first, last)
-        values = {":pk": {"S": pk}, ":first": {"S": first}} | arguments.pop("ExpressionAttributeValues", {})
-        condition = "pk = :pk AND sk >= :first"
-        if last is not None:
-            condition, values = "pk = :pk AND sk BETWEEN :first AND :last", values | {":last": {"S": last}}
-        found: list[Item] = []
-        reading = self.pages("Query", KeyConditionExpression=condition, ExpressionAttributeValues=values, **arguments)
-        async with aclosing(reading):
-            async for page in reading:
-                found += page
-                pages = None if pages is None else pages - 1
-                if pages == 0:
-                    break
-        return found
+        pk, first, last = stored_range(pk, first)
+        values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
+        condition = "pk = :pk AND sk BETWEEN :first AND :last"
+        reading = self.pages(
+            "Query", KeyConditionExpression=condition, ExpressionAttributeValues=values, ConsistentRead=consistent
+        )
+        return [item async for page in reading for item in page]
 
     async def update(self, change: Change, *, returned: str = "NONE") -> Item:
         """Make one change by UpdateItem. Raises ConditionFailed if its condition does not hold.

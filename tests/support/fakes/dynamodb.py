@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from auditor.errors import CallFailed
-from auditor.ledger.dynamodb.items import by_etag
 from auditor.ledger.dynamodb.shards import own_name, stored_name
 from auditor.ledger.seals import row_seal
 from auditor.model.object import ObjectRef
@@ -42,8 +41,7 @@ class GeneratedTable:
         self.failing: list[CallFailed] = []
         self._bucket = bucket
         self._shards: dict[str, list[str]] = {}
-        self._keys = set(keys)
-        for key in sorted(self._keys):
+        for key in sorted(set(keys)):
             pk, sk = stored_name((f"{bucket}/{key}", f"null#{ETAG}"))
             self._shards.setdefault(pk, []).append(sk)
         self._rows = {(pk, sk) for pk, names in self._shards.items() for sk in names}
@@ -63,14 +61,11 @@ class GeneratedTable:
                 return self._query(asked)
 
     def _named(self, names: Iterable[Any]) -> Iterator[dict[str, Any]]:
-        """Yield the rows and the history lines with these names."""
+        """Yield the rows with these names."""
         for name in names:
             pk, sk = name["pk"]["S"], name["sk"]["S"]
-            key = pk.partition("/")[2]
             if (pk, sk) in self._rows:
                 yield self._row(pk, sk)
-            elif key in self._keys and sk == by_etag(ETAG):
-                yield self._item(pk, sk, key) | {"version_id": {"S": "null"}, "etag": {"S": ETAG}}
 
     def _query(self, asked: Any) -> dict[str, Any]:
         values = asked["ExpressionAttributeValues"]
@@ -88,10 +83,7 @@ class GeneratedTable:
         return found
 
     def _row(self, pk: str, sk: str) -> dict[str, Any]:
-        own = own_name({"pk": {"S": pk}, "sk": {"S": sk}})
-        return self._item(pk, sk, own["pk"]["S"].partition("/")[2])
-
-    def _item(self, pk: str, sk: str, key: str) -> dict[str, Any]:
+        key = own_name({"pk": {"S": pk}, "sk": {"S": sk}})["pk"]["S"].partition("/")[2]
         digest = digest_of(key)
         seal = row_seal(self._bucket, key, "null", ETAG, SIZE, "sha256", digest, "auditor", "2026", 0)
         values = {"pk": pk, "sk": sk, "hashed_at": "2026", "sha256": digest, "sha256_at": "2026", "sha256_seal": seal}
