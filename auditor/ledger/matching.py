@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import DigestStore, Entry, HealableDigests
+from auditor.ledger.base import DigestStore, Entry, HealableDigests, Version
 from auditor.model.object import AnyVersion
 
 NULL: Final = "null"
@@ -27,6 +27,12 @@ class LedgerRow(Struct, frozen=True):
     digests: Mapping[str, str]
     healable: bool = False
     """True if the stored row is damaged, and the digests are those of the key's history."""
+
+
+def healable_row(version: Version) -> LedgerRow:
+    """Return the row of a version whose stored row is damaged. version: as the key's history has it."""
+    digests = {name: known.digest for name, known in version.digests.items()}
+    return LedgerRow(version.version_id, version.etag, version.size, digests, healable=True)
 
 
 def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str]) -> dict[str, str]:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.ledger.base import DAMAGED, SOUND, Checked, Event, HistoryEntry, Known, Version
@@ -55,96 +54,72 @@ def _sealed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
 
-class _Digest(Struct, frozen=True):
-    """One digest of a key, with its algorithm and its object version.
-
-    version: a Version that has only this digest. place: number that orders the writes of the key, as in KeyRows.
-    """
-
-    version: Version
-    algorithm: str
-    place: int
-
-    @property
-    def known(self) -> Known:
-        return self.version.digests[self.algorithm]
-
-    @property
-    def name(self) -> tuple[str, str, str]:
-        return self.version.version_id, self.version.etag, self.algorithm
-
-
 def sound_events(lines: Iterable[HistoryEntry]) -> list[Event]:
     """Return the events of the undamaged lines."""
     return [line.event for line in lines if line.seal == SOUND]
+
+
+def single_digests(version: Version) -> list[Version]:
+    """Return the version once for each of its digests, each time with this digest alone."""
+    return [replace(version, digests={name: known}) for name, known in version.digests.items()]
 
 
 def mend(rows: KeyRows, lines: Iterable[HistoryEntry]) -> None:
     """Replace each damaged digest in `rows` by the copy in the key's history, and list the damage in `rows.damage`.
 
     lines: the key's history lines. A digest without a copy stays in `rows`, marked as damaged.
-    If the version ID, ETag or algorithm of a row is damaged, no event names that row. Its digest is then replaced by
-    the digest of an event that fits no other row.
     """
-    found = [_Digest(_only(one, name), name, place) for one, place in rows.versions for name in one.digests]
-    rows.damage = tuple(" ".join(one.name[::-1]) for one in found if one.known.damaged)
-    proven = _proven(sound_events(lines))
-    spare = {name: one for name, one in proven.items() if name not in {digest.name for digest in found}}
-    mended = [_mended(one, proven, spare) if one.known.damaged else one for one in found]
+    placed = [(one, place) for version, place in rows.versions for one in single_digests(version)]
+    found = [one for one, _ in placed]
+    damaged = [(name, one) for one in found for name, known in one.digests.items() if known.damaged]
+    rows.damage = tuple(f"{name} {one.etag} {one.version_id}" for name, one in damaged)
+    for number, version in healed(found, lines):
+        found[number] = version
     versions: dict[tuple[str, str, int], tuple[Version, int]] = {}
-    for one in mended:
-        identity = (one.version.version_id, one.version.etag, one.version.size)
-        before, place = versions.get(identity, (one.version, one.place))
-        versions[identity] = replace(before, digests={**before.digests, one.algorithm: one.known}), place
+    for one, (_, place) in zip(found, placed, strict=True):
+        identity = (one.version_id, one.etag, one.size)
+        before, first = versions.get(identity, (one, place))
+        versions[identity] = replace(before, digests={**before.digests, **one.digests}), first
     rows.versions = list(versions.values())
 
 
-def healed(rows: Sequence[tuple[Version, str]], lines: Iterable[HistoryEntry]) -> list[tuple[int, Version, str]]:
+def healed(rows: Sequence[Version], lines: Iterable[HistoryEntry]) -> list[tuple[int, Version]]:
     """Return for each damaged row of one key that a sound history line stands for: its place in `rows`, and the version
-    and algorithm that the row must have.
+    that the row must have.
 
-    rows: each row as a version with one digest, and the algorithm. lines: the key's history lines. The digest of a
-    returned version has the time of its last verification in the history.
+    rows: each row as a version with one digest. lines: the key's history lines. If the version ID, ETag or algorithm of
+    a row is damaged, no line names that row: a line that fits no other row then stands for it. The digest of a returned
+    version has the time of its last verification in the history.
     """
     events = sound_events(lines)
-    proven, digests = _proven(events), [_Digest(version, algorithm, 0) for version, algorithm in rows]
-    names = {one.name for one in digests}
+    proven, names = _proven(events), [_name(row, algorithm) for row in rows for algorithm in row.digests]
     spare = {name: line for name, line in proven.items() if name not in names}
     found = []
-    for number, damaged in enumerate(digests):
-        if damaged.known.damaged and (one := _mended(damaged, proven, spare)) is not damaged:
-            known = replace(one.known, verified_at=_last_verified(events, one))
-            found.append((number, replace(one.version, digests={one.algorithm: known}), one.algorithm))
+    for number, (row, name) in enumerate(zip(rows, names, strict=True)):
+        if row.digests[name[2]].damaged and (line := proven.get(name) or _spare_line(spare, name[2])):
+            found.append((number, version_of_line(line, _last_verified(events, line))))
     return found
 
 
-def _last_verified(events: Iterable[Event], digest: _Digest) -> str | None:
-    """Return the time of the last "verified" event of this digest; None if there is none."""
-    wanted = (*digest.name, digest.known.digest)
-    verified = (
-        (event.at, (event.version_id or NULL, event.etag, event.detail.get("algorithm"), event.detail.get("digest")))
-        for event in events
-        if event.what == "verified"
-    )
-    return max((at for at, name in verified if name == wanted), default=None)
+def _name(version: Version, algorithm: str) -> tuple[str, str, str]:
+    return version.version_id, version.etag, algorithm
 
 
-def _only(version: Version, algorithm: str) -> Version:
-    return replace(version, digests={algorithm: version.digests[algorithm]})
+def _last_verified(events: Iterable[Event], line: Event) -> str | None:
+    """Return the time of the last "verified" event of the digest of this "recorded" event; None if there is none."""
+
+    def digest_of(event: Event) -> tuple[str | None, ...]:
+        return event.version_id or NULL, event.etag, event.detail.get("algorithm"), event.detail.get("digest")
+
+    times = (one.at for one in events if one.what == "verified" and digest_of(one) == digest_of(line))
+    return max(times, default=None)
 
 
-def _mended(damaged: _Digest, proven: _Proven, spare: _Proven) -> _Digest:
-    """Return the copy of a damaged digest in the key's history; the damaged digest itself if the history has no copy.
-
-    proven: the "recorded" events. spare: the "recorded" events that fit no row; an event that is used is removed.
-    """
-    own = proven.get(damaged.name)
-    alike = (name for name in spare if name[2] == damaged.algorithm)
+def _spare_line(spare: _Proven, algorithm: str) -> Event | None:
+    """Take a line out of `spare`, if possible one of this algorithm, and return it; None if there is none."""
+    alike = (name for name in spare if name[2] == algorithm)
     name = next(alike, None) or next(iter(spare), None)
-    line = own or (spare.pop(name) if name else None)
-    if line is None:
-        return damaged
-    return _Digest(version_of_line(line), line.detail["algorithm"], damaged.place)
+    return spare.pop(name) if name else None
 
 
 _Proven = dict[tuple[str, str, str], Event]
@@ -165,14 +140,14 @@ def _proven(lines: Iterable[Event]) -> _Proven:
     return {name: line for name, line in found.items() if name not in refuted}
 
 
-def version_of_line(line: Event) -> Version:
-    """Return the object version, with one digest, that a "recorded" event names."""
+def version_of_line(line: Event, verified_at: str | None = None) -> Version:
+    """Return the object version, with one digest, that a "recorded" event names. verified_at: the digest's."""
     read = line.detail.get("bytes_read", "")
     known = Known(
         digest=line.detail["digest"],
         source=source_of(line.detail.get("source")),
         recorded_at=line.at,
-        verified_at=None,
+        verified_at=verified_at,
         bytes_read=int(read) if read.isdecimal() else line.size or 0,
     )
     return Version(
@@ -189,26 +164,24 @@ def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> st
 
     Return None if the two agree, or if the history has no such digest.
     """
-    told = _proven(lines).get((version.version_id, version.etag, algorithm))
+    told = _proven(lines).get(_name(version, algorithm))
     if told is None or (told.detail["digest"], told.size) == (version.digests[algorithm].digest, version.size):
         return None
     return told.detail["digest"]
 
 
-def check_key(
-    bucket: str, key: str, rows: Iterable[tuple[Version, str]], lines: Sequence[HistoryEntry]
-) -> list[Checked]:
+def check_key(bucket: str, key: str, rows: Iterable[Version], lines: Sequence[HistoryEntry]) -> list[Checked]:
     """Check the rows and history lines of one key for damage: whether their seals are right, and whether rows and lines
     agree with each other.
 
-    rows: each row as a version with one or more digests, and the algorithm of the row's.
+    rows: each row as a version with one digest.
     """
     events = sound_events(lines)
     told, verified = _proven(events), {event.at for event in events if event.what == "verified"}
     found, names = [], set()
-    for version, algorithm in rows:
-        known, state = version.digests[algorithm], SOUND
-        name = (version.version_id, version.etag, algorithm)
+    for version in rows:
+        ((algorithm, known),) = version.digests.items()
+        state, name = SOUND, _name(version, algorithm)
         names.add(name)
         words = f"{algorithm} of version {name[0]}, ETag {name[1]}: "
         if known.damaged:

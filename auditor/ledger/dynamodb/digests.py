@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from msgspec.structs import replace
-
 from auditor.errors import DigestConflict, LedgerError
 from auditor.ledger.base import AUDITOR, S3, Entry, Event, Version
 from auditor.ledger.dynamodb.calls import ConditionFailed
@@ -29,8 +27,8 @@ from auditor.ledger.dynamodb.lines import line_change, lines_of
 from auditor.ledger.dynamodb.shards import LONGEST_NAME
 from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.history import conflicted, recorded
-from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, match
-from auditor.ledger.seals import healed, version_of_line
+from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, healable_row, match
+from auditor.ledger.seals import healed, single_digests, version_of_line
 from auditor.model.object import AnyVersion
 
 _TRIES: Final = 10
@@ -134,20 +132,22 @@ def _change(entry: Entry, stored: Item, lines: Iterable[Event], place: int) -> C
         or len(name[1].encode("utf-8", "surrogatepass")) > LONGEST_NAME
     ):
         change.once("version_id", entry.version_id or NULL).once("etag", entry.etag)
-    for version in map(version_of_line, lines):
-        for algorithm in version.digests:
-            source = text(stored, f"{algorithm}_source")
-            change.when(algorithm, text(stored, algorithm)).when(f"{algorithm}_source", source)
-            _put(change, entry.bucket, entry.key, version, algorithm)
+    for line in lines:
+        _put(change, entry.bucket, entry.key, version_of_line(line), stored, "source")
     return change
 
 
-def _put(change: Change, bucket: str, key: str, version: Version, algorithm: str) -> None:
-    """Add one digest of an object version to a change, with its source, its dates and its seal."""
-    known = version.digests[algorithm]
-    change.put(algorithm, known.digest).put(f"{algorithm}_source", known.source)
-    change.put(f"{algorithm}_at", known.recorded_at).put(f"{algorithm}_bytes_read", known.bytes_read)
-    change.put(f"{algorithm}_seal", seal_of(bucket, key, version, algorithm))
+def _put(change: Change, bucket: str, key: str, version: Version, stored: Item, unchanged: str) -> None:
+    """Add the one digest of an object version to a change, with its source, its dates and its seal, on the condition
+    that the item still has the digest and another field of it that were read.
+
+    stored: the item as it was read. unchanged: "source" or "seal", the other field.
+    """
+    ((name, known),) = version.digests.items()
+    change.when(name, text(stored, name)).when(f"{name}_{unchanged}", text(stored, f"{name}_{unchanged}"))
+    change.put(name, known.digest).put(f"{name}_source", known.source)
+    change.put(f"{name}_at", known.recorded_at).put(f"{name}_bytes_read", known.bytes_read)
+    change.put(f"{name}_seal", seal_of(bucket, key, version, name))
 
 
 async def heal(table: Table, bucket: str, key: str) -> int:
@@ -157,30 +157,26 @@ async def heal(table: Table, bucket: str, key: str) -> int:
     """
     written = 0
     items = await table.query(partition(bucket, key), DIGESTS)
-    for item, version, name in await _healed(table, bucket, key, items):
+    for item, version in await _healed(table, bucket, key, items):
         change = Change((item["pk"]["S"], item["sk"]["S"])).put("size", version.size)
-        change.when(name, text(item, name)).when(f"{name}_seal", text(item, f"{name}_seal"))
         if "etag" in item:
             change.put("version_id", version.version_id).put("etag", version.etag)
-        _put(change, bucket, key, version, name)
+        _put(change, bucket, key, version, item, "seal")
         with suppress(ConditionFailed):
             await table.update(change)
             written += 1
     return written
 
 
-async def _healed(table: Table, bucket: str, key: str, items: Sequence[Item]) -> list[tuple[Item, Version, str]]:
-    """Return each damaged digest in these items of a key that its history stands for: the item, and the version and
-    algorithm that it must have.
+async def _healed(table: Table, bucket: str, key: str, items: Sequence[Item]) -> list[tuple[Item, Version]]:
+    """Return each damaged digest in these items of a key that its history stands for: the item, and the version, with
+    this digest alone, that it must have.
     """
     if not any(checked_row(bucket, key, item)[1] for item in items):
         return []
-    rows = []
-    for item in items:
-        version, _ = evidence(bucket, key, item)
-        rows += [(item, replace(version, digests={name: one}), name) for name, one in version.digests.items()]
-    found = healed([row[1:] for row in rows], await lines_of(table, bucket, key))
-    healable = [(rows[place][0], version, name) for place, version, name in found]
+    rows = [(item, one) for item in items for one in single_digests(evidence(bucket, key, item)[0])]
+    found = healed([one for _, one in rows], await lines_of(table, bucket, key))
+    healable = [(rows[place][0], version) for place, version in found]
     # A line may name another row than the damaged one: its digest then belongs into another item.
     return [one for one in healable if one[0]["sk"]["S"] == identity(one[1].version_id, one[1].etag)]
 
@@ -188,6 +184,4 @@ async def _healed(table: Table, bucket: str, key: str, items: Sequence[Item]) ->
 async def _rows(table: Table, bucket: str, key: str, items: Sequence[Item]) -> list[LedgerRow]:
     """Return the digests in these items of a key: those of damaged rows by the copies in its history, if it has any."""
     rows = [checked_row(bucket, key, item)[0] for item in items]
-    for _, one, name in await _healed(table, bucket, key, items):
-        rows.append(LedgerRow(one.version_id, one.etag, one.size, {name: one.digests[name].digest}, healable=True))
-    return rows
+    return rows + [healable_row(version) for _, version in await _healed(table, bucket, key, items)]

@@ -25,7 +25,7 @@ from auditor.ledger.dynamodb.lines import lines_in
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.key_rows import KeyRows
-from auditor.ledger.seals import check_key
+from auditor.ledger.seals import check_key, single_digests
 
 SEGMENTS: Final = 4
 """Number of parts of the table that are scanned at the same time. Memory holds one page of each part, at most 1 MB."""
@@ -71,11 +71,8 @@ async def checked(table: Table) -> AsyncGenerator[list[Checked], None]:
 
 
 def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:
-    rows = []
-    for item in items:
-        if item["sk"]["S"] >= DIGESTS:
-            version, _ = evidence(bucket, key, item)
-            rows += [(version, name) for name in version.digests]
+    versions = [evidence(bucket, key, item)[0] for item in items if item["sk"]["S"] >= DIGESTS]
+    rows = [one for version in versions for one in single_digests(version)]
     return check_key(bucket, key, rows, lines_in(bucket, key, items))
 
 

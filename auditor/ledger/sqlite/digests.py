@@ -13,8 +13,8 @@ from auditor.errors import DigestConflict
 from auditor.ledger.base import AUDITOR, S3, Entry, Event, HistoryEntry, Known, Version, What
 from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail, recorded, write_detail
 from auditor.ledger.key_rows import source_of, version_of
-from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction
-from auditor.ledger.seals import healed, line_of, line_seal, row_seal
+from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, healable_row
+from auditor.ledger.seals import healed, line_of, line_seal, row_seal, version_of_line
 from auditor.ledger.sqlite.connection import any_text, as_number, as_text, blob, writing
 
 _PER_QUERY: Final = 400
@@ -146,23 +146,23 @@ def _add(connection: sqlite3.Connection, found: Found, bucket: str, rows: Iterab
             found[key, etag].append(LedgerRow(version_id, etag, size, digests))
         digests[algorithm] = digest
     for key in damaged:
-        for _, one in _healed(connection, bucket, key):
-            copy = LedgerRow(one.version_id, one.etag, one.size, {one.algorithm: one.digest}, healable=True)
-            found[key, one.etag].append(copy)
+        for _, healable in _healed(connection, bucket, key):
+            found[key, healable.etag].append(healable_row(healable))
 
 
-def _healed(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[tuple[DigestRow, DigestRow]]:
-    """Return each damaged row of a key that its history stands for, with the row that has to replace it."""
-    rows = [DigestRow(bucket, *values) for values in connection.execute(_OF_KEY, (bucket, key))]
-    versions = [(row.version(), row.algorithm_name) for row in rows]
-    return [
-        (rows[number], _row_of(bucket, key, version, algorithm))
-        for number, version, algorithm in healed(versions, lines_of(connection, bucket, key))
-    ]
+def _healed(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[tuple[DigestRow, Version]]:
+    """Return each damaged row of a key that its history stands for, and the digest that it must have, as a version."""
+    rows = rows_of_key(connection, bucket, key)
+    found = healed([row.version() for row in rows], lines_of(connection, bucket, key))
+    return [(rows[number], version) for number, version in found]
 
 
-def _row_of(bucket: str, key: bytes, version: Version, algorithm: str) -> DigestRow:
-    one = version.digests[algorithm]
+def rows_of_key(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[DigestRow]:
+    return [DigestRow(bucket, *values) for values in connection.execute(_OF_KEY, (bucket, key))]
+
+
+def _row_of(bucket: str, key: bytes, version: Version) -> DigestRow:
+    ((algorithm, one),) = version.digests.items()
     values = (one.digest, one.recorded_at, one.source, one.bytes_read, one.verified_at)
     return DigestRow(bucket, key, version.etag, version.version_id, version.size, algorithm, *values, "")
 
@@ -175,14 +175,14 @@ def heal(connection: sqlite3.Connection, bucket: str, keys: Iterable[str]) -> in
 
 def _heal(connection: sqlite3.Connection, bucket: str, key: bytes) -> int:
     found = _healed(connection, bucket, key)
-    for damaged, row in found:
+    for damaged, version in found:
         connection.execute(
             # By bytes: the value of a damaged column may have another type, or be no UTF-8.
             "DELETE FROM digests WHERE bucket = ? AND key = ? AND CAST(etag AS BLOB) = CAST(? AS BLOB) AND "
             "CAST(version_id AS BLOB) = CAST(? AS BLOB) AND CAST(algorithm AS BLOB) = CAST(? AS BLOB)",
             (bucket, key, damaged.etag, damaged.version_id, damaged.algorithm),
         )
-        write_row(connection, row)
+        write_row(connection, _row_of(bucket, key, version))
     return len(found)
 
 
@@ -221,12 +221,11 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
     ]
     if not new:
         return False
-    place = add_lines(connection, entry.bucket, [recorded(entry, name) for name in new])
-    for name in new:
+    lines = {name: recorded(entry, name) for name in new}
+    place = add_lines(connection, entry.bucket, lines.values())
+    for name, line in lines.items():
         verified_at = stored[name].verified_at if name in stored else None
-        version, digest = identity[3], entry.digests[name]
-        values = (entry.etag, version, entry.size, name, digest, entry.hashed_at, entry.source, entry.bytes_read)
-        write_row(connection, DigestRow(entry.bucket, identity[1], *values, verified_at, ""))
+        write_row(connection, _row_of(entry.bucket, identity[1], version_of_line(line, verified_at)))
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, first_seen, recorded_place) VALUES (?,?,?,?,?,?) "
         "ON CONFLICT DO UPDATE SET first_seen = coalesce(first_seen, excluded.first_seen), "

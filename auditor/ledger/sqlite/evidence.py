@@ -14,7 +14,7 @@ from auditor.ledger.key_rows import MARKS, KeyRows, Latest, Mark, NoticedVersion
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import check_key, mend
 from auditor.ledger.sqlite.connection import any_text, as_number, as_text, blob, text, writing
-from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, write_row
+from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, rows_of_key, write_row
 
 PAGE: Final = 200
 """Number of keys that one query reads."""
@@ -68,12 +68,8 @@ def checked(
         return None
     found: list[Checked] = []
     for bucket, key in keys:
-        rows = connection.execute(f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ?", (bucket, key))  # noqa: S608
-        read = [DigestRow(bucket, *values) for values in rows]
-        lines = lines_of(connection, bucket, key)
-        found += check_key(
-            as_text(bucket) or "", any_text(key), [(one.version(), one.algorithm_name) for one in read], lines
-        )
+        rows = [row.version() for row in rows_of_key(connection, bucket, key)]
+        found += check_key(as_text(bucket) or "", any_text(key), rows, lines_of(connection, bucket, key))
     return found, keys[-1]
 
 
