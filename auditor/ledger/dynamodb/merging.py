@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from auditor.aio.groups import together
 from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, partition
@@ -32,14 +32,12 @@ class KeyReading(Struct, Generic[T], frozen=True):
 
     decode: makes the wanted value of a key's items; it is called with the pk of their plain names.
     Memory holds one page of values of each shard. page, largest_page: number of items that the first Query to a shard
-    returns, and up to which the number grows. arguments: further arguments of the Query, such as the attributes that
-    the items come with.
+    returns, and up to which the number grows.
     """
 
     decode: Callable[[str, list[Item]], T]
     page: int
     largest_page: int
-    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def keys_in_order(
@@ -92,7 +90,6 @@ async def _pages(
         KeyConditionExpression="pk = :pk AND sk >= :first",
         ExpressionAttributeValues=values,
         Limit=reading.page,
-        **reading.arguments,
     )
     async with aclosing(pages):
         async for page in pages:

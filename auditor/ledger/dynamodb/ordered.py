@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from auditor.ledger.base import HealableDigests
-from auditor.ledger.dynamodb.items import DIGESTS, WHOLE_KEY, Item, checked_row
+from auditor.ledger.dynamodb.items import DIGESTS, Item, checked_row
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.matching import LedgerRow, match
 from auditor.ledger.ordered import Ask, PassChoice
-from auditor.model.digest import ALGORITHMS
 from auditor.model.object import AnyVersion
 
 FIRST: Final = 1_000
@@ -29,8 +28,6 @@ _SPARE: Final = 3_000
 """Number of rows that a pass may read in vain besides."""
 _PAUSE: Final = 2_000
 _LONGEST_PAUSE: Final = 64_000
-_OF_DIGEST: Final = ("", "_source", "_at", "_bytes_read", "_seal")
-_OF_ROW: Final = ("pk", "sk", "size", "version_id", "etag", WHOLE_KEY)
 
 
 class _KeyDigests(Struct, frozen=True):
@@ -59,7 +56,7 @@ class ShardReader:
         self._pass: _Pass | None = None
 
     async def known(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        if not refs or not _READ.issuperset(algorithms):
+        if not refs:
             return await self._ask(refs, algorithms)
         if self._pass is None:
             if not self._choice.passes(len(refs)):
@@ -160,18 +157,12 @@ class _Pass:
         await self._rows.aclose()
 
 
-_READ: Final = frozenset(ALGORITHMS)
-
-
 def _reading(bucket: str) -> KeyReading[_KeyDigests]:
-    """Return how a pass reads the keys of a bucket: the attributes of their digests, without the verifications."""
-    names = [*_OF_ROW, *(name + of for name in ALGORITHMS for of in _OF_DIGEST)]
-    aliases = {f"#a{number}": name for number, name in enumerate(names)}
-    arguments: dict[str, Any] = {"ProjectionExpression": ",".join(aliases), "ExpressionAttributeNames": aliases}
+    """Return how a pass reads the keys of a bucket: their undamaged digests."""
 
     def decode(pk: str, items: list[Item]) -> _KeyDigests:
         key = pk[len(bucket) + 1 :]
         rows = [checked_row(bucket, key, item) for item in items if item["sk"]["S"] >= DIGESTS]
         return _KeyDigests(tuple([row for row, _ in rows]), any(damaged for _, damaged in rows))
 
-    return KeyReading(decode, _PAGE, _LARGEST_PAGE, arguments)
+    return KeyReading(decode, _PAGE, _LARGEST_PAGE)
