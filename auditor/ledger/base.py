@@ -99,6 +99,10 @@ class DigestStore(Protocol):
         ...
 
 
+Soundness = Literal["sound", "damaged"]
+SOUND: Final[Soundness] = "sound"
+DAMAGED: Final[Soundness] = "damaged"
+
 What = Literal[
     "recorded",
     "verified",
@@ -132,6 +136,8 @@ class Event(Struct, frozen=True, kw_only=True):
     size: int | None = None
     detail: Mapping[str, str] = field(default_factory=dict)
     """Short texts by name (algorithm, digest, source)."""
+    seal: Soundness = SOUND
+    """Whether the history line that the event was read from is sound or damaged."""
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -280,11 +286,6 @@ class KeyHistory(Protocol):
         ...
 
 
-Soundness = Literal["sound", "damaged"]
-SOUND: Final[Soundness] = "sound"
-DAMAGED: Final[Soundness] = "damaged"
-
-
 class Checked(Struct, frozen=True):
     """The result of the check of one row, or of one history line, for damage."""
 
@@ -296,26 +297,15 @@ class Checked(Struct, frozen=True):
     """Words that describe the damage; "" if the row or line is not damaged."""
 
 
-class HistoryEntry(Struct, frozen=True):
-    """One event of a key's history, and whether its stored line is sound or damaged."""
-
-    event: Event
-    seal: Soundness
-
-
 class Ledger(DigestStore, Leases, KeyHistory, Protocol):
     """A whole ledger: digests, leases and histories in one store."""
 
-    def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
+    def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[Event], None]:
         """Yield all events of all keys that begin with `prefix`, in lists, in bounded memory.
 
         Keys come in the order of S3's listing, the events of a key in the order in which they were written. A caller
         that stops early must close the generator, which may have a file open.
         """
-        ...
-
-    async def lines(self, bucket: str, key: str) -> list[HistoryEntry]:
-        """Return what history() returns, each event with the state of its stored line."""
         ...
 
     async def heal(self, bucket: str, keys: Sequence[str]) -> int:

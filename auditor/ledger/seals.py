@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.ledger.base import DAMAGED, SOUND, Checked, Event, HistoryEntry, Known, Version
+from auditor.ledger.base import DAMAGED, SOUND, Checked, Event, Known, Version
 from auditor.ledger.key_rows import KeyRows, source_of
 from auditor.ledger.matching import NULL
 
@@ -25,9 +25,9 @@ _STRING: Final = json.encoder.encode_basestring_ascii
 """Writes one text as JSON."""
 
 
-def line_of(bucket: str, event: Event, seal: str | None) -> HistoryEntry:
+def judged_line(bucket: str, event: Event, seal: str | None) -> Event:
     """Return the event of a stored history line, with the state of the line. seal: the line's; None if it has none."""
-    return HistoryEntry(event, SOUND if seal == line_seal(bucket, event) else DAMAGED)
+    return event if seal == line_seal(bucket, event) else replace(event, seal=DAMAGED)
 
 
 def line_seal(bucket: str, event: Event) -> str:
@@ -54,20 +54,15 @@ def _sealed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
 
-def sound_events(lines: Iterable[HistoryEntry]) -> list[Event]:
-    """Return the events of the undamaged lines."""
-    return [line.event for line in lines if line.seal == SOUND]
-
-
 def single_digests(version: Version) -> list[Version]:
     """Return the version once for each of its digests, each time with this digest alone."""
     return [replace(version, digests={name: known}) for name, known in version.digests.items()]
 
 
-def mend(rows: KeyRows, lines: Iterable[HistoryEntry]) -> None:
+def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
     """Replace each damaged digest in `rows` by the copy in the key's history, and list the damage in `rows.damage`.
 
-    lines: the key's history lines. A digest without a copy stays in `rows`, marked as damaged.
+    lines: the key's history. A digest without a copy stays in `rows`, marked as damaged.
     """
     placed = [(one, place) for version, place in rows.versions for one in single_digests(version)]
     found = [one for one, _ in placed]
@@ -83,15 +78,15 @@ def mend(rows: KeyRows, lines: Iterable[HistoryEntry]) -> None:
     rows.versions = list(versions.values())
 
 
-def healed(rows: Sequence[Version], lines: Iterable[HistoryEntry]) -> list[tuple[int, Version]]:
+def healed(rows: Sequence[Version], lines: Iterable[Event]) -> list[tuple[int, Version]]:
     """Return for each damaged row of one key that a sound history line stands for: its place in `rows`, and the version
     that the row must have.
 
-    rows: each row as a version with one digest. lines: the key's history lines. If the version ID, ETag or algorithm of
+    rows: each row as a version with one digest. lines: the key's history. If the version ID, ETag or algorithm of
     a row is damaged, no line names that row: a line that fits no other row then stands for it. The digest of a returned
     version has the time of its last verification in the history.
     """
-    events = sound_events(lines)
+    events = [line for line in lines if line.seal == SOUND]
     proven, names = _proven(events), [_name(row, algorithm) for row in rows for algorithm in row.digests]
     spare = {name: line for name, line in proven.items() if name not in names}
     found = []
@@ -170,13 +165,13 @@ def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> st
     return told.detail["digest"]
 
 
-def check_key(bucket: str, key: str, rows: Iterable[Version], lines: Sequence[HistoryEntry]) -> list[Checked]:
+def check_key(bucket: str, key: str, rows: Iterable[Version], lines: Sequence[Event]) -> list[Checked]:
     """Check the rows and history lines of one key for damage: whether their seals are right, and whether rows and lines
     agree with each other.
 
     rows: each row as a version with one digest.
     """
-    events = sound_events(lines)
+    events = [line for line in lines if line.seal == SOUND]
     told, verified = _proven(events), {event.at for event in events if event.what == "verified"}
     found, names = [], set()
     for version in rows:
@@ -194,10 +189,10 @@ def check_key(bucket: str, key: str, rows: Iterable[Version], lines: Sequence[Hi
             state, words = DAMAGED, f"{words}the history has no verification at {known.verified_at}"
         found.append(Checked(bucket, key, "row", state, words if state == DAMAGED else ""))
     for line in lines:
-        state, words = line.seal, f"{line.event.what} at {line.event.at}: "
+        state, words = line.seal, f"{line.what} at {line.at}: "
         if state == DAMAGED:
             words = f"{words}the seal does not hold"
-        elif line.event.what == "recorded" and not names.issuperset(_proven([line.event])):
+        elif line.what == "recorded" and not names.issuperset(_proven([line])):
             state, words = DAMAGED, f"{words}the digest's row is missing"
         found.append(Checked(bucket, key, "line", state, words if state == DAMAGED else ""))
     return found

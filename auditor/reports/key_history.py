@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from auditor.ledger.base import AUDITOR, DAMAGED, Event, Expectation, HistoryEntry, KeyRecord, Known, Version
+from auditor.ledger.base import AUDITOR, DAMAGED, Event, Expectation, KeyRecord, Known, Version
 from auditor.text import counted, visible
 
 
-def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[HistoryEntry]) -> dict[str, Any]:
+def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[Event]) -> dict[str, Any]:
     """Return the ledger's record of one key, and the events of its history, as a JSON object. subject: the record; None
     if the ledger does not know the key.
     """
@@ -23,7 +23,7 @@ def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[
         "damage": list(subject.damage) if subject else [],
         "versions": [_plain(version) for version in subject.versions] if subject else [],
         "expectations": [_plain(one) for one in subject.expectations] if subject else [],
-        "history": [{**_plain(line.event), "seal": line.seal} for line in history],
+        "history": [_plain(event) for event in history],
     }
 
 
@@ -33,7 +33,7 @@ def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
     return fields
 
 
-def as_table(uri: str, subject: KeyRecord | None, history: Sequence[HistoryEntry]) -> str:
+def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> str:
     """Return the ledger's record of one key, and the events of its history, as lines for a terminal. Long lines are not
     cut, because people compare digests. uri: the key's, s3://BUCKET/KEY. subject: the record; None if the ledger does
     not know the key.
@@ -77,8 +77,7 @@ def _how(known: Known) -> str:
     return f"{damaged}{origin}, recorded {visible(known.recorded_at)}, {verified}"
 
 
-def _event(line: HistoryEntry) -> str:
-    event = line.event
+def _event(event: Event) -> str:
     facts: dict[str, str | None] = {
         "version": event.version_id,
         "etag": event.etag,
@@ -86,5 +85,5 @@ def _event(line: HistoryEntry) -> str:
         **event.detail,
     }
     shown = " ".join(f"{visible(name)}={visible(value)}" for name, value in facts.items() if value is not None)
-    mark = "  DAMAGED line: its seal does not hold" if line.seal == DAMAGED else ""
+    mark = "  DAMAGED line: its seal does not hold" if event.seal == DAMAGED else ""
     return f"  {visible(event.at)} {event.what:10} {shown}".rstrip() + mark

@@ -68,7 +68,6 @@ async def read(ledger: Ledger) -> None:
     await _read(ledger.known("bucket", [REF, replace(REF, version_id="v1")], ["sha256", "md5"]))
     await _read(ledger.in_order("bucket").known([REF], ["sha256"]))
     await _read(ledger.history("bucket", KEY))
-    await _read(ledger.lines("bucket", KEY))
     await _read(ledger.subject("bucket", KEY))
     for every in (ledger.subjects("bucket"), ledger.histories("bucket"), ledger.checked()):
         try:

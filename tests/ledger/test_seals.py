@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from auditor.errors import DigestConflict
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Checked, Event, HistoryEntry, Known, Ledger, Version
+from auditor.ledger.base import Checked, Event, Known, Ledger, Version
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.ledger.key_rows import KeyRows
 from auditor.ledger.leases import Lease, Work
@@ -243,7 +243,7 @@ def test_line_that_fits_no_row_stands_for_a_row_whose_name_is_damaged(
     digests = {"sha256": {"digest": SHA}, "md5": {"digest": MD5}, "of another form": {}}
     line = Event(key=KEY, at="2026", what="recorded", version_id="v1", etag="e", size=5)
     rows = KeyRows(versions=[(version, 7)])
-    mend(rows, [HistoryEntry(replace(line, detail={"algorithm": one, **digests[one]}), "sound") for one in told])
+    mend(rows, [replace(line, detail={"algorithm": one, **digests[one]}) for one in told])
     ((found, place),) = rows.versions
     assert ([one.digest for one in found.digests.values()], place) == ([mended], 7)
     assert rows.damage == (f"{algorithm} {etag} {version_id}",)
@@ -293,7 +293,7 @@ async def test_damaged_line_is_marked_and_its_row_stays(damager: Damager) -> Non
     await damager.ledger.record(ENTRY)
     await damager.ledger.note("bucket", [Event(key=KEY, at="2026-05", what="missing", etag="etag")])
     damager.line("missing")
-    assert [(one.event.what, one.seal) for one in await damager.ledger.lines("bucket", KEY)] == [
+    assert [(one.what, one.seal) for one in await damager.ledger.history("bucket", KEY)] == [
         ("recorded", "sound"),
         ("missing", "damaged"),
     ]

@@ -12,7 +12,7 @@ from auditor.cli.output import first_word, print_json
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
-from auditor.ledger.base import HistoryEntry, KeyRecord
+from auditor.ledger.base import Event, KeyRecord
 from auditor.model.target import Target, parse_target
 from auditor.reports import key_history as evidence
 from auditor.text import visible
@@ -42,6 +42,6 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _ask(settings: Settings, target: Target) -> tuple[KeyRecord | None, list[HistoryEntry]]:
+async def _ask(settings: Settings, target: Target) -> tuple[KeyRecord | None, list[Event]]:
     async with ledger_of(settings) as ledger:
-        return await ledger.subject(target.bucket, target.prefix), await ledger.lines(target.bucket, target.prefix)
+        return await ledger.subject(target.bucket, target.prefix), await ledger.history(target.bucket, target.prefix)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import Event, Expectation, HistoryEntry, KeyRecord, Notice
+from auditor.ledger.base import Event, Expectation, KeyRecord, Notice
 from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
@@ -76,14 +76,6 @@ def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str
     change = Change((partition(bucket, key), NOTICED + identity(*mark)))
     change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", at)
     return change.put("sequencer", sequencer).put("place", place).when_any(("at", "=", None), ("at", "<", at))
-
-
-async def history(table: Table, bucket: str, key: str) -> list[Event]:
-    return [line.event for line in await lines_of(table, bucket, key)]
-
-
-async def lines(table: Table, bucket: str, key: str) -> list[HistoryEntry]:
-    return await lines_of(table, bucket, key)
 
 
 async def arrived(table: Table, bucket: str, notice: Notice) -> bool:

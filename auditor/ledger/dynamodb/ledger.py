@@ -11,10 +11,11 @@ from typing import Any
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, DigestConflict
-from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
+from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice
 from auditor.ledger.dynamodb import digests, evidence, leases, scanning
 from auditor.ledger.dynamodb.calls import THREADS, explained
 from auditor.ledger.dynamodb.items import entry_name
+from auditor.ledger.dynamodb.lines import lines_of
 from auditor.ledger.dynamodb.ordered import ShardReader
 from auditor.ledger.dynamodb.table import Table, in_order
 from auditor.ledger.leases import Held, Lease, Work
@@ -75,10 +76,7 @@ class DynamoLedger:
         await evidence.note(self._table, bucket, events)
 
     async def history(self, bucket: str, key: str) -> list[Event]:
-        return await evidence.history(self._table, bucket, key)
-
-    async def lines(self, bucket: str, key: str) -> list[HistoryEntry]:
-        return await evidence.lines(self._table, bucket, key)
+        return await lines_of(self._table, bucket, key)
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
         return await evidence.arrived(self._table, bucket, notice)
@@ -92,7 +90,7 @@ class DynamoLedger:
     def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
         return scanning.subjects(self._table, bucket, prefix, start_after)
 
-    def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
+    def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[Event], None]:
         return scanning.histories(self._table, bucket, prefix)
 
     def checked(self) -> AsyncGenerator[list[Checked], None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from auditor.ledger.base import Event, HistoryEntry
+from auditor.ledger.base import Event
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
     HISTORY,
@@ -16,7 +16,7 @@ from auditor.ledger.dynamodb.items import (
 )
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.history import bounded, fingerprint
-from auditor.ledger.seals import line_of, line_seal
+from auditor.ledger.seals import judged_line, line_seal
 
 
 def line_change(bucket: str, event: Event, place: int) -> Change:
@@ -36,12 +36,12 @@ def _sortable(at: str) -> str:
     return "".join(letter for letter in at if letter.isascii() and (letter.isalnum() or letter in "-:.+"))[:40]
 
 
-async def lines_of(table: Table, bucket: str, key: str) -> list[HistoryEntry]:
+async def lines_of(table: Table, bucket: str, key: str) -> list[Event]:
     """Return all history lines of a key, in the order in which they were written."""
     return lines_in(bucket, key, await table.query(partition(bucket, key), HISTORY))
 
 
-def history_line(bucket: str, key: str, item: Item) -> HistoryEntry:
+def history_line(bucket: str, key: str, item: Item) -> Event:
     """Return the history line in an item."""
     what: Any = text(item, "what")
     event = Event(
@@ -53,10 +53,10 @@ def history_line(bucket: str, key: str, item: Item) -> HistoryEntry:
         size=number(item, "size"),
         detail={name: str(value.get("S")) for name, value in item.get("detail", {}).get("M", {}).items()},
     )
-    return line_of(bucket, event, text(item, "seal"))
+    return judged_line(bucket, event, text(item, "seal"))
 
 
-def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[HistoryEntry]:
+def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[Event]:
     """Return all history lines in these items of a key, in the order in which they were written.
 
     items: of any kind; items without history lines are skipped.

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from auditor.aio.groups import together
 from auditor.errors import LedgerError
-from auditor.ledger.base import Checked, HistoryEntry, KeyRecord
+from auditor.ledger.base import Checked, Event, KeyRecord
 from auditor.ledger.dynamodb.evidence import record_of
 from auditor.ledger.dynamodb.items import DIGESTS, Item, add, evidence, partition
 from auditor.ledger.dynamodb.lines import lines_in
@@ -31,7 +31,7 @@ SEGMENTS: Final = 4
 """Number of parts of the table that are scanned at the same time. Memory holds one page of each part, at most 1 MB."""
 _FETCHED: Final = 500
 _PAGE: Final = 250
-"""Number of items that one Query to a shard returns. An item takes some 8 KB in memory."""
+"""Number of items that one Query to a shard returns."""
 
 _WHOLE_ITEMS: Final[KeyReading[list[Item]]] = KeyReading(lambda _, items: items, _PAGE, _PAGE)
 
@@ -51,7 +51,7 @@ async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> 
                 yield await record_of(table, bucket, key, rows)
 
 
-async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[HistoryEntry], None]:
+async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[Event], None]:
     """Yield the history lines of all keys that begin with `prefix`, in key order, as one list for each key."""
     wanted = {":wanted": {"S": partition(bucket, prefix)}}
     pages = _sorted(table, FilterExpression="begins_with(pk, :wanted)", ExpressionAttributeValues=wanted)

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.ledger.base import AUDITOR, HistoryEntry, Ledger, What
+from auditor.ledger.base import AUDITOR, Event, Ledger, What
 from auditor.ledger.manifests.csv_table import csv_row
 from auditor.model.target import Target
 
@@ -46,32 +46,31 @@ class HistoryCounts(Struct):
     complete: bool = False
 
 
-def premis_type(entry: HistoryEntry) -> str:
+def premis_type(event: Event) -> str:
     """Return the PREMIS event type of a history line; "" if it has none, as for a digest that S3 computed."""
-    if entry.event.what == "recorded" and entry.event.detail.get("source", AUDITOR) != AUDITOR:
+    if event.what == "recorded" and event.detail.get("source", AUDITOR) != AUDITOR:
         return ""
-    return _PREMIS.get(entry.event.what, "")
+    return _PREMIS.get(event.what, "")
 
 
-def _fields(entry: HistoryEntry) -> dict[str, object]:
+def _fields(event: Event) -> dict[str, object]:
     """Return the fields of an exported history line by column name, in the order of COLUMNS."""
-    event = entry.event
     named = (event.detail.get("algorithm"), event.detail.get("digest"))
-    values = (event.key, event.at, event.what, premis_type(entry) or None, event.version_id, event.etag, event.size)
-    return dict(zip(COLUMNS, (*values, *named, entry.seal, dict(event.detail)), strict=True))
+    values = (event.key, event.at, event.what, premis_type(event) or None, event.version_id, event.etag, event.size)
+    return dict(zip(COLUMNS, (*values, *named, event.seal, dict(event.detail)), strict=True))
 
 
-def _csv(entry: HistoryEntry) -> bytes:
-    fields = _fields(entry)
+def _csv(event: Event) -> bytes:
+    fields = _fields(event)
     fields["detail"] = json.dumps(fields["detail"])
     return csv_row("" if value is None else str(value) for value in fields.values())
 
 
-def _json(entry: HistoryEntry) -> bytes:
-    return json.dumps(_fields(entry)).encode() + b"\n"
+def _json(event: Event) -> bytes:
+    return json.dumps(_fields(event)).encode() + b"\n"
 
 
-FORMATS: Final[Mapping[str, tuple[bytes, Callable[[HistoryEntry], bytes]]]] = {
+FORMATS: Final[Mapping[str, tuple[bytes, Callable[[Event], bytes]]]] = {
     "csv": (csv_row(COLUMNS), _csv),
     "json-lines": (b"", _json),
 }
@@ -96,8 +95,8 @@ async def export_history(
         async for part in parts:
             if not go_on(counts.lines):
                 return counts
-            for entry in part:
-                write(line_of(entry))
+            for event in part:
+                write(line_of(event))
             counts.lines += len(part)
     counts.complete = True
     return counts

@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple, cast
 from msgspec import Struct
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import AUDITOR, S3, Entry, Event, HistoryEntry, Known, Version, What
+from auditor.ledger.base import AUDITOR, S3, Entry, Event, Known, Version, What
 from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail, recorded, write_detail
 from auditor.ledger.key_rows import source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, healable_row
-from auditor.ledger.seals import healed, line_of, line_seal, row_seal, version_of_line
+from auditor.ledger.seals import healed, judged_line, line_seal, row_seal, version_of_line
 from auditor.ledger.sqlite.connection import any_text, as_number, as_text, blob, writing
 
 _PER_QUERY: Final = 400
@@ -257,7 +257,7 @@ def write_row(connection: sqlite3.Connection, row: DigestRow) -> None:
     )
 
 
-def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[HistoryEntry]:
+def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Event]:
     """Return the history lines of a key, in the order in which they were written."""
     rows = connection.execute(
         "SELECT at, what, version_id, etag, size, detail, seal FROM history "
@@ -275,7 +275,7 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Hi
             size=as_number(size),
             detail=read_detail(as_text(detail) or ""),
         )
-        lines.append(line_of(as_text(bucket) or "", event, as_text(seal)))
+        lines.append(judged_line(as_text(bucket) or "", event, as_text(seal)))
     return lines
 
 

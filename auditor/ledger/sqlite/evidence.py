@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from auditor.ledger.base import Checked, Event, Expectation, HistoryEntry, KeyRecord, Known, Notice
+from auditor.ledger.base import Checked, Event, Expectation, KeyRecord, Known, Notice
 from auditor.ledger.history import imported, noticed
 from auditor.ledger.key_record import key_record_of
 from auditor.ledger.key_rows import MARKS, KeyRows, Latest, Mark, NoticedVersion, is_older, is_same, mark_of, version_of
@@ -44,14 +44,6 @@ def _verified(connection: sqlite3.Connection, bucket: str, event: Event) -> None
             write_row(connection, row._replace(verified_at=event.at))
 
 
-def history(connection: sqlite3.Connection, bucket: str, key: str) -> list[Event]:
-    return [line.event for line in lines_of(connection, bucket, blob(key))]
-
-
-def lines(connection: sqlite3.Connection, bucket: str, key: str) -> list[HistoryEntry]:
-    return lines_of(connection, bucket, blob(key))
-
-
 def checked(
     connection: sqlite3.Connection, after: tuple[str, bytes] | None
 ) -> tuple[list[Checked], tuple[str, bytes]] | None:
@@ -75,7 +67,7 @@ def checked(
 
 def histories(
     connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None
-) -> tuple[list[HistoryEntry], str] | None:
+) -> tuple[list[Event], str] | None:
     """Return all events of the next keys that begin with `prefix`, and the last of these keys; None if no key is left.
 
     after: the key that the call before returned; None to begin.

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
+from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice
 from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.matching import match
 from auditor.ledger.ordered import OrderedReader
@@ -78,10 +78,7 @@ class SqliteLedger:
         await self._run(lambda: evidence.note(self._connection, bucket, events))
 
     async def history(self, bucket: str, key: str) -> list[Event]:
-        return await self._run(lambda: evidence.history(self._connection, bucket, key))
-
-    async def lines(self, bucket: str, key: str) -> list[HistoryEntry]:
-        return await self._run(lambda: evidence.lines(self._connection, bucket, key))
+        return await self._run(lambda: digests.lines_of(self._connection, bucket, blob(key)))
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
         return await self._run(lambda: evidence.arrived(self._connection, bucket, notice))
@@ -99,7 +96,7 @@ class SqliteLedger:
                 yield subject
             page = await self._page(bucket, prefix, page[-1].key)
 
-    async def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
+    async def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[Event], None]:
         page = await self._run(lambda: evidence.histories(self._connection, bucket, prefix, None))
         while page is not None:
             found, last = page

@@ -75,7 +75,7 @@ CHECKS: Final[tuple[LedgerCheck, ...]] = (
     seals.matches_are_lines_however_many,
     seals.twenty_workers_on_one_key_lose_no_line,
     seals.sound_rows_are_not_healed,
-    seals.lines_are_the_history_with_the_state_of_each_seal,
+    seals.history_has_the_state_of_each_seal,
     leases.first_claim_is_a_lease_and_the_second_ones_is_held,
     leases.lease_that_ran_out_is_taken_over_with_its_checkpoint_and_the_old_holder_writes_nothing,
     leases.lease_of_a_dead_holder_whose_clock_ran_ahead_lasts_no_longer_than_its_length,

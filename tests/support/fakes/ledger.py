@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
+from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice
 from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.ordered import Ask, OrderedReader
 from auditor.model.object import AnyVersion
@@ -86,13 +86,9 @@ class Hooked:
         self.hook("subjects")
         return self.inner.subjects(bucket, prefix, start_after)
 
-    def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
+    def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[Event], None]:
         self.hook("histories")
         return self.inner.histories(bucket, prefix)
-
-    async def lines(self, bucket: str, key: str) -> list[HistoryEntry]:
-        self.hook("lines")
-        return await self.inner.lines(bucket, key)
 
     async def heal(self, bucket: str, keys: Sequence[str]) -> int:
         self.hook("heal")
