@@ -17,10 +17,9 @@ from msgspec import Struct
 from auditor.errors import CheckpointError
 from auditor.hashing.digest.digester import CRC64NVME, STATE_DIGITS
 from auditor.hashing.digest.resumable import BLOCK
-from auditor.model.json_text import JsonError, Size, as_object, plain, typed
+from auditor.model.json_text import FORMAT, JsonError, Size, as_object, plain, typed
 from auditor.model.object import ObjectVersion
 
-VERSION: Final = 1
 _HEX: Final = re.compile(r"[0-9a-f]+\Z")
 
 
@@ -33,7 +32,7 @@ class Binding(Struct, frozen=True):
 
     def fields(self) -> dict[str, Any]:
         version = {name: getattr(self.version, name) for name in ObjectVersion.__struct_fields__}
-        return {"bucket": self.bucket, **version, "algorithms": list(self.algorithms)}
+        return {"format": FORMAT, "bucket": self.bucket, **version, "algorithms": list(self.algorithms)}
 
 
 def _digests(value: object) -> dict[str, str]:
@@ -66,7 +65,7 @@ def sealed(binding: Binding, progress: HashProgress) -> dict[str, Any]:
     """Make a checkpoint from the progress: a JSON object with the object version, the algorithms, the progress, and a
     seal.
     """
-    document = {"v": VERSION, **binding.fields(), **plain(progress)}
+    document = {**binding.fields(), **plain(progress)}
     return {**document, "seal": _seal(document)}
 
 
@@ -76,10 +75,8 @@ def opened(document: object, binding: Binding) -> HashProgress:
     Raises CheckpointError if the checkpoint is damaged, or belongs to another object version or to other algorithms.
     """
     bound = binding.fields()
-    if not isinstance(document, Mapping) or set(document) != {"v", *bound, *HashProgress.__struct_fields__, "seal"}:
+    if not isinstance(document, Mapping) or set(document) != {*bound, *HashProgress.__struct_fields__, "seal"}:
         raise CheckpointError("the checkpoint has not the fields of one")
-    if document["v"] != VERSION:
-        raise CheckpointError(f"the checkpoint's version is not {VERSION}")
     for name, value in bound.items():
         if document[name] != value:
             raise CheckpointError(f"the checkpoint is of another {name}")

@@ -15,7 +15,7 @@ from auditor.ledger.leases import Held, Lease, Work
 from .base import OpenLedger, opened, raises
 
 WORK: Final = Work(bucket="bucket", key="a/key", version_id="v1", etag="etag", algorithms=("sha256", "md5"))
-CHECKPOINT: Final = {"v": 1, "bytes": 64, "states": {"sha256": {"h": "00", "naïve\n": [1, None, True, 1.5]}}}
+CHECKPOINT: Final = {"format": 1, "bytes": 64, "states": {"sha256": {"h": "00", "naïve\n": [1, None, True, 1.5]}}}
 _OTHER_WORKS: Final[list[dict[str, Any]]] = [
     {"bucket": "b2"},
     {"key": "k"},

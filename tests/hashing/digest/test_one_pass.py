@@ -308,7 +308,7 @@ async def test_continued_object_is_read_from_its_checkpoint_only(threads: Thread
     assert BIG <= hashed(result, engine, "sha256").bytes_read <= BIG + 3 * MIB
 
 
-@pytest.mark.parametrize("field", ["bytes", "states", "seal", "etag", "bucket", "v", "stored"])
+@pytest.mark.parametrize("field", ["bytes", "states", "seal", "etag", "bucket", "format", "stored"])
 async def test_tampered_checkpoint_is_refused_and_the_object_hashed_from_its_start(
     field: str, threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:

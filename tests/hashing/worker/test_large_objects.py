@@ -340,7 +340,7 @@ async def test_refused_checkpoint_that_is_far_ahead_costs_no_attempts(
     queue.put(message(big()))
     lease = await ledger.claim(WORK, "before", 60.0)
     assert isinstance(lease, Lease)
-    await ledger.release(await ledger.renew(lease, 60.0, {"v": 1, "bytes": 10**15}), done=False)
+    await ledger.release(await ledger.renew(lease, 60.0, {"format": 1, "bytes": 10**15}), done=False)
     counts = await drained(queue, make(SETTINGS), lambda: StopAfter(8))
     assert await digests(ledger) == {"sha256": truth()["sha256"]}
     assert (counts.hashed, counts.resent, dead.sent) == (1, 0, [])
@@ -362,8 +362,8 @@ LIMITED = WorkerOptions(large=1000, has_deadline=True)
 @pytest.mark.parametrize(
     ("settings", "size", "hops", "checkpoint", "expected"),
     [
-        (LIMITED, 5000, 4, {"v": 1}, (0, 5)),
-        (PLAIN, 5000, 4, {"v": 1}, (0, 5)),
+        (LIMITED, 5000, 4, {"format": 1}, (0, 5)),
+        (PLAIN, 5000, 4, {"format": 1}, (0, 5)),
         (LIMITED, 5000, 0, None, (2, 1)),
         (LIMITED, 5000, 1, None, "NoCarriedState"),
         (PLAIN, 5000, 1, None, (2, 1)),

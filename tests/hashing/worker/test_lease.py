@@ -20,7 +20,7 @@ from tests.support.fakes.ledger import Hooked
 
 TASK = HashTask("key", None, "etag", 1000, attempts=2, hops=3)
 WORK = Work(bucket="bucket", key="key", version_id=None, etag="etag", algorithms=("sha256",))
-STATE = {"v": 1, "bytes": 640}
+STATE = {"format": 1, "bytes": 640}
 
 
 class Clock:
@@ -144,7 +144,7 @@ async def test_lost_lease_ends_the_work_and_writes_nothing(
         clock.now += 301
         taken.append(await claim(ledger))
         if not at_the_end:
-            await save({"v": 1, "bytes": 0})
+            await save({"format": 1, "bytes": 0})
             went_on.append(True)
         return reader.result
 
@@ -209,7 +209,7 @@ async def test_old_lease_is_refused_after_a_takeover_by_the_hasher(
     clock.now += 301
     await hasher.hash(WORK, TASK, (reader := Reader(Paused(TASK, STATE, 640))).read, reader.keep)
     with pytest.raises(LeaseLostError):
-        await ledger.renew(old, 300, {"v": 1, "bytes": 64})
+        await ledger.renew(old, 300, {"format": 1, "bytes": 64})
     assert (await claim(ledger)).checkpoint == STATE
 
 
