@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar, cast
@@ -17,7 +17,6 @@ from auditor.hashing.digest.result import Failed, Hashed, Result
 from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Ledger
 from auditor.ledger.ordered import OrderedReader
-from auditor.model.object import AnyVersion
 from auditor.s3.engines.base import Span
 from auditor.s3.paced_reads import Reads
 
@@ -102,39 +101,24 @@ class LedgerPatience:
                 return result
 
 
-class _PatientLedger:
-    """A ledger that repeats each call until the store behind it answers. This is safe, because every write is
-    idempotent.
+class _Patient:
+    """A ledger, or a reader of one, that repeats each call until the store behind it answers. This is safe, because
+    every write is idempotent.
     """
 
-    def __init__(self, ledger: Ledger, patience: LedgerPatience, stop: Stop) -> None:
-        self._ledger = ledger
+    def __init__(self, inner: Ledger | OrderedReader, patience: LedgerPatience, stop: Stop) -> None:
+        self._inner = inner
         self._patience = patience
         self._stop = stop
 
     def in_order(self, bucket: str) -> OrderedReader:
-        return _PatientReader(self._ledger.in_order(bucket), self._patience, self._stop)
+        return cast(OrderedReader, _Patient(cast(Ledger, self._inner).in_order(bucket), self._patience, self._stop))
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._ledger, name)
+        method = getattr(self._inner, name)
         if not iscoroutinefunction(method):  # a generator, such as subjects(), is not repeated
             return method
         return lambda *values, **named: self._patience(name, partial(method, *values, **named), self._stop)
-
-
-class _PatientReader:
-    """A reader of a ledger that repeats each look-up until the ledger answers."""
-
-    def __init__(self, reader: OrderedReader, patience: LedgerPatience, stop: Stop) -> None:
-        self._reader = reader
-        self._patience = patience
-        self._stop = stop
-
-    async def known(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        return await self._patience("known", partial(self._reader.known, refs, algorithms), self._stop)
-
-    async def close(self) -> None:
-        await self._reader.close()
 
 
 class S3Patience:
@@ -197,4 +181,4 @@ def patient(ledger: Ledger, stop: Stop, patience: LedgerPatience | None = None) 
 
     patience: repeats the calls, and is shared by all work of the process; None for a new one.
     """
-    return cast(Ledger, _PatientLedger(ledger, patience or LedgerPatience(), stop))
+    return cast(Ledger, _Patient(ledger, patience or LedgerPatience(), stop))

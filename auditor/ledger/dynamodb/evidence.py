@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -14,6 +14,7 @@ from auditor.ledger.dynamodb.items import (
     NOTICE,
     NOTICED,
     STATE,
+    Item,
     add,
     identity,
     latest,
@@ -154,18 +155,16 @@ async def expect(table: Table, bucket: str, expectations: Sequence[Expectation])
 
 async def subject(table: Table, bucket: str, key: str) -> KeyRecord | None:
     items = await table.query(partition(bucket, key), STATE)
-    if not items:
-        return None
+    return await record_of(table, bucket, key, items) if items else None
+
+
+async def record_of(table: Table, bucket: str, key: str, items: Iterable[Item]) -> KeyRecord:
+    """Make the record of a key from its items, after damaged digests are replaced by their copies in the key's
+    history.
+    """
     rows = KeyRows()
     for item in items:
         add(rows, bucket, key, item)
-    return await record_of(table, bucket, key, rows)
-
-
-async def record_of(table: Table, bucket: str, key: str, rows: KeyRows) -> KeyRecord:
-    """Make the record of a key from its rows, after damaged digests are replaced by their copies in the key's
-    history.
-    """
     if any(known.damaged for version, _ in rows.versions for known in version.digests.values()):
         mend(rows, await lines_of(table, bucket, key))
     return key_record_of(key, rows)

@@ -20,11 +20,10 @@ from auditor.aio.groups import together
 from auditor.errors import LedgerError
 from auditor.ledger.base import Checked, Event, KeyRecord
 from auditor.ledger.dynamodb.evidence import record_of
-from auditor.ledger.dynamodb.items import DIGESTS, Item, add, evidence, partition
+from auditor.ledger.dynamodb.items import DIGESTS, Item, evidence, partition
 from auditor.ledger.dynamodb.lines import lines_in
 from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
-from auditor.ledger.key_rows import KeyRows
 from auditor.ledger.seals import check_key, single_digests
 
 SEGMENTS: Final = 4
@@ -45,10 +44,7 @@ async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> 
         async for pk, items in reading:
             key = pk[len(bucket) + 1 :]
             if pk.startswith(beginning) and key > start_after:
-                rows = KeyRows()
-                for item in items:
-                    add(rows, bucket, key, item)
-                yield await record_of(table, bucket, key, rows)
+                yield await record_of(table, bucket, key, items)
 
 
 async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[Event], None]:
