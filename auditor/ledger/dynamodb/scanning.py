@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, contextmanager
 from itertools import groupby, islice
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from auditor.aio.groups import together
@@ -78,7 +76,7 @@ def _read(items: Iterable[str]) -> list[Item]:
 
 async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[tuple[str, list[str]]], None]:
     """Yield the items that a Scan with these arguments finds, each as JSON, grouped and sorted by pk, in lists."""
-    async with _spool() as spool:
+    with _spool() as spool:
         await together(_scan(table, arguments, segment, spool) for segment in range(SEGMENTS))
         groups = await spool.run(spool.in_order)
         while page := await spool.run(lambda: list(islice(groups, _FETCHED))):
@@ -94,13 +92,17 @@ async def _scan(table: Table, arguments: dict[str, Any], segment: int, spool: _S
 class _Spool:
     """A temporary file that collects items, and yields them sorted by key.
 
-    All its methods but run() are called in the one thread of its executor.
+    Its methods but run() are called in the one thread of its executor.
     """
 
-    def __init__(self, executor: ThreadPoolExecutor, folder: str) -> None:
+    def __init__(self, executor: ThreadPoolExecutor) -> None:
         self._executor = executor
-        self._folder = folder
-        self._connection: sqlite3.Connection | None = None
+        # A database without a name is a temporary file of SQLite, which deletes it when it is closed.
+        self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        # Nobody needs the file after this process, so it need not survive a crash.
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -8000"):
+            self._connection.execute(f"PRAGMA {setting}").fetchall()
+        self._connection.execute("CREATE TABLE items (key BLOB NOT NULL, item TEXT NOT NULL)")
 
     async def run(self, work: Callable[[], T]) -> T:
         """Call `work` in the spool's thread, and return its result. SQLite's errors become a LedgerError."""
@@ -110,65 +112,35 @@ class _Spool:
                 return work()
             except sqlite3.Error as error:
                 raise LedgerError(
-                    f"the ledger's keys cannot be sorted in {self._folder}: {error};"
-                    " name a directory with room in TMPDIR"
+                    f"the ledger's keys cannot be sorted: {error}; name a directory with room in TMPDIR"
                 ) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._executor, guarded)
 
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = sqlite3.connect(Path(self._folder) / "keys.db", isolation_level=None)
-            # Nobody needs the file after this process, so it need not survive a crash.
-            for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -8000"):
-                self._connection.execute(f"PRAGMA {setting}").fetchall()
-            self._connection.execute("CREATE TABLE items (key BLOB NOT NULL, item TEXT NOT NULL)")
-        return self._connection
-
     def put(self, items: Iterable[Item]) -> None:
-        connection = self._open()
-        connection.execute("BEGIN")
-        connection.executemany(
+        self._connection.execute("BEGIN")
+        self._connection.executemany(
             "INSERT INTO items VALUES (?, ?)",
             ((one["pk"]["S"].encode("utf-8", "surrogatepass"), json.dumps(one)) for one in items),
         )
-        connection.execute("COMMIT")
+        self._connection.execute("COMMIT")
 
     def in_order(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the collected items, each as JSON, in groups, one for each pk, in the order of the pks."""
-        rows = self._open().execute("SELECT key, item FROM items ORDER BY key")
+        rows = self._connection.execute("SELECT key, item FROM items ORDER BY key")
         for key, members in groupby(rows, key=lambda row: row[0]):
             yield key.decode("utf-8", "surrogatepass"), [item for _, item in members]
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        self._connection.close()
 
 
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix="auditor-ledger-")
-    except OSError as error:
-        raise LedgerError(
-            f"the ledger's keys cannot be sorted ({error.strerror}): name a directory with room in TMPDIR"
-        ) from error
-
-
-def _clean_up(spool: _Spool, folder: tempfile.TemporaryDirectory[str]) -> None:
-    spool.close()
-    folder.cleanup()
-
-
-@asynccontextmanager
-async def _spool() -> AsyncIterator[_Spool]:
-    loop = asyncio.get_running_loop()
+@contextmanager
+def _spool() -> Iterator[_Spool]:
     executor = ThreadPoolExecutor(1, thread_name_prefix="spool")
+    spool = _Spool(executor)
     try:
-        folder = await loop.run_in_executor(executor, _folder)
-        spool = _Spool(executor, folder.name)
-        try:
-            yield spool
-        finally:
-            await loop.run_in_executor(executor, _clean_up, spool, folder)  # one call: a cancellation cannot split it
+        yield spool
     finally:
+        executor.submit(spool.close)  # after the work that a cancellation left in the thread
         executor.shutdown(wait=False)
