@@ -121,11 +121,13 @@ _Proven = dict[tuple[str, str, str], Event]
 
 
 def _proven(lines: Iterable[Event]) -> _Proven:
-    """Return the "recorded" events by version ID, ETag and algorithm, without events that contradict each other."""
+    """Return the "recorded" events by version ID, ETag and algorithm, without damaged ones, and without events that
+    contradict each other.
+    """
     found: _Proven = {}
     refuted = set()
     for line in lines:
-        if line.what != "recorded" or not {"algorithm", "digest"} <= line.detail.keys():
+        if (line.what, line.seal) != ("recorded", SOUND) or not {"algorithm", "digest"} <= line.detail.keys():
             continue
         name = (line.version_id or NULL, line.etag or "", line.detail["algorithm"])
         before = found.setdefault(name, line)
@@ -171,8 +173,7 @@ def check_key(bucket: str, key: str, rows: Iterable[Version], lines: Sequence[Ev
 
     rows: each row as a version with one digest.
     """
-    events = [line for line in lines if line.seal == SOUND]
-    told, verified = _proven(events), {event.at for event in events if event.what == "verified"}
+    told, verified = _proven(lines), {line.at for line in lines if (line.what, line.seal) == ("verified", SOUND)}
     found, names = [], set()
     for version in rows:
         ((algorithm, known),) = version.digests.items()
@@ -181,7 +182,7 @@ def check_key(bucket: str, key: str, rows: Iterable[Version], lines: Sequence[Ev
         words = f"{algorithm} of version {name[0]}, ETag {name[1]}: "
         if known.damaged:
             state, words = DAMAGED, f"{words}the seal does not hold"
-        elif contradicted(events, version, algorithm) is not None:
+        elif contradicted(lines, version, algorithm) is not None:
             state, words = DAMAGED, f"{words}the history has another digest or size"
         elif name not in told:
             state, words = DAMAGED, f"{words}its line is missing from the history"

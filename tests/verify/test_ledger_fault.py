@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -95,6 +96,16 @@ async def test_sealed_row_that_its_history_contradicts_is_no_mismatch(damaged: D
     found = await damaged.bench.verify()
     assert (found.outcomes, found.code) == (({"match": 1}, 0) if size == 4 else ({"ledger_fault": 1}, 4))
     assert await damaged.bench.noted("k") == []
+
+
+async def test_damaged_line_excuses_no_damaged_object(damaged: DamagedBench) -> None:
+    item = damaged.bench.put("k")
+    await damaged.bench.recorded(item)
+    flip(item, 0)
+    digest = hashlib.sha256(item.read()).hexdigest()
+    damaged.run(f"UPDATE history SET detail = json_set(detail, '$.digest', '{digest}')")
+    found = await damaged.bench.verify()
+    assert (found.outcomes, found.code) == ({"mismatch": 1}, 3)
 
 
 async def test_key_that_is_damaged_is_neither_missing_nor_new_evidence(damaged: DamagedBench) -> None:
