@@ -11,12 +11,12 @@ import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final, cast
 
 import boto3
+from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient
 from auditor.errors import LedgerError
