@@ -26,9 +26,9 @@ from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
+from auditor.model.line_records import encode_object
 from auditor.model.object import Evidence
 from auditor.model.target import Target
-from auditor.reports.fast_lines import encode_object
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
 from auditor.rules.plan import make_plan

@@ -23,15 +23,14 @@ from auditor.model.access import Verdict
 from auditor.model.bucket import BucketFacts
 from auditor.model.changes import Changes
 from auditor.model.dates import iso_date
-from auditor.model.json_text import plain
+from auditor.model.json_text import encode_line
+from auditor.model.line_records import encode_finding, encode_object, routed_line, undecided_line
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Resume, Summary
 from auditor.model.version import VERSION
 from auditor.progress import Snapshot
 from auditor.reports.causes import causes_between
-from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
-from auditor.reports.lines import encode_line, routed_line, undecided_line
 from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at, summarize
@@ -201,7 +200,7 @@ class JudgeAgain:
             ref.version_id,
             encode_object(judgement, line.hashed, self._keeps_values, recorded.standing),
             list(map(encode_finding, findings, repeat(verdict), recorded.findings)),
-            None if undecided is None else encode_line(plain(undecided)),
+            None if undecided is None else encode_line(undecided),
             routed_line(stored.routed) if stored.routed else None,
         )
         if full:

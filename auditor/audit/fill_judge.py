@@ -9,9 +9,9 @@ from auditor.audit.record_judge import JudgedObject
 from auditor.audit.stored import StoredFindings
 from auditor.hashing.status import HashStatus, unhashable
 from auditor.model.finding import Finding
+from auditor.model.line_records import routed_line
 from auditor.model.object import Evidence, Unread
 from auditor.model.run_lines import FindingLine
-from auditor.reports.lines import routed_line
 from auditor.rules.judge import Judge
 from auditor.runs.tally import Tally
 

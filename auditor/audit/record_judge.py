@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from auditor.model.finding import Finding, Judgement, RuleUndecided
+from auditor.model.line_records import routed_line
 from auditor.model.object import Evidence, ObjectRef
-from auditor.reports.lines import routed_line
 from auditor.rules.judge import Judge
 from auditor.runs.tally import Tally
 

@@ -16,11 +16,10 @@ from auditor.audit.standing import Standings
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import plain
+from auditor.model.json_text import encode_line
+from auditor.model.line_records import encode_finding, encode_object, undecided_line
 from auditor.model.object import AnyVersion, Evidence
-from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
-from auditor.reports.lines import encode_line, undecided_line
 from auditor.reports.rollup import RollUpBuilder
 from auditor.runs.folder import RunFolder
 from auditor.runs.tally import CALLS, Tally
@@ -142,7 +141,7 @@ class Recorder:
             ref.version_id,
             encode_object(judgement, hashed, self._keep_metadata, recorded.standing),
             list(map(encode_finding, findings, repeat(verdict), recorded.findings)) if findings else (),
-            None if undecided is None else encode_line(plain(undecided)),
+            None if undecided is None else encode_line(undecided),
             routed,
         )
 

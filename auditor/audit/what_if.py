@@ -14,10 +14,10 @@ from auditor.config import values
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import ObjectAccess
 from auditor.model.dates import iso_date
+from auditor.model.json_text import encode_line
 from auditor.model.object import Evidence, Outcome
 from auditor.model.run_lines import ObjectLine
 from auditor.progress import Snapshot
-from auditor.reports.lines import encode_line
 from auditor.reports.what_if import AccessChange, WhatIfCounts, change_of, changed_line
 from auditor.reports.what_if_text import render
 from auditor.runs.bucket_file import BucketFile

@@ -10,7 +10,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, get_origin
 
-from msgspec import NODEFAULT, Struct, StructMeta
+import msgspec
+from msgspec import NODEFAULT, UNSET, Struct, StructMeta
 from msgspec.structs import fields
 
 T = TypeVar("T")
@@ -90,6 +91,73 @@ def parse_object(text: str | bytes, name: str = "it", *, unique: bool = False) -
         raise JsonError("is not JSON", name) from error
 
 
+def encode_line(value: object) -> bytes:
+    """Return a value of Structs, dicts and lists as a line of JSON: UTF-8 with a newline. A lone surrogate, which UTF-8
+    cannot hold, becomes a question mark.
+    """
+    try:
+        return _ENCODER.encode(value) + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def decode(kind: type[T], data: bytes) -> T:
+    """Read JSON in UTF-8 as a value of the type `kind`, mostly a Struct, whose members msgspec checks. Ignores members
+    that the Struct does not declare. Raises JsonError.
+    """
+    if len(data) > _SMALL and memory_of(data) > MOST_MEMORY:
+        raise JsonError("is too large")
+    try:
+        found: T = _decoder(kind).decode(data)  # type: ignore[arg-type]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _json_error(error) from error
+    return found
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+_EXPECTED: Final = {
+    "str": "is not text",
+    "int": "is not a whole number",
+    "float": "is not a number",
+    "bool": "is not true or false",
+    "object": "is not a JSON object",
+    "array": "is not a list",
+}
+_PROBLEMS: Final = (
+    (re.compile(r"Expected `(\w+)(?: \||`, got)"), None),
+    (re.compile(r".* out of range"), "is too large"),
+    (re.compile(r"Expected `int` [<>]"), "is negative or too large"),
+    (re.compile(r"Expected `str` of length"), "is empty or too long"),
+    (re.compile(r"Expected `str` matching"), "has characters that it must not have"),
+    (re.compile(r"Invalid enum value"), "is not a known word"),
+    (re.compile(r"Object contains unknown field"), "has other members"),
+)
+_MISSING: Final = re.compile(r"Object missing required field `([^`]*)`")
+
+
+def _json_error(error: Exception) -> JsonError:
+    """Return the error for a text that msgspec refuses. The message names the path of a value, and never the value,
+    which msgspec's own message may quote.
+    """
+    if not isinstance(error, msgspec.ValidationError):
+        return JsonError("is not JSON")
+    told, _, place = str(error).partition(" - at `")
+    path = place.removesuffix("`").removeprefix("$").removeprefix(".").replace("[...]", ".*")
+    if missing := _MISSING.match(told):
+        return JsonError("is missing", f"{path}.{missing[1]}".removeprefix("."))
+    for pattern, problem in _PROBLEMS:
+        if found := pattern.match(told):
+            return JsonError(problem or _EXPECTED.get(found[1], "is of another type"), path)
+    return JsonError("is of another type", path)
+
+
 def as_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise JsonError("is not a JSON object")
@@ -131,6 +199,8 @@ def size(value: Any, largest: int = 2**53) -> int:
 Text = Annotated[str, text]
 PlainText = Annotated[str, plain_text]
 Size = Annotated[int, size]
+Whole = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST - 1)]
+"""A size or a count."""
 
 
 def member(value: Any, path: str, read: Reader[T], default: Any = NODEFAULT) -> T:
@@ -166,10 +236,11 @@ def _at(place: str, read: Reader[T], value: Any) -> T:
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into dicts, lists, strings, numbers, booleans and None. A Struct becomes a dict of its fields."""
+    """Turn a value into dicts, lists, strings, numbers, booleans and None. A Struct becomes a dict of its members."""
     if isinstance(value, Struct):
-        written = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
-        return {name: plain(getattr(value, field)) for name, field in written}
+        pairs = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        members = ((written, getattr(value, name)) for written, name in pairs)
+        return {written: plain(item) for written, item in members if item is not UNSET}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

@@ -167,11 +167,6 @@ class Head(Struct, frozen=True):
     expiration: str | None = None
 
 
-PARTIAL: Final = "partial"
-"""The member of an object's line, in `head`, that is true for a partial HEAD."""
-MEMBERS: Final = frozenset(Head.__struct_fields__)
-
-
 class PartialHead(Head, frozen=True):
     """A HEAD with members that were not read: unread names them. Their values are those of an absent header, and mean
     nothing.

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from enum import StrEnum
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.flat_members import FactState, first_prefix, has_public_grant, is_public, state_of
-from auditor.model.json_text import JsonError, as_object, items, typed
 from auditor.model.object import (
-    MEMBERS,
     NO_LEDGER,
-    PARTIAL,
+    PUBLIC_GROUPS,
     Acl,
     DormantAcl,
     Evidence,
@@ -26,46 +22,50 @@ from auditor.model.object import (
     Skipped,
     Unread,
 )
-from auditor.model.unstored import UNSTORED_DIGESTS, NamesOnly
+from auditor.model.unstored import UNSTORED_DIGESTS
 
 
-def _acl(value: Any) -> Acl | Unread | Skipped:
-    return _missing(value) or typed(Acl, value)
-
-
-def _head(value: Any) -> Head | Unread | Skipped:
-    """Read the `head` of an object's line. If the line has only the names of the metadata, the Head's metadata has no
-    values.
+class FactState(StrEnum):
+    """The state of a fact of one object: it was read, could not be read, or was not asked for. PARTIAL: a HEAD of which
+    some members were read; the line leaves the others out.
     """
-    if missing := _missing(value):
-        return missing
-    if value.get(PARTIAL) is True:
-        known = {name: given for name, given in value.items() if name in MEMBERS - {"metadata"}}
-        return replace(typed(PartialHead, known), unread=MEMBERS - known.keys())
-    metadata = value.get("metadata")
-    if not isinstance(metadata, list):
-        return typed(Head, value)
-    names = NamesOnly(items(metadata, _name))
-    return replace(typed(Head, {**value, "metadata": {}}), metadata=names)
+
+    READ = "read"
+    PARTIAL = "partial"
+    UNREAD = "unread"
+    SKIPPED = "skipped"
 
 
-def _name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise JsonError("is not text")
-    return value
+def state_of(fact: Acl | Head | Unread | Skipped) -> FactState:
+    if isinstance(fact, Unread):
+        return FactState.UNREAD
+    if isinstance(fact, PartialHead):
+        return FactState.PARTIAL
+    return FactState.SKIPPED if isinstance(fact, Skipped) else FactState.READ
 
 
-def _missing(value: Any) -> Unread | Skipped | None:
-    if "unread" in as_object(value):
-        return typed(Unread, value["unread"])
-    return Skipped(value["skipped"]) if isinstance(value.get("skipped"), str) else None
+def has_public_grant(acl: Acl | Unread | Skipped) -> bool | None:
+    """Return True if the ACL has a grant to everyone or to any account; None if the ACL was not read."""
+    if not isinstance(acl, Acl):
+        return None
+    return any(grant.grantee in PUBLIC_GROUPS for grant in acl.grants)
+
+
+def is_public(verdict: Verdict | None) -> bool | None:
+    """Return True if anyone or any account can reach the object; None if that is unknown, or if the object is gone."""
+    return None if verdict in (None, Verdict.UNKNOWN) else verdict is Verdict.EXPOSED
+
+
+def first_prefix(key: str) -> str:
+    """Return the key up to its first slash, with the slash; "" if it has none."""
+    return key[: key.find("/") + 1]
 
 
 class ObjectLine(Struct, frozen=True):
     """One JSON line of the `objects` files in a run folder: the facts and results of one listed object version.
 
-    A line also has the members of flat_members.NAMES, which repeat others for SQL. They are not read back: the
-    properties of the same names are made from the members that they repeat.
+    The line also has members that repeat others for SQL. They are not read back: the properties of the same names are
+    made from the members that they repeat.
     """
 
     key: str
@@ -79,8 +79,8 @@ class ObjectLine(Struct, frozen=True):
     storage_class: str
     owner: str | None
     """Canonical ID of the owner; None if it is unknown."""
-    acl: Annotated[Acl | Unread | Skipped, _acl]
-    head: Annotated[Head | Unread | Skipped, _head]
+    acl: Acl | Unread | Skipped
+    head: Head | Unread | Skipped
     """The metadata of this Head has names only unless the run keeps the values. Asking for a value raises NotStored."""
     outcome: Outcome
     changed: bool

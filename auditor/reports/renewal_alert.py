@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from auditor.model.alert import Alert, AlertSection, Quoted
-from auditor.model.flat_members import first_prefix
+from auditor.model.run_lines import first_prefix
 from auditor.text import counted
 
 PREFIXES: Final = 15

@@ -11,8 +11,9 @@ from msgspec import Struct, field
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.audiences import contains
+from auditor.model.json_text import plain
+from auditor.model.line_records import access_texts
 from auditor.reports.explain import SENTENCES, ReasonGroup
-from auditor.reports.lines import access_members
 from auditor.reports.tally_summary import largest_first
 from auditor.verdict.principals import ceph_user
 
@@ -228,10 +229,15 @@ def changed_line(key: str, version_id: str | None, change: AccessChange) -> dict
     return {
         "key": key,
         "version_id": version_id,
-        "before": access_members(change.before),
-        "after": access_members(change.after),
+        "before": _access(change.before),
+        "after": _access(change.after),
         "gains": [audience.text for audience in change.gains],
         "loses": [audience.text for audience in change.loses],
         "new_exposure": change.wider,
         "predictable": change.predictable,
     }
+
+
+def _access(access: ObjectAccess | None) -> dict[str, Any]:
+    members: dict[str, Any] = plain(dict(zip(("verdict", "audience", "reasons"), access_texts(access), strict=True)))
+    return members

@@ -37,7 +37,7 @@ class RunFolder:
 
     write(), passed(), write_findings() and check_due() are cheap: call them in the thread that counts the objects,
     which may run an event loop. All other methods block: call them in one thread. Call prepare() before the first
-    write. Lines are JSON with their newlines (reports.lines). Count an object in `tally`, then write its lines, with no
+    write. Lines are JSON with their newlines. Count an object in `tally`, then write its lines, with no
     `await` in between: the tally of each checkpoint then agrees with its lines. A part never ends between two versions
     of one key, whose lines are held until the next key.
 

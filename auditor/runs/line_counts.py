@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.json_text import parse_object, typed
+from auditor.model.json_text import Whole, decode
 from auditor.model.object import Outcome
 from auditor.model.summary import Summary
 from auditor.text import counted
@@ -29,7 +29,7 @@ class _Finding(Struct, frozen=True):
 
 class _Object(Struct, frozen=True):
     key: str
-    size: int
+    size: Whole
     outcome: Outcome
     verdict: Verdict | None
     hashed: bool | None
@@ -56,7 +56,7 @@ class LineCounts:
         """Count a line of this kind of part, and return its key; None for a finding on the bucket. Raises JsonError for
         a line that is damaged.
         """
-        found = typed(_LINES.get(kind, _Line), parse_object(line, "a line"))
+        found = decode(_LINES.get(kind, _Line), line)
         self.lines[kind] += 1
         if isinstance(found, _Object):
             self._outcomes[found.outcome] += 1

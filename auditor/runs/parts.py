@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from msgspec import Struct
 
 from auditor.aio.loop import trim
 from auditor.errors import OutputError, RunDamaged
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_text import JsonError, encode_line
+from auditor.model.line_records import read_line
+from auditor.model.run_lines import ObjectLine
 from auditor.runs.packed_lines import packed_lines
-from auditor.runs.seal import SealedPart, first_key_of, key_of, sha256_of
+from auditor.runs.seal import SealedPart, key_of, sha256_of
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors, private
 
@@ -169,61 +170,60 @@ def sealed_from_store(store: Store, folder: str, part: Part) -> SealedPart:
     )
 
 
-def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a part's file as JSON objects. Raises OutputError if the file is missing or damaged."""
-    return _parsed(store, folder, part, (b"",), _object_of)
+def part_lines(store: Store, folder: str, part: Part) -> Iterator[bytes]:
+    """Yield the lines of a part's file. Raises OutputError if the file is missing or damaged."""
+    path = f"{folder}/{part.path}"
+    return _unpacked(store.get(path), store.uri(path))
+
+
+def typed_lines(store: Store, folder: str, part: Part, kind: type[T], beginning: bytes = b"") -> Iterator[T]:
+    """Yield the lines of a part's file that begin with this text, as objects of the type `kind`, such as ObjectLine.
+    Raises OutputError if the file is missing or damaged.
+    """
+    path = f"{folder}/{part.path}"
+    return read_lines(kind, store.get(path), store.uri(path), beginning)
+
+
+def read_lines(kind: type[T], data: bytes | None, uri: str, beginning: bytes = b"") -> Iterator[T]:
+    """Yield what typed_lines() yields. data: the bytes of the file; None if it is missing. uri: of the file."""
+    for line in _unpacked(data, uri):
+        if line.startswith(beginning):
+            try:
+                yield read_line(kind, line)
+            except JsonError as error:
+                raise _damaged(uri, error) from error
 
 
 def keys_at(store: Store, folder: str, part: Part, numbers: Sequence[int]) -> Iterator[str]:
     """Yield the keys of these lines of a file of objects. numbers: ascending; the first line is 1. Raises OutputError
     if the file is missing or damaged, or has fewer lines.
     """
-    lines = _lines(store, folder, part)
+    lines = part_lines(store, folder, part)
     done = 0
     for number in numbers:
         try:
-            key = first_key_of(next(islice(lines, number - done - 1, None), b""))
+            key = key_of(next(islice(lines, number - done - 1, None), b""))
         except JsonError as error:
-            raise _damaged(store, folder, part, error) from error
+            raise _damaged(store.uri(f"{folder}/{part.path}"), error) from error
         if key is None:
-            raise _damaged(store, folder, part, "a line has no key")
+            raise _damaged(store.uri(f"{folder}/{part.path}"), "a line has no key")
         yield key
         done = number
 
 
-def lines_of_key(store: Store, folder: str, part: Part, key: str) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a file of objects that are about this key. Raises OutputError as part_lines() does."""
-    written = [json.dumps({"key": key}, ensure_ascii=escaped, separators=(",", ":"))[:-1] for escaped in (False, True)]
-    beginnings = tuple(f"{text},".encode(errors="surrogatepass") for text in written)
-    return _parsed(store, folder, part, beginnings, _object_of)
+def lines_of_key(store: Store, folder: str, part: Part, key: str) -> Iterator[ObjectLine]:
+    """Yield the lines of a file of objects that are about this key. Raises OutputError as typed_lines() does."""
+    return typed_lines(store, folder, part, ObjectLine, encode_line({"key": key}).removesuffix(b"}\n") + b",")
 
 
-def _object_of(line: bytes) -> dict[str, Any]:
-    return parse_object(line, "a line")
-
-
-def _parsed(
-    store: Store, folder: str, part: Part, beginnings: tuple[bytes, ...], parse: Callable[[bytes], T]
-) -> Iterator[T]:
-    """Yield the lines of a part's file that begin with one of these texts, parsed."""
-    for line in _lines(store, folder, part):
-        if line.startswith(beginnings):
-            try:
-                yield parse(line)
-            except JsonError as error:
-                raise _damaged(store, folder, part, error) from error
-
-
-def _lines(store: Store, folder: str, part: Part) -> Iterator[bytes]:
-    """Yield the lines of a part's file. Raises OutputError if the file is missing or damaged."""
-    data = store.get(f"{folder}/{part.path}")
+def _unpacked(data: bytes | None, uri: str) -> Iterator[bytes]:
     try:
         if data is None:
             raise EOFError("it is gone")
         yield from packed_lines(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise _damaged(store, folder, part, error) from error
+        raise _damaged(uri, error) from error
 
 
-def _damaged(store: Store, folder: str, part: Part, error: object) -> OutputError:
-    return OutputError(f"{store.uri(f'{folder}/{part.path}')} is damaged ({error}): audit again")
+def _damaged(uri: str, error: object) -> OutputError:
+    return OutputError(f"{uri} is damaged ({error}): audit again")

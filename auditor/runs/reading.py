@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.documents import AGAIN, damaged
-from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_lines
+from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_lines, typed_lines
 from auditor.runs.paths import UNDIVIDED, run_path, seal_name
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
@@ -145,8 +145,8 @@ class RunReader:
         """Yield the objects that are left to S3 Batch Operations."""
         return self._typed("routed", ObjectVersion)
 
-    def lines(self, kind: str) -> Iterator[dict[str, Any]]:
-        """Yield the lines of one kind ("objects", "findings", "undecided" or "routed") as JSON objects.
+    def lines(self, kind: str) -> Iterator[bytes]:
+        """Yield the lines of one kind ("objects", "findings", "undecided" or "routed").
 
         Two sorts of parts are left out: an incomplete part that no checkpoint covers, and a part that the run skipped.
         """
@@ -180,8 +180,7 @@ class RunReader:
 
     def part(self, kind: type[T], part: Part | None) -> Iterator[T]:
         """Yield the lines of one file as objects of the type `kind`, such as ObjectLine; none if `part` is None."""
-        for value in part_lines(self._store, self.path, part) if part else ():
-            yield self._read(kind, part.kind if part else "", value)
+        return typed_lines(self._store, self.path, part, kind) if part else iter(())
 
     def of_key(self, key: str, range_id: str = UNDIVIDED) -> list[ObjectLine]:
         """Return the lines of the objects with this key: none, one, or one for each version that the run lists. Only
@@ -189,11 +188,8 @@ class RunReader:
         the seal. range_id: look into the parts of this range only; UNDIVIDED: into all. Raises OutputError for a part
         that is damaged or gone.
         """
-        return [
-            self._read(ObjectLine, "objects", line)
-            for part in self.parts_with(key, "objects", range_id)
-            for line in lines_of_key(self._store, self.path, part, key)
-        ]
+        parts = self.parts_with(key, "objects", range_id)
+        return [line for part in parts for line in lines_of_key(self._store, self.path, part, key)]
 
     def parts_with(self, key: str, kind: str, range_id: str = UNDIVIDED) -> Iterator[Part]:
         """Yield the files of one kind that may have this key, by their first and last keys in the seal. range_id: as
@@ -259,9 +255,9 @@ class RunReader:
             if path.startswith(kinds):
                 raise OutputError(f"{self.uri}/{path} is gone: `auditor check` says what the run lacks")
 
-    def _typed(self, kind: str, line: Callable[..., T]) -> Iterator[T]:
-        for value in self.lines(kind):
-            yield self._read(line, kind, value)
+    def _typed(self, name: str, kind: type[T]) -> Iterator[T]:
+        for part in self._parts(name):
+            yield from self.part(kind, part)
 
     def _parsed(self, name: str, data: bytes | None, parse: Callable[[bytes], T]) -> T | None:
         """Return the content of a file of the run; None if there is no such file."""
@@ -269,12 +265,6 @@ class RunReader:
             return None if data is None else parse(data)
         except JsonError as error:
             raise damaged(f"{self.uri}/{name}", error, AGAIN) from error
-
-    def _read(self, line: Callable[..., T], kind: str, value: dict[str, Any]) -> T:
-        try:
-            return typed(line, value)
-        except JsonError as error:
-            raise OutputError(f"{self.uri}/{kind} has a damaged line ({error}): audit again") from error
 
     def _checkpoint(self, range_id: str) -> Checkpoint | None:
         return load_checkpoint(self._store, self._bucket, self._run_id, range_id)

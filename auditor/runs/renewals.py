@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from auditor.errors import OutputError, UsageError
 from auditor.model.dates import iso_date
-from auditor.model.json_text import JsonError, items, parse_object, typed
+from auditor.model.json_text import JsonError, decode, encode_line
+from auditor.model.line_records import ObjectRecord, object_of
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.runs.packed_lines import packed_lines
 from auditor.runs.paths import began_at, bucket_path, new_run_id
@@ -57,12 +58,20 @@ class RenewedObject(Struct, frozen=True):
         return replace(self, sure=False)
 
 
+class _RenewalRecord(Struct, frozen=True):
+    """A line of a file of renewals."""
+
+    sure: bool
+    object: ObjectRecord
+    findings: tuple[FindingLine, ...]
+
+
 def write_renewals(
     store: Store,
     bucket: str,
     at: datetime,
     entropy: bytes,
-    lines: Iterable[tuple[bytes, Sequence[bytes]]],
+    lines: Iterable[tuple[ObjectRecord, Sequence[FindingLine]]],
     *,
     sure: bool,
 ) -> str:
@@ -71,11 +80,7 @@ def write_renewals(
     sure: False if S3 may have hidden public grants of the ACLs.
     """
     path = f"{_folder(bucket)}{new_run_id(at, entropy)}{_SUFFIX}"
-    text = b"".join(
-        b'{"sure":%s,"object":%s,"findings":[%s]}\n'
-        % (b"true" if sure else b"false", line.rstrip(b"\n"), b",".join(one.rstrip(b"\n") for one in found))
-        for line, found in lines
-    )
+    text = b"".join(encode_line(_RenewalRecord(sure, line, tuple(found))) for line, found in lines)
     store.put(path, gzip.compress(text, mtime=0))
     return path
 
@@ -131,8 +136,7 @@ def _lines(store: Store, path: str, at: str) -> Iterator[RenewedObject]:
         if data is None:
             raise EOFError("it is gone")
         for line in packed_lines(data):
-            value = parse_object(line, "a line")
-            findings = items(value.get("findings"), lambda one: typed(FindingLine, one))
-            yield RenewedObject(at, typed(ObjectLine, value.get("object")), findings, value.get("sure") is True)
+            found = decode(_RenewalRecord, line)
+            yield RenewedObject(at, object_of(found.object), found.findings, found.sure)
     except (OSError, EOFError, zlib.error, JsonError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): delete it, and audit without --keep") from error

@@ -6,11 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from msgspec import Struct, field
 
-from auditor.model.json_text import JsonError, Size, document, member_names, parse_document, parse_object, typed
+from auditor.model.json_text import JsonError, Size, decode, document, member_names, parse_document, typed
 
 NAME: Final = "parts.json"
 FILES: Final = ("bucket.json", "report.html", "rollups.json")
@@ -83,18 +83,8 @@ def sorted_parts(parts: Iterable[SealedPart]) -> tuple[SealedPart, ...]:
 
 def key_of(line: bytes) -> str | None:
     """Return the key in a line of a part. Raises JsonError if the line is none."""
-    key: Any = parse_object(line, "a line").get("key")
-    if key is not None and not isinstance(key, str):
-        raise JsonError("has a key that is not text", "a line")
-    return key
+    return decode(_Keyed, line).key
 
 
-def first_key_of(line: bytes) -> str | None:
-    """Return what key_of() returns. A line that begins with its key is not parsed further, which is quicker."""
-    if line.startswith(_KEY_FIRST):
-        try:
-            key: str = _DECODER.raw_decode(line.decode(), len(_KEY_FIRST) - 1)[0]
-            return key
-        except ValueError as error:  # not UTF-8 either
-            raise JsonError("is not JSON", "a line") from error
-    return key_of(line)
+class _Keyed(Struct, frozen=True):
+    key: str | None = None

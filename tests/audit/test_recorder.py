@@ -37,6 +37,7 @@ from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from auditor.s3.gather import Gathered
 from auditor.s3.listing import Listed
+from tests.support.run_lines import run_lines
 from tests.support.samples.bucket import OWNER, facts
 from tests.support.samples.reports import RUN, target
 
@@ -126,7 +127,7 @@ class Bench:
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
         self.folder.save()
-        return list(RunReader(self.store, "audited", RUN).lines(kind))
+        return run_lines(RunReader(self.store, "audited", RUN), kind)
 
 
 Open = Callable[..., Bench]
@@ -229,14 +230,14 @@ async def test_versions_of_a_key_stay_together(opened: Open) -> None:
         ref = ObjectRef(key, "e", 7, "2026-01-02T03:04:05Z", version, owner=OWNER)
         await bench.recorder.record([Gathered(Listed(key, ref), Evidence(ref, OWN, HEAD))])
     assert bench.folder.position == "a"
-    assert [line["version_id"] for line in RunReader(bench.store, "audited", RUN).lines("objects")] == ["2", "1"]
+    assert [line["version_id"] for line in run_lines(RunReader(bench.store, "audited", RUN), "objects")] == ["2", "1"]
 
 
 async def test_lines_are_written_to_disk_when_the_folder_asks_for_it(opened: Open) -> None:
     bench = opened(part_lines=2)
     await bench.recorder.record([item(key) for key in "abc"])
     assert bench.flushed == 1
-    assert [line["key"] for line in RunReader(bench.store, "audited", RUN).lines("objects")] == ["a", "b"]
+    assert [line["key"] for line in run_lines(RunReader(bench.store, "audited", RUN), "objects")] == ["a", "b"]
 
 
 async def test_calls_of_earlier_hops_count_too(opened: Open) -> None:

@@ -36,12 +36,12 @@ from auditor.errors import UsageError
 from auditor.hashing.worker.counts import Counts
 from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import typed
+from auditor.model.json_text import encode_line
+from auditor.model.line_records import finding_line, object_line, read_line
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.summary import HASHING, Coverage, HashingSummary, Resume, Summary
 from auditor.model.target import Target
 from auditor.reports.highlights import ExposedObject, Highlights
-from auditor.reports.lines import finding_line, object_line
 from auditor.rules import RULES
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
@@ -193,15 +193,15 @@ def finding_of(key: str | None, rule: str) -> FindingLine:
     return finding_line(finding(key, rule))
 
 
-def object_of(key: str | None, verdict: Verdict | None) -> ObjectLine:
-    return typed(ObjectLine, {**object_line(judged(key or ""), None), "verdict": verdict})
+def line_of(key: str | None, verdict: Verdict | None) -> ObjectLine:
+    return read_line(ObjectLine, encode_line(replace(object_line(judged(key or ""), None), verdict=verdict)))
 
 
 def lines_of_planted() -> tuple[list[FindingLine], list[ObjectLine]]:
     """The findings and objects of a right demo."""
     findings = [finding_of(plant.key, rule) for plant in PLANTED for rule in plant.rules]
-    objects = [object_of(plant.key, plant.verdict) for plant in PLANTED if plant.key is not None]
-    return findings, [*objects, *(object_of(plant.key, Verdict.PRIVATE) for plant in DECOYS)]
+    objects = [line_of(plant.key, plant.verdict) for plant in PLANTED if plant.key is not None]
+    return findings, [*objects, *(line_of(plant.key, Verdict.PRIVATE) for plant in DECOYS)]
 
 
 def test_all_planted_is_found() -> None:

@@ -30,6 +30,7 @@ from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.tally import Tally
 from tests.support.log_lines import logged
+from tests.support.run_lines import run_lines
 from tests.support.servers.clients import client
 
 OBJECTS = [f"{number:03}" for number in range(60)]
@@ -75,7 +76,7 @@ class Account:
 
     def check(self, summary: Mapping[str, Any]) -> None:
         with open_store(self.out, endpoint_url=self.url) as store:
-            lines = {kind: list(RunReader(store, self.bucket, summary["run"]).lines(kind)) for kind in KINDS}
+            lines = {kind: run_lines(RunReader(store, self.bucket, summary["run"]), kind) for kind in KINDS}
         assert [line["key"] for line in lines["objects"]] == OBJECTS
         assert summary["coverage"]["listed"] == len(OBJECTS)
         assert sum(summary["findings"].values()) == len(lines["findings"])
@@ -163,6 +164,6 @@ async def test_a_run_that_was_claimed_and_no_more_has_its_buckets_findings_once(
 
         await asyncio.to_thread(claim)
         summary = await Audit(target, settings, Resources(store=store), Stop(), run_id=run).run()
-        findings = list(await asyncio.to_thread(lambda: list(RunReader(store, account.bucket, run).lines("findings"))))
+        findings = list(await asyncio.to_thread(lambda: run_lines(RunReader(store, account.bucket, run), "findings")))
     assert [line["rule"] for line in findings if line["key"] is None]
     account.check(summary.to_dict())

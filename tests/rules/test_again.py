@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from msgspec.structs import fields
 from auditor.errors import NotStored
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Judgement
-from auditor.model.json_text import typed
+from auditor.model.line_records import read_line
 from auditor.model.object import Acl, Evidence, Head, ObjectRef, Skipped
 from auditor.model.run_lines import ObjectLine
 from auditor.rules import RULES
@@ -44,7 +43,7 @@ def stored(rule: Rule, case: Case, *, values: bool) -> Mapping[str, Any]:
     )
     hashed = True if "digests" in given else None
     judgement = Judgement(evidence, ObjectAccess(Verdict.PRIVATE), (), ())
-    read = typed(ObjectLine, json.loads(encode_object(judgement, hashed, values))).evidence
+    read = read_line(ObjectLine, encode_object(judgement, hashed, values)).evidence
     back = {"ref": read.ref, "acl": read.acl, "head": read.head, "digests": read.digests}
     return {**given, **{name: fact for name, fact in back.items() if name in given}}
 

@@ -377,4 +377,4 @@ def test_a_number_of_thousands_of_digits_in_a_line_or_a_checkpoint_is_damage(run
     first, *rest = lines_of(run / name)
     line = json.dumps({**json.loads(first), "size": HUGE}).encode() + b"\n"
     reseal(run, name, gzip.compress(b"".join([line, *rest])))
-    assert faults(run) == [f"{name} is damaged (size is too large)"]
+    assert faults(run) == [f"{name} is damaged (size is negative or too large)"]

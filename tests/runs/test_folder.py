@@ -31,6 +31,7 @@ from auditor.runs.tally import Tally
 from tests.support.encoded_lines import encode_finding, encode_object
 from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
 from tests.support.paths import ROOT
+from tests.support.run_lines import run_lines
 from tests.support.samples.reports import ROLLED_UP, RUN, finding, judged, sample_summary, target
 
 FOLDER = f"bucket=audited/run={RUN}"
@@ -53,7 +54,7 @@ def opened(store: LocalStore, tally: Tally, **changes: Any) -> RunFolder:
 
 
 def keys(store: LocalStore, kind: str = "objects") -> list[str]:
-    return [line["key"] for line in RunReader(store, "audited", RUN).lines(kind)]
+    return [line["key"] for line in run_lines(RunReader(store, "audited", RUN), kind)]
 
 
 @pytest.fixture
@@ -359,7 +360,7 @@ def test_damaged_part_is_named(store: LocalStore) -> None:
     for data in (whole[:-9], b"no gzip", gzip.compress(b"{\n")):
         store.put(f"{FOLDER}/objects/part-00000-00000.jsonl.gz", data)
         with pytest.raises(OutputError, match=r"part-00000-00000\.jsonl\.gz is damaged"):
-            keys(store)
+            list(RunReader(store, "audited", RUN).objects())
 
 
 def test_ranges_stand_side_by_side(store: LocalStore) -> None:

@@ -25,6 +25,7 @@ from auditor.runs.tally import Tally
 from tests.support.failing_stores import MemoryObjects
 from tests.support.killed_run import judgements, put, put_all
 from tests.support.log_lines import logged
+from tests.support.run_lines import run_lines
 from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
 
 PART = 5
@@ -88,7 +89,7 @@ def check(store: S3Store) -> None:
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert state.writer is None
-    lines = {kind: list(RunReader(store, "audited", RUN).lines(kind)) for kind in KINDS}
+    lines = {kind: run_lines(RunReader(store, "audited", RUN), kind) for kind in KINDS}
     assert [line["key"] for line in lines["objects"]] == KEYS
     assert [line["key"] for line in lines["findings"]] == [f.key for j in judgements() for f in j.findings]
     assert len(lines["undecided"]) == state.tally["coverage"]["undecided"]

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from auditor.model.json_text import JsonError
-from auditor.reports.lines import encode_line
+from auditor.model.json_text import JsonError, encode_line
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.parts import KINDS
-from auditor.runs.seal import FILES, Link, Seal, SealedPart, first_key_of, key_of
+from auditor.runs.seal import FILES, Link, Seal, SealedPart, key_of
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
@@ -161,22 +160,22 @@ def test_the_chain_names_the_previous_run_and_its_summary(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "key", ["k", 'a"b', "\\", "\u202e", "\U0001f600", "a\ud800", "\x00\n", None, *ODD_KEYS.values()], ids=ascii
+    "key", ["k", 'a"b', "\\", "\u202e", "\U0001f600", "\x00\n", None, *ODD_KEYS.values()], ids=ascii
 )
 def test_the_key_of_a_line(key: str | None) -> None:
     line = encode_line({"key": key, "version_id": None})
-    assert first_key_of(line) == key_of(line) == key
-    assert first_key_of(encode_line({"fingerprint": "f", "key": key})) == key
+    assert key_of(line) == key
+    assert key_of(encode_line({"fingerprint": "f", "key": key})) == key
 
 
 @pytest.mark.parametrize("line", [b'{"key":"', b'{"key":"\xff"}', b'{"key":"\\x"}', b'{"key":7}', b"[]"])
 def test_a_line_without_a_key(line: bytes) -> None:
     with pytest.raises(JsonError):
-        first_key_of(line)
+        key_of(line)
 
 
 def test_there_and_back() -> None:
-    part = SealedPart(path="objects/part-00000-00000.jsonl.gz", first="a\ud800", last="é", lines=2, bytes=3, sha256="f")
+    part = SealedPart(path="objects/part-00000-00000.jsonl.gz", first="a", last="é", lines=2, bytes=3, sha256="f")
     for seal in (
         Seal(run=RUN),
         Seal(run=RUN, parts=(part, part), files={"bucket.json": "b"}, previous=Link(EARLIER, None)),

@@ -103,7 +103,7 @@ def test_checkpoint_nested_beyond_measure(store: LocalStore) -> None:
 def test_line_that_is_no_object_is_damage(store: LocalStore, line: bytes) -> None:
     store.put(f"{FOLDER}/findings/part-00000-00000.jsonl.gz", gzip.compress(line + b"\n"))
     with pytest.raises(OutputError, match=r"part-00000-00000\.jsonl\.gz is damaged"):
-        list(RunReader(store, "audited", RUN).lines("findings"))
+        list(RunReader(store, "audited", RUN).findings())
 
 
 @pytest.mark.parametrize(
@@ -120,5 +120,5 @@ def test_result_of_an_object_without_a_name_is_damage(store: LocalStore, change:
     lines = gzip.decompress(store.get(path) or b"").splitlines(keepends=True)
     whole = lines[1]
     store.put(path, gzip.compress(b"".join([whole, change(whole)])))
-    with pytest.raises(OutputError, match="has a damaged line"):
+    with pytest.raises(OutputError, match="is damaged"):
         list(open_run(Path(store.uri(FOLDER))).results())

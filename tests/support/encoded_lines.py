@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from auditor.model.finding import Judgement
-from auditor.model.json_text import plain
-from auditor.reports.fast_lines import encode_finding as encode_finding
-from auditor.reports.fast_lines import encode_object as encode_object
-from auditor.reports.lines import encode_line, undecided_line
+from auditor.model.json_text import encode_line
+from auditor.model.line_records import encode_finding as encode_finding
+from auditor.model.line_records import encode_object as encode_object
+from auditor.model.line_records import undecided_line
 
 
 def encode_undecided(judgement: Judgement) -> bytes | None:
     """Return the line of an undecided object, JSON bytes with a newline; None if the object is not undecided."""
     line = undecided_line(judgement)
-    return None if line is None else encode_line(plain(line))
+    return None if line is None else encode_line(line)

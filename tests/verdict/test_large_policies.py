@@ -15,8 +15,8 @@ from auditor.model.audiences import MOST_NAMED, listed
 from auditor.model.bucket import BucketFacts, PublicAccessBlock
 from auditor.model.exception import ExceptionEntry
 from auditor.model.exception_matching import covers_verdict
+from auditor.model.line_records import access_texts
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
-from auditor.reports.lines import access_members
 from auditor.verdict.judge import VerdictJudge, access_of
 
 OWNER, OURS, OTHER = "a" * 64, "111122223333", "b" * 64
@@ -192,10 +192,10 @@ def shared(number: int) -> ObjectAccess:
 def test_a_line_names_the_widest_audiences_and_says_how_many_more() -> None:
     found = shared(30)
     assert (found.verdict, len(found.audience)) == (Verdict.SHARED, 31)
-    line = access_members(found)
-    assert line["audience"] == [f"account {account(i)}" for i in range(MOST_NAMED)]
-    assert line["reasons"][-1] == "more-audiences: 11"
-    assert not any(reason.startswith("too-complex") for reason in line["reasons"])
+    _, audiences, reasons = access_texts(found)
+    assert audiences == tuple(f"account {account(i)}" for i in range(MOST_NAMED))
+    assert reasons[-1] == "more-audiences: 11"
+    assert not any(reason.startswith("too-complex") for reason in reasons)
     assert listed(listed(found)) == listed(found)
 
 

@@ -14,10 +14,9 @@ from auditor.model.access import Verdict
 from auditor.model.digest import ALGORITHMS
 from auditor.model.estate import EstateReport
 from auditor.model.estimate import Estimate
-from auditor.model.flat_members import FactState, is_public
-from auditor.model.object import PARTIAL, Head, ObjectVersion, Skipped, Unread
+from auditor.model.object import Acl, Head, ObjectVersion, Skipped, Unread
 from auditor.model.rollup import RollUps
-from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
+from auditor.model.run_lines import FactState, FindingLine, ObjectLine, UndecidedLine, is_public
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.formats.base import COLUMNS, ExportEntry
@@ -78,6 +77,10 @@ class SchemaFile:
         return json.dumps(self.schema(), indent=1) + "\n"
 
 
+PARTIAL: Final = "partial"
+"""The member of a `head` that is true for a partial HEAD."""
+
+
 def _object_line(maker: SchemaMaker) -> Schema:
     """Say of an object's line also which facts and verdict go with its outcome."""
     unread: Schema = {"required": ["unread"]}
@@ -100,6 +103,7 @@ def _object_line(maker: SchemaMaker) -> Schema:
             "description": "True if the ACL has a grant to everyone or to any account; null if it was not read.",
             "type": ["boolean", "null"],
         },
+        "acl": maker.of(Acl | Unread | Skipped, facts=True),
         "head_state": {"description": "The form of `head`.", **maker.of(FactState)},
         "head": _head(maker),
         "public": {

@@ -6,12 +6,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.errors import OutputError
-from auditor.model.json_text import JsonError, parse_object, typed
+from auditor.model.json_text import JsonError
+from auditor.model.line_records import read_line
 from auditor.model.run_lines import ObjectLine
 from auditor.runs.packed_lines import packed_lines
 from auditor.runs.parts import Part
 from auditor.runs.reading import RunReader, read_seal
-from auditor.runs.seal import SealedPart, first_key_of, sha256_of
+from auditor.runs.seal import SealedPart, key_of, sha256_of
 
 Lines = Mapping[tuple[str, str | None], ObjectLine]
 """Lines of objects by key and version ID."""
@@ -70,7 +71,7 @@ class EarlierObjects:
             raise OutputError(f"{self._run.store.uri(path)} is not as the run sealed it: `auditor check` says more")
         try:
             for line in packed_lines(data):
-                key = first_key_of(line)
+                key = key_of(line)
                 if key is not None:
                     yield key, line
         except (OSError, EOFError, zlib.error, JsonError) as error:
@@ -78,8 +79,7 @@ class EarlierObjects:
 
     def _parsed(self, line: bytes) -> ObjectLine:
         try:
-            found: ObjectLine = typed(ObjectLine, parse_object(line, "a line"))
-            return found
+            return read_line(ObjectLine, line)
         except JsonError as error:
             raise self._damaged(error) from error
 

@@ -15,10 +15,9 @@ from auditor.audit.kit.folder import KitFile, KitFolder
 from auditor.aws.iam.arns import Arns
 from auditor.aws.iam.policy import document, statement
 from auditor.hashing.batch.job import MOST_ROWS, NO_BUCKET, Manifest, job_request, row
-from auditor.model.json_text import plain
+from auditor.model.json_text import encode_line, plain
 from auditor.model.object import Acl
 from auditor.model.run_lines import ObjectLine
-from auditor.reports.lines import encode_line
 
 MOST_RESTORED: Final = 50
 """Largest number of different ACLs that a job of their own brings back."""

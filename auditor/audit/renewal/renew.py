@@ -22,9 +22,9 @@ from auditor.errors import OutputError
 from auditor.model.access import Verdict
 from auditor.model.dates import seconds_in_utc
 from auditor.model.finding import Judgement
+from auditor.model.line_records import finding_line, object_line
 from auditor.model.object import Acl, Evidence, Head, ObjectRef, ReadAt, Skipped
 from auditor.model.target import Target
-from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.rules.exceptions import Exceptions
 from auditor.rules.judge import Judge
 from auditor.rules.plan import make_plan
@@ -106,7 +106,7 @@ class Renewer:
         await told(renewed)
         keeps = self._by.settings.keep_metadata
         lines = [
-            (encode_object(one, None, keeps), [encode_finding(finding, one.verdict) for finding in one.findings])
+            (object_line(one, None, keeps), [finding_line(finding, one.verdict) for finding in one.findings])
             for one in found
         ]
         store, bucket = self._run.store, self._run.bucket_name

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from auditor.model.dates import iso_date, seconds_in_utc
-from auditor.model.object import MEMBERS, Acl, ObjectRef, PartialHead
+from auditor.model.object import Acl, Head, ObjectRef, PartialHead
 from auditor.s3.inventory.object_acl import UNAVAILABLE, read_acl
 
 FACT_COLUMNS: Final = (
@@ -80,7 +80,7 @@ class InventoryFacts(Struct, frozen=True):
 
 @lru_cache(64)
 def _unread(known: frozenset[str]) -> frozenset[str]:
-    return MEMBERS - known
+    return frozenset(Head.__struct_fields__) - known
 
 
 def facts_of(shape: Shape) -> InventoryFacts:

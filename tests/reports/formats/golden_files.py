@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from auditor.model.json_text import plain, typed
+from auditor.model.json_text import plain
+from auditor.model.line_records import read_line
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
@@ -48,10 +49,9 @@ class GoldenRun:
         return Summary.from_dict(json.loads((INPUT / "summary.json").read_bytes()))
 
     @staticmethod
-    def _lines(name: str, kind: Callable[..., L]) -> Iterator[L]:
-        with open(INPUT / f"{name}.jsonl", encoding="ascii") as file:
-            for line in file:
-                yield typed(kind, json.loads(line))
+    def _lines(name: str, kind: type[L]) -> Iterator[L]:
+        for line in (INPUT / f"{name}.jsonl").read_bytes().splitlines():
+            yield read_line(kind, line)
 
 
 def golden(name: str) -> Path:
@@ -72,7 +72,7 @@ def write_input() -> None:
     (INPUT / "summary.json").write_text(json.dumps(summary.to_dict(), indent=1) + "\n", encoding="ascii")
     (INPUT / "rollups.json").write_bytes(rollups.to_json())
     kinds: dict[str, Iterable[Any]] = {
-        "objects": run.object_values(),
+        "objects": run.object_records(),
         "findings": run.findings(),
         "undecided": run.undecided(),
     }

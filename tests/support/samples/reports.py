@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from auditor.audit.standing import Standings
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement, Severity
+from auditor.model.line_records import undecided_line
 from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.highlights import Highlights
-from auditor.reports.lines import undecided_line
 from auditor.reports.page.build import PageSource, source_of
 from auditor.reports.rollup import RollUpBuilder
 from auditor.reports.summary import not_looked_at, summarize
