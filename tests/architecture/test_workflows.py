@@ -21,7 +21,7 @@ MORE: Final[dict[str, dict[str, str]]] = {
 """The jobs that may do more than read the repository."""
 _USES: Final = re.compile(r"\buses: (\S+)(?: # (\S+))?$", re.MULTILINE)
 _PINNED: Final = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40}")
-_MAKE: Final = re.compile(r"^ *make ((?:[a-z][a-z0-9-]* ?)+)", re.MULTILINE)
+_MAKE: Final = re.compile(r"^ *(?:beside )?make ((?:[a-z][a-z0-9-]* ?)+)", re.MULTILINE)
 
 
 def workflow(name: str) -> dict[str, Any]:
