@@ -20,11 +20,11 @@ from auditor.rules.plan import Plan
 from auditor.runs.reading import RunReader
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import EngineChoice, OpenEngine
+from auditor.s3.key_policies import KeyPolicies
 from auditor.s3.rate import RateLimit
 
 if TYPE_CHECKING:
     from auditor.audit.mixed.source import PageFacts
-    from auditor.s3.key_policies import KeyPolicies
 
 
 class RunContext(Struct, frozen=True, kw_only=True):

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 from auditor.aio.stop import Stop
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
+from auditor.hashing.queue.send import Dispatcher
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
 from auditor.s3.rate import RateLimit
 
 if TYPE_CHECKING:
-    from auditor.hashing.queue.send import Dispatcher
     from auditor.hashing.status import HashStatusFinder
-
-# An audit without a ledger does not import the modules that hash: the import takes a tenth of a small audit's CPU.
 
 
 def finder_of(
@@ -37,7 +35,7 @@ def finder_of(
     """
     if places.ledger is None:
         return None
-    from auditor.audit.hashing import open_fixity
+    from auditor.audit.hashing import open_fixity  # an audit without a ledger does without thirty modules
 
     return open_fixity(
         bucket, settings, places, engine, stack, caller=caller, rate=rate, concurrency=concurrency, stop=stop
@@ -48,6 +46,4 @@ def dispatcher_of(bucket: str, run_id: str, settings: Settings, places: Resource
     """Return the sender to the hashing queue; None if the audit has no ledger or no queue."""
     if places.ledger is None or places.queue is None:
         return None
-    from auditor.hashing.queue.send import Dispatcher
-
     return Dispatcher(places.queue, run_id, bucket, settings.algorithms)

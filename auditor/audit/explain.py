@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -30,15 +30,13 @@ from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
+from auditor.s3.key_policies import KeyPolicies, open_key_policies
 from auditor.s3.listing import pages
 from auditor.s3.object_facts import NO_OBJECT_ACLS, stand_in
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 from auditor.verdict.judge import VerdictJudge
-
-if TYPE_CHECKING:
-    from auditor.s3.key_policies import KeyPolicies
 
 CALLS_AT_ONCE: Final = 4
 UNFINISHED: Final = "the keys that the run did not reach, because it is not complete"
@@ -150,8 +148,6 @@ async def live_bucket(bucket: str, settings: Settings) -> AsyncIterator[LiveBuck
         async with AsyncExitStack() as stack:
             keys = None
             if settings.key_policies:
-                from auditor.s3.key_policies import open_key_policies  # few runs read them
-
                 keys = await stack.enter_async_context(open_key_policies(connection, caller, {}))
                 facts = replace(facts, key_policies=keys.policies)
             engine = await stack.enter_async_context(engines.lend((settings.engine, connection)))

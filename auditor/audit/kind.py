@@ -14,6 +14,8 @@ from auditor.audit.begin import RunSoFar, load_run
 from auditor.audit.context import RunContext
 from auditor.audit.ending import RunEnding
 from auditor.audit.judged_by import begun_file
+from auditor.audit.keeping.begin import Opening
+from auditor.audit.keeping.source import KeepingSource
 from auditor.audit.record_judge import LedgerRecordJudge, RecordJudge
 from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources
@@ -33,12 +35,12 @@ from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import EvidenceReader
+from auditor.s3.inventory.configured import AskPage
 from auditor.s3.listing import Listed, pages
 from auditor.s3.object_reader import ObjectReader
 
 if TYPE_CHECKING:
     from auditor.audit.mixed.source import PageFacts
-    from auditor.s3.inventory.configured import AskPage
 
 
 class RunObjects(Struct, frozen=True):
@@ -128,9 +130,6 @@ class RunKind:
         steps = pages(engine, run.caller, target)
         source: EvidenceReader = reader
         if run.settings.keep is not None and run.earlier is not None:
-            from auditor.audit.keeping.begin import Opening
-            from auditor.audit.keeping.source import KeepingSource
-
             opening = Opening(
                 run.earlier,
                 run.settings,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.record_judge import RecordJudge
 from auditor.audit.standing import Standings
+from auditor.hashing.queue.send import Dispatcher
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import RuleUndecided
@@ -27,7 +28,6 @@ from auditor.s3.gather import Gathered
 from auditor.verdict.trust import Trust
 
 if TYPE_CHECKING:
-    from auditor.hashing.queue.send import Dispatcher
     from auditor.hashing.status import HashStatus, HashStatusFinder
 
 RunInThread = Callable[..., Awaitable[Any]]

@@ -39,6 +39,7 @@ from auditor.runs.paths import began_at, later_run_id, new_run_id
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
 from auditor.s3.engines.pool import EnginePool
+from auditor.s3.key_policies import open_key_policies
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 
@@ -248,8 +249,6 @@ class Audit:
             if self._settings.source == MIXED:
                 run = await self._with_inventory(run, stack)
             if run.plan.ask.head is None and self._kind.reads_keys(run):
-                from auditor.s3.key_policies import open_key_policies
-
                 known = run.before.bucket.facts.key_policies if run.before.bucket else run.facts.key_policies
                 known = {} if isinstance(known, Skipped) else known
                 keys = await stack.enter_async_context(open_key_policies(run.connection, run.caller, known))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from auditor.cli.output import remark, say
+from auditor.cli.resume_hint import offer_to_resume
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.text import visible
@@ -13,8 +14,6 @@ from auditor.text import visible
 def remark_on(summary: Summary, target: Target, options: argparse.Namespace) -> None:
     """Tell the user how to resume a run that did not end, or what to check if nothing is listed."""
     if (resume := summary.resume) is not None:
-        from auditor.cli.resume_hint import offer_to_resume  # few audits are stopped
-
         offer_to_resume(resume.reason or "it was stopped", options, target, resume.run)
     elif not summary.coverage.listed and not summary.coverage.delete_markers:
         check = "check the prefix" if target.prefix else "the bucket is empty"

@@ -6,16 +6,18 @@ import argparse
 from typing import TYPE_CHECKING, Protocol
 
 from auditor.aio.stop import Stop
+from auditor.audit.run import Audit
 from auditor.cli.audit_output import announce, remark_on
 from auditor.cli.telling import Teller
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.reports.alert import alert_of
+from auditor.reports.run_event import event_of
 
 if TYPE_CHECKING:
     from auditor.audit.divided.jobs import JobsAudit
-    from auditor.audit.run import Audit
 
 
 class AuditWay(Protocol):
@@ -69,9 +71,6 @@ class NamedTargets:
     async def tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
         if not self._teller.listens:
             return
-        from auditor.reports.alert import alert_of
-        from auditor.reports.run_event import event_of
-
         fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
         alert = alert_of(summary, audit.rollups, fail_on, notes)
         await self._teller.tell(alert, event_of(summary, fail_on, notes))

@@ -7,11 +7,12 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
+from auditor.audit.index import entry_of, write_index
 from auditor.audit.kind import judging
 from auditor.audit.resume import check_selection
 from auditor.cli.audit_way import AuditWay
@@ -27,14 +28,14 @@ from auditor.model.json_text import plain
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.reports import table
 from auditor.reports.formats import FORMATS
+from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.summary import exit_code
+from auditor.reports.summed import IndexEntry
 from auditor.runs.reading import RunReader
 from auditor.s3.rate import RateLimit
 from auditor.text import visible
-
-if TYPE_CHECKING:
-    from auditor.reports.summed import IndexEntry
 
 AT_ONCE: Final = 8
 """Largest number of targets that are audited side by side. With --max-calls or --max-cost it is one after the other,
@@ -113,15 +114,11 @@ class Audits:
         code = exit_code(summary, settings.fail_on)
         self.results[target] = TargetResult(target, summary, code)
         if self._several:
-            from auditor.audit.index import entry_of  # each import takes a part of a small audit's time
-
             self.entries[target] = entry_of(target, summary, rollups)
         if options.format != "table":
             written = RunReader(resources.store, target.bucket, summary.run)
             _write(await asyncio.to_thread(list, FORMATS[options.format](summary, written)))
         elif not self._several:
-            from auditor.reports import table
-
             how = options_of(settings)
             _write([table.render(summary, how.fail_on, how.columns, rollups=rollups, colour=how.colour)])
         self._way.remark_on(summary, target)
@@ -133,15 +130,11 @@ class Audits:
         """Note that a target has no summary, and print that in the format of the summaries."""
         code = self._way.failed(sentence, code)
         if self._several:
-            from auditor.reports.summed import IndexEntry
-
             self.entries[target] = IndexEntry(target=target, failed=sentence)
         self.results[target] = TargetResult(target, None, code)
         if self._options.format == "json":
             print_json({"target": plain(target), "complete": False, "failed": sentence, "exit_code": code})
         elif self._options.format == "markdown":
-            from auditor.reports.formats.markdown import failed_comment
-
             _write([failed_comment(target, sentence)])
 
     async def indexed(self, work: Awaitable[int]) -> int:
@@ -149,8 +142,6 @@ class Audits:
         code = await work
         if not self._several:
             return code
-        from auditor.audit.index import write_index
-
         entries = [self.entries[target] for target in self._targets if target in self.entries]
         try:
             async with open_stores(self._settings, self._targets, hashing=False) as stores:

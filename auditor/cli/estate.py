@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from auditor.audit.estate.accounts import OpenedAccount, open_accounts
 from auditor.audit.estate.balance import UNDER_WAY, BucketEnd, Estate, report_of
@@ -34,9 +33,6 @@ from auditor.rules import RULES
 from auditor.rules.selection import select
 from auditor.runs.paths import new_run_id, parse_run_id
 from auditor.text import counted, visible
-
-if TYPE_CHECKING:
-    pass
 
 
 def audit_estate(options: argparse.Namespace, settings: Settings) -> int:

@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING
 from auditor.aio.stop import Stop
 from auditor.audit.estate.balance import HOLE
 from auditor.audit.estate.choice import ChosenBucket
+from auditor.audit.run import Audit
 from auditor.cli.audit_output import announce
 from auditor.cli.telling import Teller
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
+from auditor.model.alert import Alert
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.reports.alert import alert_of
+from auditor.reports.run_event import event_of
 from auditor.runs.paths import new_run_id, parse_run_id
 from auditor.runs.reading import RunReader
 
 if TYPE_CHECKING:
     from auditor.audit.divided.jobs import JobsAudit
-    from auditor.audit.run import Audit
-    from auditor.model.alert import Alert
 
 
 class EstateBuckets:
@@ -81,9 +83,6 @@ class EstateBuckets:
     async def tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
         if not self._teller.listens:
             return
-        from auditor.reports.alert import alert_of
-        from auditor.reports.run_event import event_of
-
         fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
         alert = alert_of(summary, audit.rollups, fail_on, notes)
         if alert is not None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from auditor.cli.output import say
+from auditor.config.channels import Channels, channels_of
 from auditor.config.settings import CHANNELS, Settings
 from auditor.errors import AuditorError
-
-if TYPE_CHECKING:
-    from auditor.config.channels import Channels
-    from auditor.model.alert import Alert, RunEvent
+from auditor.model.alert import Alert, RunEvent, failure_alert
 
 _SECONDS: Final = 60.0
 """Seconds in which the channels take an alert and an event."""
@@ -28,8 +26,6 @@ class Teller:
     def __init__(self, settings: Settings, noun: str) -> None:
         self._channels: Channels | None = None
         if any(getattr(settings, name) for name in CHANNELS):
-            from auditor.config.channels import channels_of  # few commands tell of their runs
-
             self._channels = channels_of(settings)
         self._noun = noun
         self._failures: list[str] = []
@@ -73,6 +69,4 @@ class Teller:
 
     async def _tell_failures(self) -> None:
         if self._failures and self.listens:
-            from auditor.model.alert import failure_alert
-
             await self.tell(failure_alert(self._noun, "; ".join(self._failures)))

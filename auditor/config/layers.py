@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
+from auditor.s3.inventory.place import parse_place
 
 ENV_PREFIX: Final = "AUDITOR_"
 _READ_ELSEWHERE: Final = (
@@ -115,6 +116,4 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
 
 def _check_source(settings: Settings) -> None:
     if settings.inventory is not None:
-        from auditor.s3.inventory.place import parse_place  # few audits read an Inventory
-
         parse_place(settings.inventory)

@@ -6,16 +6,17 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint
+from auditor.aws.sqs import Queue, open_queue
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.ledger import ledger_file, open_ledger
+from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
@@ -28,10 +29,6 @@ from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
 from auditor.s3.open import open_in_its_region
 from auditor.s3.prices import prices_with
 from auditor.s3.rate import RateLimit
-
-if TYPE_CHECKING:
-    from auditor.aws.sqs import Queue
-    from auditor.ledger.base import Ledger
 
 
 class Resources(Struct, frozen=True, kw_only=True):
@@ -108,8 +105,6 @@ async def with_ledger(stores: Resources, settings: Settings, *, hashing: bool = 
         if settings.ledger is not None:
             ledger = await stack.enter_async_context(ledger_of(settings))
         if hashing and settings.queue is not None:
-            from auditor.aws.sqs import open_queue
-
             queue = await stack.enter_async_context(
                 open_queue(settings.queue, region=settings.region, profile=settings.profile)
             )

@@ -20,6 +20,7 @@ from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, T
 from auditor.model.standing import Recorded, Standing
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.reports.first_steps import first_steps
 from auditor.reports.open_kinds import OPEN, JudgedFor, OpenKinds, OpenObject, SavedKinds
 from auditor.reports.prefix_counts import (
     LONGEST,
@@ -216,8 +217,6 @@ class RollUpBuilder:
         """Return the changes to make first, and the number of exposed objects at which they do not look."""
         if self._kinds is None or not any(one.kind is not GroupKind.FINDING for one in groups):
             return (), 0
-        from auditor.reports.first_steps import first_steps  # a clean run does without
-
         return first_steps(self._kinds, groups)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -14,11 +14,9 @@ from auditor.model.object import Acl, Ask, Evidence, FactSource, Head, ObjectRef
 from auditor.model.prior import NO_PRIOR, Prior
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
+from auditor.s3.key_policies import KeyPolicies
 from auditor.s3.listing import ask_page
 from auditor.s3.object_facts import VanishedError, as_read, gone, is_fixed, refused, renewed, unread
-
-if TYPE_CHECKING:
-    from auditor.s3.key_policies import KeyPolicies
 
 INTERNED_ACLS: Final = 1024
 _NOT_ASKED: Final = Skipped("it was not asked for")

@@ -15,6 +15,7 @@ from auditor.aio.stop import Stop
 from auditor.audit.begin import ask_bucket, ask_setting, check_budget, permits_of
 from auditor.audit.divided.begun import check_facts, check_same, check_target, read_begun
 from auditor.audit.divided.keys import check_keys
+from auditor.audit.divided.run_report import RunReport
 from auditor.audit.divided.share import PlanningShare
 from auditor.audit.divided.state import range_progress
 from auditor.audit.folder_thread import FolderThread, silent
@@ -180,8 +181,6 @@ class _Begin:
 
     def _forget_report(self) -> None:
         """Delete what a process left that was killed between the end of the run and the deletion. Blocks."""
-        from auditor.audit.divided.run_report import RunReport
-
         RunReport(self._store, self._run.path, self._run_id).forget()
 
     async def _plan(self, ranges: int, least: int) -> PlanFile:

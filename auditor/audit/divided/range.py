@@ -30,10 +30,10 @@ from auditor.runs.plan_file import numbered
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
+from auditor.s3.inventory.configured import AskPage
 
 if TYPE_CHECKING:
     from auditor.audit.mixed.source import PageFacts
-    from auditor.s3.inventory.configured import AskPage
 
 
 def range_audit(

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
+from auditor.audit.mixed.parquet_rows import check_parquet, parquet_rows
 from auditor.errors import InventoryError, OutputError, RunStopped
 from auditor.runs.stores.base import Store
 from auditor.s3.inventory.csv_rows import csv_rows
@@ -54,8 +55,6 @@ def _rows(store: Store, file: InventoryFile, report: InventoryReport) -> Iterato
 
 def _parquet(checked: _Checked, report: InventoryReport, name: str) -> Iterator[tuple[str, ...]]:
     """Yield the rows of a Parquet file, which is read from a copy: its footer is at its end."""
-    from auditor.audit.mixed.parquet_rows import check_parquet, parquet_rows
-
     check_parquet()
     try:
         copy = NamedTemporaryFile(prefix="auditor-", suffix=".parquet")  # noqa: SIM115 - closed below

@@ -35,6 +35,7 @@ from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
+from auditor.s3.key_policies import open_key_policies
 from auditor.s3.listing import pages
 from auditor.s3.object_facts import stand_in
 from auditor.s3.object_reader import ObjectReader
@@ -171,8 +172,6 @@ async def open_renewer(
         connection, facts = await ask_bucket(settings, connection, caller, engines.lend)
         keys = None
         if not isinstance(file.facts.key_policies, Skipped):
-            from auditor.s3.key_policies import open_key_policies  # few runs read them
-
             keys = await stack.enter_async_context(open_key_policies(connection, caller, {}))
             facts = replace(facts, key_policies=keys.policies)
         engine: Engine = await stack.enter_async_context(engines.lend((settings.engine, connection)))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from auditor.aws.connection import Connection, SharedCredentials
 from auditor.errors import UsageError
 from auditor.model.target import BUCKET_NAME
 from auditor.runs.stores.base import BucketObjects, Store
-
-if TYPE_CHECKING:
-    from auditor.runs.stores.direct_objects import KeptTransports
+from auditor.runs.stores.direct_objects import KeptTransports, open_objects
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.stores.s3 import ABSENT, S3Store
 
 __all__ = ["BUCKET_NAME", "Store", "open_store"]
 
@@ -40,8 +39,6 @@ def open_store(
     if not found and uri.startswith("s3:"):
         raise UsageError(f"{uri} is not an S3 URI: write s3://BUCKET/PREFIX")
     if not found:
-        from auditor.runs.stores.local import LocalStore
-
         try:
             return LocalStore(Path(uri).expanduser())
         except RuntimeError as error:
@@ -51,8 +48,6 @@ def open_store(
     bucket, _, prefix = rest.partition("/")
     if not BUCKET_NAME.fullmatch(bucket):
         raise UsageError(f"{uri} does not name a bucket: write s3://BUCKET/PREFIX")
-    from auditor.runs.stores.s3 import ABSENT, S3Store
-
     # The store's bucket may lie in another region than the audited one.
     connection = Connection(
         bucket=bucket, region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10, role=role
@@ -63,11 +58,8 @@ def open_store(
 
 
 def _objects(connection: Connection, sdk: bool, kept: KeptTransports | None) -> BucketObjects:
-    if not sdk:
-        from auditor.runs.stores import direct_objects
-
-        if (found := direct_objects.open_objects(connection, kept)) is not None:
-            return found
-    from auditor.runs.stores import sdk_objects  # here, because importing the SDK is slow
+    if not sdk and (found := open_objects(connection, kept)) is not None:
+        return found
+    from auditor.runs.stores import sdk_objects  # the SDK's import is dear
 
     return sdk_objects.open_objects(connection)

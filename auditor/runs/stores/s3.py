@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 import time
 from builtins import list as List  # noqa: N812 - the store has a method of that name
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from auditor.aio.backoff import backoff
 from auditor.aws.failures import explain
@@ -19,6 +17,9 @@ from auditor.errors import CallFailed, CredentialsError, OutputError, UsageError
 from auditor.runs.stores.base import BucketObjects, Change, checked, content_type, json_file, md5_of, members_of
 from auditor.runs.stores.local import output_errors
 from auditor.text import visible
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 UPDATES: Final = 12
 """Number of attempts of a conditional write before it gives up. The waits between them sum to 10 to 20 s."""
@@ -60,7 +61,7 @@ class S3Store:
         self._conditional = True
         self._readable = False
         self._seen: dict[str, tuple[bytes | None, str | None]] = {}
-        self._spool: Path | None = None
+        self._spool: TemporaryDirectory[str] | None = None
 
     @property
     def bucket(self) -> str | None:
@@ -203,13 +204,15 @@ class S3Store:
         """Return a temporary directory, the same for all folders. close() deletes it."""
         checked(folder)
         if self._spool is None:
+            import tempfile  # a run in a directory and the hashing function do without its two milliseconds
+
             with output_errors(tempfile.gettempdir()):
-                self._spool = Path(tempfile.mkdtemp(prefix="auditor-"))
-        return self._spool
+                self._spool = tempfile.TemporaryDirectory(prefix="auditor-", ignore_cleanup_errors=True)
+        return Path(self._spool.name)
 
     def close(self) -> None:
         if self._spool is not None:
-            shutil.rmtree(self._spool, ignore_errors=True)
+            self._spool.cleanup()
             self._spool = None
         self._objects.close()
 
