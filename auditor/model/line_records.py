@@ -184,7 +184,10 @@ def _head_member(fact: Head | Unread | Skipped, keep_metadata: bool) -> Any:
     if isinstance(fact, PartialHead):
         known = {name: getattr(fact, name) for name in Head.__struct_fields__ if name not in fact.unread}
         return HeadRecord(partial=True, **known)
-    return fact if keep_metadata else replace(fact, metadata=sorted(fact.metadata))
+    if keep_metadata and isinstance(fact.metadata, dict):
+        return fact
+    names = sorted(fact.metadata)
+    return replace(fact, metadata=names or {} if keep_metadata else names)  # no names: no values are lacking
 
 
 def read_line(kind: type[T], line: bytes) -> T:

@@ -208,6 +208,18 @@ async def test_stored_values_are_asked_where_the_last_run_stored_names_only(
     assert night.line("k000")["head"]["metadata"] == {"team": "x"}
 
 
+async def test_object_without_metadata_needs_no_call_for_its_values(
+    stub: StubServer, bucket: StubBucket, tmp_path: Path
+) -> None:
+    for number in range(NUMBER):
+        bucket.put(f"k{number:03}", b"x")
+    nights = Nights(stub, tmp_path, only=("E01",), **settings(**MONTH))
+    await nights.night()
+    night = await nights.night(keep_metadata=True)
+    assert asked(stub)[1] < NUMBER / 5
+    assert [line["head"]["metadata"] for line in night.objects] == [{}] * NUMBER
+
+
 async def test_object_that_becomes_exposed_gets_its_values_judged(
     stub: StubServer, filled: StubBucket, tmp_path: Path
 ) -> None:
