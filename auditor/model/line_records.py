@@ -230,14 +230,18 @@ def object_of(line: ObjectRecord) -> ObjectLine:
 
 
 def _acl_of(record: AclRecord) -> Acl | Unread | Skipped:
-    if record.owner is not UNSET and record.grants is not UNSET:
-        return Acl(record.owner, record.grants)
-    return _missing(record, "acl")
+    if missing := _missing(record):
+        return missing
+    if record.owner is UNSET or record.grants is UNSET:
+        raise JsonError("lacks a member", "acl")
+    return Acl(record.owner, record.grants)
 
 
 def _head_of(record: Any) -> Head | Unread | Skipped:
+    if missing := _missing(record):
+        return missing
     if record.etag is UNSET or record.content_length is UNSET:
-        return _missing(record, "head")
+        raise JsonError("lacks a member", "head")
     names = Head.__struct_fields__
     known = {name: value for name in names if (value := getattr(record, name)) is not UNSET}
     if record.partial is True:
@@ -248,12 +252,11 @@ def _head_of(record: Any) -> Head | Unread | Skipped:
     return Head(**known)
 
 
-def _missing(record: FactRecord, name: str) -> Unread | Skipped:
+def _missing(record: FactRecord) -> Unread | Skipped | None:
+    """Return the reason why the fact was not read, even if the line has members of the fact too: then it is damaged."""
     if record.unread is not UNSET:
         return record.unread
-    if record.skipped is not UNSET:
-        return Skipped(record.skipped)
-    raise JsonError("lacks a member", name)
+    return None if record.skipped is UNSET else Skipped(record.skipped)
 
 
 def finding_line(finding: Finding, verdict: Verdict | None = None, standing: Standing | None = None) -> FindingLine:

@@ -64,6 +64,22 @@ def test_flat_members_say_nothing_of_a_fact_that_was_not_read(judgement: Judgeme
     assert tuple(getattr(read, name) for name in FLAT) == flat
 
 
+@pytest.mark.parametrize("fact", ["acl", "head"])
+@pytest.mark.parametrize(
+    ("member", "value", "missing"),
+    [
+        ("unread", {"action": "A", "code": "AccessDenied"}, Unread("A", "AccessDenied")),
+        ("skipped", "not asked", Skipped("not asked")),
+    ],
+)
+def test_fact_that_says_it_was_not_read_is_not_read_whatever_its_other_members(
+    fact: str, member: str, value: object, missing: object
+) -> None:
+    line = object_line(judged("k"), None)
+    line[fact][member] = value
+    assert getattr(read_line(ObjectLine, encode_line(line)), fact) == missing
+
+
 def test_access_in_texts_and_back() -> None:
     access = ObjectAccess(
         Verdict.SHARED,
