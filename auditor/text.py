@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 _NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
@@ -76,3 +76,11 @@ def healed_rows(number: int) -> list[str]:
 def counted(number: int, noun: str) -> str:
     """Return `1 object` or `1,234 objects`. noun: a noun whose plural is made by an s."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def likeliest(given: str, candidates: Iterable[str], alike: float = 0.6) -> str | None:
+    """Return the candidate that a mistyped word is most like; None if none is. alike: the least ratio of difflib."""
+    from difflib import get_close_matches  # most words are right
+
+    found: Sequence[str] = get_close_matches(given, list(candidates), 1, alike)
+    return found[0] if found else None

@@ -1,14 +1,21 @@
-"""Open the hashing within an audit, if the audit has a ledger."""
+"""The hashing within an audit that has a ledger: by the audit itself, by a queue, or by S3 Batch Operations."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from auditor.aio.stop import Stop
+from auditor.aws.partition import partition_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
+from auditor.hashing.batch.write_jobs import JobOwner, write_batch
 from auditor.hashing.queue.send import Dispatcher
+from auditor.model.object import ObjectVersion
+from auditor.model.target import Target
+from auditor.runs.paths import run_path
+from auditor.runs.reading import RunReader
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
 from auditor.s3.rate import RateLimit
@@ -47,3 +54,35 @@ def dispatcher_of(bucket: str, run_id: str, settings: Settings, places: Resource
     if places.ledger is None or places.queue is None:
         return None
     return Dispatcher(places.queue, run_id, bucket, settings.algorithms)
+
+
+def write_routed(
+    places: Resources,
+    settings: Settings,
+    target: Target,
+    run_id: str,
+    region: str | None,
+    account: str | None,
+    *,
+    objects: Iterable[ObjectVersion] | None = None,
+    **how: Any,
+) -> None:
+    """Write the manifests and jobs for S3 Batch Operations, for the objects that the run leaves to it.
+
+    They are written into the run folder, or under its path into the place for manifests. A resumed run writes all of
+    them again. account: the caller's 12-digit account; None if unknown. objects: those of the manifests to write; None
+    for all that the run leaves. how: passed to write_batch(). Blocks.
+    """
+    if objects is None:
+        objects = RunReader(places.store, target.bucket, run_id).routed()
+    write_batch(
+        places.manifests or places.store,
+        run_path(target.bucket, run_id),
+        objects,
+        bucket=target.bucket,
+        run_id=run_id,
+        versions=target.versions,
+        algorithms=settings.algorithms,
+        owner=JobOwner(partition=partition_of(region), account=account, role=settings.batch_role),
+        **how,
+    )

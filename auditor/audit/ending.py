@@ -8,6 +8,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from auditor.audit.digests import write_routed
 from auditor.audit.folder_thread import FolderThread
 from auditor.audit.recorder import Recorder
 from auditor.audit.report import highlights_of, page_of
@@ -149,8 +150,6 @@ class RunEnding:
         """Write the manifests and jobs for the objects that are left to S3 Batch Operations."""
         run, folder = self._run, self._folder
         await self._thread.save(folder, folder.save)
-        from auditor.audit.hashing import write_routed  # an audit without a ledger does without
-
         account = run.facts.account if isinstance(run.facts.account, str) else None
         work = partial(write_routed, run.places, run.settings, run.target, run.run_id, run.region, account)
         await self._thread.save(folder, work)

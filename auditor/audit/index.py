@@ -70,10 +70,9 @@ def write_index(
 
 def index_text(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyEstate] = ()) -> str:
     """Return the page as HTML. place: the URI of the store. estates: as in index_page()."""
-    from auditor.reports.page.index import index_page  # imports that every start would pay for
-    from auditor.reports.page.render import print_index
+    from auditor.reports.page import index, render  # the templates' import is dear
 
-    return print_index(index_page(entries, place, estates))
+    return render.print_index(index.index_page(entries, place, estates))
 
 
 def _buckets(store: Store) -> list[str]:

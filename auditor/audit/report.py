@@ -26,10 +26,9 @@ def highlights_of(run: RunReader, undecided: int) -> Highlights:
 
 def page_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: RollUps) -> str:
     """Return the page of a run as HTML. bucket: its bucket.json."""
-    from auditor.reports.page.build import source_of  # an import that every start would pay for
-    from auditor.reports.page.render import audit_page
+    from auditor.reports.page import build, render  # the templates' import is dear
 
-    return audit_page(source_of(summary, shown, bucket, rollups))
+    return render.audit_page(build.source_of(summary, shown, bucket, rollups))
 
 
 def page_again(run: RunReader) -> str:

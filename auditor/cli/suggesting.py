@@ -7,13 +7,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, NoReturn
 
 from auditor.cli.examples import COMMAND_GROUPS, EXAMPLES
 from auditor.cli.output import say
 from auditor.errors import UsageError
+from auditor.text import likeliest
 
 _CHOICE: Final = re.compile(r"argument \S+: invalid choice: '(?P<given>[^']*)'")
 _UNKNOWN: Final = "unrecognized arguments: "
@@ -116,7 +117,5 @@ class SuggestingParser(argparse.ArgumentParser):
 
 
 def _meant(given: str, candidates: Iterable[str]) -> str:
-    import difflib  # most command lines are right
-
-    alike: Sequence[str] = difflib.get_close_matches(given, list(candidates), 1)
-    return f": did you mean {alike[0]}?" if alike else ""
+    meant = likeliest(given, candidates)
+    return f": did you mean {meant}?" if meant else ""

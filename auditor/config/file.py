@@ -14,6 +14,7 @@ from auditor.config.layers import Layer, environment_layer, resolve, variable
 from auditor.config.prices import PRICES, read_prices
 from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import ConfigError, UsageError
+from auditor.text import likeliest
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +97,5 @@ def read(document: Mapping[str, Any], name: str, *, judges: bool = True) -> tupl
 
 def _meant(key: str, known: Iterable[str]) -> str:
     """Return a clause that names the key that was probably meant, or else all keys."""
-    import difflib  # most files are right
-
-    alike = difflib.get_close_matches(key, sorted(known), 1)
-    return f"did you mean {alike[0]}?" if alike else f"use {', '.join(sorted(known))}"
+    meant = likeliest(key, sorted(known))
+    return f"did you mean {meant}?" if meant else f"use {', '.join(sorted(known))}"

@@ -11,6 +11,7 @@ from msgspec import Struct
 from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
 from auditor.s3.inventory.place import parse_place
+from auditor.text import likeliest
 
 ENV_PREFIX: Final = "AUDITOR_"
 _READ_ELSEWHERE: Final = (
@@ -66,11 +67,9 @@ def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
 
 def _check_spelling(name: str, known: Iterable[str]) -> None:
     candidates = [one.removeprefix(ENV_PREFIX) for one in known]
-    import difflib  # most environments have no such variable
-
-    if meant := difflib.get_close_matches(name.removeprefix(ENV_PREFIX), candidates, 1, _ALIKE):
+    if meant := likeliest(name.removeprefix(ENV_PREFIX), candidates, _ALIKE):
         raise UsageError(
-            f"the variable {name[:100]!r} is unknown: write {ENV_PREFIX}{meant[0]} if that is meant, or unset it"
+            f"the variable {name[:100]!r} is unknown: write {ENV_PREFIX}{meant} if that is meant, or unset it"
         )
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from auditor.errors import UsageError
@@ -18,6 +19,9 @@ LEDGERS: Final = {"sqlite": "open_sqlite", "dynamodb": "open_dynamodb"}
 """Name of the function that opens a ledger, by the scheme of the ledger's URI.
 
 The scheme is also the name of a package in auditor.ledger, whose module `ledger` has the function."""
+
+MEMORY: Final = ":memory:"
+"""The name that a SQLite ledger without a file has in place of a path. Such a ledger is lost when it is closed."""
 
 
 def open_ledger(
@@ -48,6 +52,17 @@ def ledger_file(uri: str) -> str | None:
     scheme, _, name = uri.partition(":")
     if scheme != "sqlite":
         return None
-    from auditor.ledger.sqlite.connection import MEMORY, file_of
-
     return None if name == MEMORY else file_of(name)
+
+
+def file_of(name: str) -> str:
+    """Return the path of the file from a SQLite ledger's URI, with `~` expanded. Raises UsageError.
+
+    name: the part of the URI after the scheme.
+    """
+    if name == MEMORY:
+        return name
+    try:
+        return str(Path(name).expanduser())
+    except RuntimeError as error:
+        raise UsageError(f"--ledger sqlite:{name[:200]}: there is no such home directory: write it out") from error

@@ -6,17 +6,15 @@ import re
 from collections.abc import Iterable
 
 from auditor.rules.base import Rule
-from auditor.text import shorten, visible
+from auditor.text import likeliest, shorten, visible
 
 
 def no_rule(given: str, rules: Iterable[Rule]) -> str:
     """Return the sentence for a given ID, or a rule's name in the place of its ID, with a rule of a like ID or name."""
-    import difflib  # most IDs are right
-
     by_word = {word: rule for rule in rules for word in (rule.name, rule.id)}
     number = re.fullmatch(r"([A-Z])\W?0*([0-9]{1,2})", given.upper())
     ident = f"{number[1]}{number[2]:0>2}" if number else given.upper()
-    alike = difflib.get_close_matches(ident, [word for word in by_word if word.isupper()], 1)
-    alike = alike or difflib.get_close_matches(given.lower(), [word for word in by_word if word.islower()], 1)
-    meant = f"did you mean {by_word[alike[0]].id} ({by_word[alike[0]].name})? " if alike else ""
+    alike = likeliest(ident, [word for word in by_word if word.isupper()])
+    alike = alike or likeliest(given.lower(), [word for word in by_word if word.islower()])
+    meant = f"did you mean {by_word[alike].id} ({by_word[alike].name})? " if alike else ""
     return f"there is no rule {shorten(visible(given), 80)!r}: {meant}`auditor rules` lists them"

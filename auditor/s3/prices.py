@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, toml
 
 _FILE: Final = Path(__file__).with_name("prices.toml")
 _PICO: Final = 10**12
@@ -84,9 +84,8 @@ def money(pico: int) -> str:
 
 @cache
 def _document() -> Mapping[str, Any]:
-    import tomllib  # most runs ask for no price
-
-    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    found: Mapping[str, Any] = toml.decode(_FILE.read_bytes())
+    return found
 
 
 def _of_thousand(dollars: float) -> int:

@@ -28,7 +28,7 @@ code = main(sys.argv[1:])
 sys.stderr.write(json.dumps({"code": code, "modules": sorted(sys.modules)}))
 """
 UNNEEDED: Final = re.compile(
-    r"auditor\.(audit\.hashing|hashing\.(?!limits$|queue)|ledger\.(sqlite|dynamodb|manifests)|verify|lambdas)"
+    r"auditor\.(audit\.hashing|hashing\.(?!limits$|queue|batch)|ledger\.(sqlite|dynamodb|manifests)|verify|lambdas)"
     r"|email|sqlite3|tomllib|_strptime|difflib"
 )
 """Modules that an audit does without if it has no ledger and no auditor.toml: they hash, or their import is dear."""

@@ -14,16 +14,15 @@ from unittest.mock import Mock
 import pytest
 
 from auditor.errors import LedgerError, UsageError
-from auditor.ledger import open_ledger
+from auditor.ledger import file_of, open_ledger
 from auditor.ledger.base import Entry
 from auditor.ledger.sqlite import connection as connecting
-from auditor.ledger.sqlite.connection import file_of
 from auditor.ledger.sqlite.digests import look_up_query
 from auditor.model.object import ObjectRef
 
 WRITER = """
 import asyncio, sys
-from auditor.ledger import open_ledger
+from auditor.ledger import file_of, open_ledger
 from auditor.ledger.base import Entry
 from auditor.ledger.sqlite.digests import look_up_query
 

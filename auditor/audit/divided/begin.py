@@ -46,6 +46,7 @@ from auditor.runs.stores.base import ConditionalStore
 from auditor.runs.tally import Tally
 from auditor.s3.calls import Caller
 from auditor.s3.engines.pool import EnginePool
+from auditor.s3.inventory.configured import inventory_place
 from auditor.s3.rate import RateLimit
 
 LEAST_KEYS: Final = 2_000
@@ -221,15 +222,14 @@ class _Begin:
 
     async def _spread(self, settings: Settings, plan: PlanFile, facts: BucketFacts) -> tuple[int | None, float | None]:
         """Spread the report of S3 Inventory over the ranges. Return the calls and dollars that are left."""
-        from auditor.audit.divided.spreading import spread_report  # few audits read an Inventory
-        from auditor.audit.mixed.opening import inventory_place
+        from auditor.audit.divided.spreading import spread_report  # with csv and tempfile
 
         caller, connection = self._caller(settings)
         region = facts.region if isinstance(facts.region, str) else None
         connection = replace(connection, region=region or connection.region)
         async with EnginePool(self._places.engines) as engines:
             asking = partial(ask_setting, settings, connection, caller, engines.lend)
-            place = await inventory_place(settings, self._target, asking)
+            place = await inventory_place(settings.inventory, self._target, asking)
         await self.thread.run(spread_report, place, settings, self._store, plan, lambda: bool(self._stop))
         return _left(caller)
 

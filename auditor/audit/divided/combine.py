@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from auditor.audit.divided.begun import BegunFiles, check_same, read_begun
 from auditor.audit.divided.holes import hole_of, named_holes
 from auditor.audit.divided.keys import with_all_policies
+from auditor.audit.divided.routed import RoutedManifests
 from auditor.audit.divided.run_report import RunReport
 from auditor.audit.divided.state import RangeState, range_states
 from auditor.audit.excepting import RunExceptions
@@ -52,9 +52,6 @@ from auditor.runs.tally_merge import add_tally
 from auditor.s3.object_facts import NO_OBJECT_ACLS
 from auditor.text import counted
 from auditor.verdict.trust import Trust
-
-if TYPE_CHECKING:
-    from auditor.audit.divided.routed import RoutedManifests
 
 
 class Combined(Struct, frozen=True):
@@ -278,8 +275,6 @@ class _Combining:
         """Write the manifests and jobs for the objects that are left to S3 Batch Operations; None if none is left."""
         if not sums.tally.routed["objects"] or self._places.ledger is None:
             return None
-        from auditor.audit.divided.routed import RoutedManifests  # an audit without a ledger does without
-
         facts, rows = begun.file.facts, self._batch_rows
         region = facts.region if isinstance(facts.region, str) else self._settings.region
         account = facts.account if isinstance(facts.account, str) else None

@@ -125,11 +125,12 @@ class RangeRun(RunKind):
 
     def open_mixed(self, run: RunContext, ask: AskPage) -> AbstractAsyncContextManager[PageFacts]:
         """Open those rows of the report that the run's begin has spread to this range."""
-        from auditor.audit.mixed.range_rows import open_range
-        from auditor.audit.mixed.source import ReportLimits
+        from auditor.audit.mixed import range_rows, source  # with tempfile, and few audits read an Inventory
 
-        store, limits = run.places.store, ReportLimits.of(run.settings.keep)
-        return open_range(store, run.run_id, self.range_id, run.remaining, run.facts, limits, run.outer_stop, run.clock)
+        store, limits = run.places.store, source.ReportLimits.of(run.settings.keep)
+        return range_rows.open_range(
+            store, run.run_id, self.range_id, run.remaining, run.facts, limits, run.outer_stop, run.clock
+        )
 
     async def end(self, ending: RunEnding, *, hands_on: bool) -> Summary:
         return await ending.leave_range()

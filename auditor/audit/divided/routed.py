@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from auditor.audit.hashing import write_routed
+from auditor.audit.digests import write_routed
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunStopped

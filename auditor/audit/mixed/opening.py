@@ -13,15 +13,14 @@ from auditor.aio.stop import Stop
 from auditor.audit.mixed.reports import LoadedInventory, ReportTimes, load_newest
 from auditor.audit.mixed.source import MixedFacts, ReportLimits
 from auditor.config.settings import Settings
-from auditor.errors import CallFailed, InventoryMissing
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 from auditor.s3.engines import ASKING
-from auditor.s3.inventory.configured import ACTION, RIGHT, AskPage, configurations, configured_place
-from auditor.s3.inventory.place import InventoryPlace, parse_place
+from auditor.s3.inventory.configured import AskPage, inventory_place
+from auditor.s3.inventory.place import InventoryPlace
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ async def open_mixed(
     makes a call on a setting of the bucket. Raises InventoryError if no report can be used, OutputError if their place
     cannot be read, InventoryMissing if it is not known, and RunStopped after a stop.
     """
-    place = await inventory_place(settings, target, ask)
+    place = await inventory_place(settings.inventory, target, ask)
     limits, times = ReportLimits.of(settings.keep), report_times(settings, clock())
     loaded = await asyncio.to_thread(_load, place, settings, target, times, lambda: bool(stop))
     log.info("facts come from %s, of %s", visible(loaded.origin.uri), loaded.origin.created)
@@ -64,24 +63,6 @@ def report_times(settings: Settings, now: float) -> ReportTimes:
 
 def _time(seconds: float) -> str:
     return seconds_in_utc(datetime.fromtimestamp(seconds, UTC))
-
-
-async def inventory_place(settings: Settings, target: Target, ask: AskPage) -> InventoryPlace:
-    """Return the place of the reports that the settings name, or else one of the bucket's own configurations.
-
-    Raises InventoryMissing if neither names one.
-    """
-    if settings.inventory is not None:
-        return parse_place(settings.inventory)
-    try:
-        found = await configurations(ask)
-    except CallFailed as failure:
-        grant = f"grant {RIGHT}, or " if failure.status == 403 else ""
-        raise InventoryMissing(
-            f"the S3 Inventory of {target.uri} is not known ({ACTION}: {failure.code}): {grant}name the destination of"
-            " its reports by --inventory s3://BUCKET/PREFIX"
-        ) from failure
-    return configured_place(found, target)
 
 
 def open_reports(place: InventoryPlace, settings: Settings) -> Store:

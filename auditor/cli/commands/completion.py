@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from auditor.errors import UsageError
 from auditor.rules import RULES
@@ -16,24 +16,29 @@ _MISSING: Final = "completion needs the package argcomplete: from the project's 
 
 def run(options: argparse.Namespace) -> int:
     """Print the code for a shell's start file. Raises UsageError if argcomplete is not installed."""
-    try:
-        from argcomplete.shell_integration import shellcode
-    except ImportError:
-        raise UsageError(_MISSING) from None
-    sys.stdout.write(f"{shellcode(['auditor'], shell=options.shell).strip()}\n")
+    code = _argcomplete().shellcode(["auditor"], shell=options.shell)
+    sys.stdout.write(f"{code.strip()}\n")
     return 0
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
     """Answer a shell that asks for completions, and end the process. Does nothing if argcomplete is not installed."""
     try:
-        from argcomplete import autocomplete
-    except ImportError:
+        answer = _argcomplete().autocomplete
+    except UsageError:
         return
     for action in _arguments(parser):
         if action.dest in _RULE_IDS:
             action.completer = rule_ids  # type: ignore[attr-defined]
-    autocomplete(parser, always_complete_options=False)
+    answer(parser, always_complete_options=False)
+
+
+def _argcomplete() -> Any:
+    try:
+        import argcomplete  # a package of its own, which few install
+    except ImportError:
+        raise UsageError(_MISSING) from None
+    return argcomplete
 
 
 def rule_ids(prefix: str, **_: object) -> list[str]:

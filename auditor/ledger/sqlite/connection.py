@@ -10,27 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from auditor.errors import LedgerError, LedgerFileError, LedgerGoneError, LedgerReadOnlyError, UsageError
+from auditor.errors import LedgerError, LedgerFileError, LedgerGoneError, LedgerReadOnlyError
+from auditor.ledger import MEMORY
 from auditor.ledger.sqlite.schema import is_made, set_up
 
 BUSY_SECONDS: Final = 30.0
-MEMORY: Final = ":memory:"
-"""The name that a ledger without a file has in place of a path. Such a ledger is lost when it is closed."""
 
 T = TypeVar("T")
-
-
-def file_of(name: str) -> str:
-    """Return the path of the file from a SQLite ledger's URI, with `~` expanded. Raises UsageError.
-
-    name: the part of the URI after the scheme.
-    """
-    if name == MEMORY:
-        return name
-    try:
-        return str(Path(name).expanduser())
-    except RuntimeError as error:
-        raise UsageError(f"--ledger sqlite:{name[:200]}: there is no such home directory: write it out") from error
 
 
 def blob(key: str) -> bytes:

@@ -12,12 +12,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from auditor.errors import DigestConflict
+from auditor.ledger import file_of
 from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice
 from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.matching import match
 from auditor.ledger.ordered import OrderedReader
 from auditor.ledger.sqlite import digests, evidence, leases
-from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded, unchanged
+from auditor.ledger.sqlite.connection import blob, connect, guarded, unchanged
 from auditor.ledger.sqlite.digests import RowPage, look_up_query
 from auditor.ledger.sqlite.ordered import PageReader
 from auditor.model.object import AnyVersion

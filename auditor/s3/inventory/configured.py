@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from auditor.errors import CallFailed, InventoryMissing
 from auditor.model.target import BUCKET_NAME, Target
-from auditor.s3.inventory.place import InventoryPlace
+from auditor.s3.inventory.place import InventoryPlace, parse_place
 
 ACTION: Final = "ListBucketInventoryConfigurations"
 RIGHT: Final = "s3:GetInventoryConfiguration"
@@ -18,6 +18,24 @@ _READ: Final = frozenset({"CSV", "Parquet"})
 
 AskPage = Callable[[str, str | None], Awaitable[Mapping[str, Any]]]
 """Makes a call on a setting of the bucket: its action, and the token of the page to read; None for the first one."""
+
+
+async def inventory_place(named: str | None, target: Target, ask: AskPage) -> InventoryPlace:
+    """Return the place of the reports that the user names, or else one of the bucket's own configurations.
+
+    named: the URI of the place; None if the user names none. Raises InventoryMissing if neither names one.
+    """
+    if named is not None:
+        return parse_place(named)
+    try:
+        found = await configurations(ask)
+    except CallFailed as failure:
+        grant = f"grant {RIGHT}, or " if failure.status == 403 else ""
+        raise InventoryMissing(
+            f"the S3 Inventory of {target.uri} is not known ({ACTION}: {failure.code}): {grant}name the destination of"
+            " its reports by --inventory s3://BUCKET/PREFIX"
+        ) from failure
+    return configured_place(found, target)
 
 
 async def configurations(ask: AskPage) -> list[Mapping[str, Any]]:
