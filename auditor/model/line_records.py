@@ -240,16 +240,22 @@ def _acl_of(record: AclRecord) -> Acl | Unread | Skipped:
 def _head_of(record: Any) -> Head | Unread | Skipped:
     if missing := _missing(record):
         return missing
-    if record.etag is UNSET or record.content_length is UNSET:
-        raise JsonError("lacks a member", "head")
     names = Head.__struct_fields__
     known = {name: value for name in names if (value := getattr(record, name)) is not UNSET}
     if record.partial is True:
         known.pop("metadata", None)
+    if not known.keys() >= (_ALWAYS if record.partial is True else frozenset(names)):
+        raise JsonError("lacks a member", "head")
+    if record.partial is True:
         return PartialHead(**known, unread=frozenset(names) - known.keys())
     if isinstance(record.metadata, list):
         known["metadata"] = NamesOnly(record.metadata)
     return Head(**known)
+
+
+_ALWAYS: Final = {"etag", "content_length"}
+"""The members that a HEAD has even if it is partial. Without `partial`, a missing member is damage, not a header that
+S3 did not send, which is null."""
 
 
 def _missing(record: FactRecord) -> Unread | Skipped | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.finding import Finding, Judgement, Severity, fingerprint
-from auditor.model.json_text import encode_line, plain
+from auditor.model.json_text import JsonError, encode_line, plain
 from auditor.model.line_records import encode_object, finding_line, read_line, undecided_line
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, Skipped, Unread
 from auditor.model.run_lines import FindingLine, ObjectLine
@@ -78,6 +78,14 @@ def test_fact_that_says_it_was_not_read_is_not_read_whatever_its_other_members(
     line = object_line(judged("k"), None)
     line[fact][member] = value
     assert getattr(read_line(ObjectLine, encode_line(line)), fact) == missing
+
+
+@pytest.mark.parametrize("member", Head.__struct_fields__)
+def test_member_that_a_line_lacks_is_no_header_that_s3_did_not_send(member: str) -> None:
+    line = object_line(judged("k"), None)
+    del line["head"][member]
+    with pytest.raises(JsonError, match="head lacks a member"):
+        read_line(ObjectLine, encode_line(line))
 
 
 def test_access_in_texts_and_back() -> None:
