@@ -13,7 +13,7 @@ Headers = Mapping[bytes, bytes]
 
 _META: Final = b"x-amz-meta-"
 _DIGITS: Final = 18
-"""Largest number of digits of a duration, so that it fits into 64 bits."""
+"""Largest number of digits of a number, so that it fits into 64 bits."""
 
 
 def text(value: bytes) -> str:
@@ -33,16 +33,13 @@ def _unquoted(value: str) -> str:
     return value.strip('"')
 
 
-def _number(value: str) -> int:
-    """Parse a number of ASCII digits. int() alone would also accept digits of other scripts."""
-    return int(value.encode("ascii"))
-
-
-def _duration(value: str) -> int:
-    """Parse a number of ASCII digits without a sign, of a length that every reader of the lines can hold."""
+def number(value: str) -> int:
+    """Parse a number of ASCII digits without a sign, of a length that every reader of the lines can hold. Raises
+    ValueError.
+    """
     if not value.isdigit() or len(value) > _DIGITS:
         raise ValueError(f"{value[:_DIGITS]!r} is no number of at most {_DIGITS} digits")
-    return _number(value)
+    return int(value.encode("ascii"))  # int() alone would also accept digits of other scripts
 
 
 def _iso_date(value: str) -> str:
@@ -55,15 +52,15 @@ def _boolean(value: str) -> bool:
 
 _CONVERTED: Final[Mapping[bytes, tuple[str, Callable[[str], Any]]]] = {
     b"etag": ("etag", _unquoted),
-    b"content-length": ("content_length", _number),
+    b"content-length": ("content_length", number),
     b"last-modified": ("last_modified", http_date_in_utc),
-    b"x-amz-missing-meta": ("missing_meta", _number),
+    b"x-amz-missing-meta": ("missing_meta", number),
     b"x-amz-server-side-encryption-bucket-key-enabled": ("bucket_key_enabled", _boolean),
-    b"x-amz-mp-parts-count": ("parts_count", _number),
-    b"x-amz-tagging-count": ("tag_count", _number),
+    b"x-amz-mp-parts-count": ("parts_count", number),
+    b"x-amz-tagging-count": ("tag_count", number),
     b"x-amz-object-lock-retain-until-date": ("object_lock_retain_until_date", _iso_date),
-    b"x-amz-object-lock-event-hold-duration-days": ("object_lock_event_hold_duration_days", _duration),
-    b"x-amz-object-lock-event-hold-duration-years": ("object_lock_event_hold_duration_years", _duration),
+    b"x-amz-object-lock-event-hold-duration-days": ("object_lock_event_hold_duration_days", number),
+    b"x-amz-object-lock-event-hold-duration-years": ("object_lock_event_hold_duration_years", number),
 }
 """By header: the field of Head, and the function that converts the text to it (HeadObject, S3 API reference)."""
 _TEXTS: Final[Mapping[bytes, str]] = {

@@ -11,7 +11,7 @@ from auditor.errors import CallFailed
 from auditor.model.dates import seconds_in_utc
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
 from auditor.s3.engines.base import ListQuery, Page, Position, Span
-from auditor.s3.engines.parse_headers import NEWER, newer
+from auditor.s3.engines.parse_headers import NEWER, malformed, newer, number
 
 Reply = Mapping[str, Any]
 
@@ -122,17 +122,26 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
     from_latin_1().
     """
     found = {name: reply.get(member) for name, member in _HEAD_MEMBERS.items()}
-    members: dict[str, Any] = {name: text(value) if isinstance(value, str) else value for name, value in found.items()}
+    members: dict[str, Any] = {name: _member(value, text) for name, value in found.items()}
     headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     members |= newer({name: text(headers[name]) for name in NEWER if name in headers})
     return Head(
         etag=unquoted(required("HeadObject", reply, "ETag")),
-        content_length=int(required("HeadObject", reply, "ContentLength")),
+        content_length=_member(int(required("HeadObject", reply, "ContentLength")), text),
         last_modified=_iso_or_none(reply.get("LastModified")),
         object_lock_retain_until_date=_iso_or_none(reply.get("ObjectLockRetainUntilDate")),
         metadata={str(name).lower(): text(str(value)) for name, value in reply.get("Metadata", {}).items()},
         **members,
     )
+
+
+def _member(value: Any, text: Callable[[str], str]) -> Any:
+    if type(value) is not int:
+        return text(value) if isinstance(value, str) else value
+    try:
+        return number(str(value))
+    except ValueError as error:
+        raise malformed("HeadObject", str(error)) from error
 
 
 def check_span(content_range: str | None, span: Span | None) -> None:

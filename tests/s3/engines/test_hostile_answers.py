@@ -30,6 +30,9 @@ HEADS = {
     "a date that is none": {"Last-Modified": "yesterday"},
     "a retention that is no date": {"x-amz-object-lock-retain-until-date": "never"},
     "a count that is no number": {"x-amz-missing-meta": "some"},
+    "a count below zero": {"x-amz-missing-meta": "-1"},
+    "a count beyond 64 bits": {"x-amz-mp-parts-count": str(2**63)},
+    "a length that no object has": {"Content-Length": str(2**63)},
 }
 
 
