@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
+
+try:
+    import uvloop
+except ImportError:  # on Windows
+    new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+else:
+    new_event_loop = uvloop.new_event_loop
 
 T = TypeVar("T")
 COLLECT_AFTER: Final = 20_000
@@ -26,11 +33,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     """Make an event loop, for asyncio.Runner, and tune the process's garbage collector and memory allocator."""
     _collect_rarely()
     _map_large_buffers()
-    try:
-        import uvloop  # not on Windows
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
+    return new_event_loop()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -42,7 +42,7 @@ def finder_of(
     """
     if places.ledger is None:
         return None
-    from auditor.audit.hashing import open_fixity  # an audit without a ledger does without thirty modules
+    from auditor.audit.hashing import open_fixity  # thirty modules, for audits with a ledger alone
 
     return open_fixity(
         bucket, settings, places, engine, stack, caller=caller, rate=rate, concurrency=concurrency, stop=stop

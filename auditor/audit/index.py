@@ -70,7 +70,7 @@ def write_index(
 
 def index_text(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyEstate] = ()) -> str:
     """Return the page as HTML. place: the URI of the store. estates: as in index_page()."""
-    from auditor.reports.page import index, render  # the templates' import is dear
+    from auditor.reports.page import index, render  # imports Jinja
 
     return render.print_index(index.index_page(entries, place, estates))
 

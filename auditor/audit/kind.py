@@ -98,7 +98,7 @@ class RunKind:
 
     def open_mixed(self, run: RunContext, ask: AskPage) -> AbstractAsyncContextManager[PageFacts]:
         """Open the facts of S3 Inventory. ask: makes a call on a setting of the bucket."""
-        from auditor.audit.mixed.opening import open_mixed  # with csv and tempfile
+        from auditor.audit.mixed.opening import open_mixed  # imports csv and tempfile
 
         return open_mixed(run.settings, run.remaining, run.facts, run.outer_stop, run.clock, ask)
 

@@ -26,7 +26,7 @@ def highlights_of(run: RunReader, undecided: int) -> Highlights:
 
 def page_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: RollUps) -> str:
     """Return the page of a run as HTML. bucket: its bucket.json."""
-    from auditor.reports.page import build, render  # the templates' import is dear
+    from auditor.reports.page import build, render  # imports Jinja
 
     return render.audit_page(build.source_of(summary, shown, bucket, rollups))
 

@@ -59,7 +59,7 @@ class RoleCredentials:
         """
         with self._lock:
             if self._provider is None or self._provider is refused:
-                from botocore.credentials import RefreshableCredentials
+                from botocore.credentials import RefreshableCredentials  # imports the SDK
 
                 self._provider = RefreshableCredentials.create_from_metadata(
                     self._session(), refresh_using=self._session, method="assume-role"
@@ -96,19 +96,14 @@ def assuming(connection: Connection) -> Callable[[Role], Session]:
     endpoint = custom_endpoint("sts", None, own.profile) or custom_endpoint("s3", own.endpoint_url, own.profile)
 
     def assume(role: Role) -> Session:
-        from auditor.aws.sdk_errors import sdk_errors
-        from auditor.aws.session import make_client
+        from auditor.aws.session import open_calls  # imports the SDK
 
         arguments = {"RoleArn": role.arn, "RoleSessionName": SESSION, "DurationSeconds": SECONDS}
         if role.external_id is not None:
             arguments["ExternalId"] = role.external_id
         try:
-            client = make_client("sts", own, endpoint_url=endpoint, attempts=_ATTEMPTS)
-            try:
-                with sdk_errors("AssumeRole"):
-                    return _checked(client.assume_role(**arguments), role)
-            finally:
-                client.close()
+            with open_calls("sts", own, endpoint_url=endpoint, attempts=_ATTEMPTS) as call:
+                return _checked(call("AssumeRole", **arguments), role)
         except CallFailed as failure:
             raise CredentialsError(_refusal(role, failure)) from failure
         except CredentialsError as error:

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from auditor.aws.connection import SharedCredentials
-from auditor.aws.plain import check_endpoint, custom_endpoint
-from auditor.errors import CredentialsError
+from auditor.aws.plain import check_endpoint
+
+if TYPE_CHECKING:
+    from auditor.aws.session import ServiceClient
 
 _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
@@ -29,17 +32,15 @@ class PlainCalls(Protocol):
 class ThreadedClient:
     """A client of one AWS service. Its calls raise CallFailed, CredentialsError or UsageError."""
 
-    def __init__(self, client: Any, session: Any, executor: ThreadPoolExecutor) -> None:
-        """session: the client's boto3 session."""
+    def __init__(self, client: ServiceClient, executor: ThreadPoolExecutor) -> None:
         self._client = client
-        self._session = session
         self._executor = executor
         self._answered = False
         self.plain: PlainCalls | None = None
         """Makes the calls without the SDK; None to use the SDK alone. If such a call fails, the SDK repeats it, so
         every call must be repeatable."""
-        self.region: str = client.meta.region_name
-        self.endpoint: str = client.meta.endpoint_url
+        self.region = client.region
+        self.endpoint = client.endpoint
 
     async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
         """Make one API call, and return its answer.
@@ -50,56 +51,17 @@ class ThreadedClient:
         if self.plain is not None and (found := await self.plain.send(operation, arguments)) is not None:
             if not self._answered:
                 self._answered = True
-                self._be_patient()
+                self._client.be_patient()
             return found
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._send, operation, arguments)
-
-    def _be_patient(self) -> None:
-        from auditor.aws.first_call import full_patience
-
-        full_patience(self._client)
+        work = partial(self._client.call, operation, **arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def load_credentials(self) -> Any:
         """Return the source of the client's credentials. Blocks. Raises CredentialsError if there is none."""
-        if (found := self._session.get_credentials()) is None:
-            raise CredentialsError("there are no AWS credentials")
-        return found
-
-    def _send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        from auditor.aws.sdk_errors import sdk_errors
-
-        with sdk_errors(operation):
-            answer: dict[str, Any] = getattr(self._client, _METHODS[operation])(**arguments)
-            return answer
+        return self._client.load_credentials()
 
     def close(self) -> None:
         self._client.close()
-
-
-_METHODS = {
-    "BatchGetItem": "batch_get_item",
-    "CreateTable": "create_table",
-    "GetItem": "get_item",
-    "Query": "query",
-    "Scan": "scan",
-    "TransactWriteItems": "transact_write_items",
-    "UpdateItem": "update_item",
-    "ChangeMessageVisibility": "change_message_visibility",
-    "DeleteMessageBatch": "delete_message_batch",
-    "GetQueueAttributes": "get_queue_attributes",
-    "GetQueueUrl": "get_queue_url",
-    "ReceiveMessage": "receive_message",
-    "SendMessageBatch": "send_message_batch",
-    "GetKeyPolicy": "get_key_policy",
-    "Invoke": "invoke",
-    "Publish": "publish",
-    "BatchImportFindings": "batch_import_findings",
-    "GetFindings": "get_findings",
-    "GetCallerIdentity": "get_caller_identity",
-    "PutEvents": "put_events",
-    "StartExecution": "start_execution",
-}
-"""Every operation that a ThreadedClient can call, and the SDK's name for it."""
 
 
 @asynccontextmanager
@@ -132,8 +94,7 @@ async def open_client(
     loop = asyncio.get_running_loop()
     try:
         work = (service, options, region, endpoint_url, profile, role)
-        made, session = await loop.run_in_executor(executor, _make, *work)
-        client = ThreadedClient(made, session, executor)
+        client = ThreadedClient(await loop.run_in_executor(executor, _make, *work), executor)
         try:
             yield client
         finally:
@@ -142,21 +103,7 @@ async def open_client(
         executor.shutdown(wait=False)
 
 
-def _make(
-    service: str,
-    options: dict[str, Any],
-    region: str | None,
-    endpoint_url: str | None,
-    profile: str | None,
-    role: SharedCredentials | None,
-) -> tuple[Any, Any]:
-    """Return the client and its session."""
-    # Imported here, because most commands and functions need no client of the SDK, and its import is slow.
-    from botocore.config import Config
+def _make(*work: Any) -> ServiceClient:
+    from auditor.aws.session import open_service  # imports the SDK, which takes long: in its thread
 
-    from auditor.aws.session import client_of, make_session
-
-    session = make_session(profile, region, role)
-    if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
-        session = make_session(profile, "us-east-1", role)  # requests must be signed for some region
-    return client_of(session, service, endpoint_url=endpoint_url, config=Config(**options)), session
+    return open_service(*work)

@@ -53,15 +53,9 @@ def load_chain(profile: str | None) -> CredentialProvider:
     """
     if (configuration := plain(profile)) is not None:
         return configuration
-    from botocore import exceptions as sdk
+    from auditor.aws.session import chain_credentials  # imports the SDK
 
-    from auditor.aws import session as aws
-
-    found = aws.core_session(profile).get_credentials()
-    if found is None:
-        raise sdk.NoCredentialsError
-    provider: CredentialProvider = found
-    return provider
+    return chain_credentials(profile)
 
 
 class _ProviderRequest(Struct, frozen=True, eq=False):
@@ -252,17 +246,14 @@ def _seconds_left(provider: CredentialProvider) -> float:
 
 def _sentence(error: Exception) -> str:
     """Describe a failure to get credentials, without the SDK's message, which may quote secrets."""
-    from botocore import exceptions as sdk
-
-    from auditor.aws.sdk_errors import translate
+    from auditor.aws.sdk_errors import code_of, translate  # imports the SDK
 
     ours = translate("GetCredentials", error)
     if isinstance(ours, CredentialsError) or isinstance(error, AuditorError):
         return str(ours)
     if isinstance(error, UnsignableError):
         return f"the AWS credentials cannot be used: {error}"
-    code = error.response.get("Error", {}).get("Code") if isinstance(error, sdk.ClientError) else None
     return (
-        f"the AWS credentials could not be read ({code or type(error).__name__}):"
+        f"the AWS credentials could not be read ({code_of(error) or type(error).__name__}):"
         " check the profile, the role, or the credential process"
     )

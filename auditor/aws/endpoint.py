@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -61,7 +60,11 @@ def resolve_endpoint(connection: Connection) -> Origin:
     The bucket may be an access point's ARN, on Outposts too. Raises UsageError for a multi-Region access point, a
     directory bucket, or a missing profile.
     """
-    return plain_origin(connection) or origin_of(*_caught_request(connection))
+    if (origin := plain_origin(connection)) is not None:
+        return origin
+    from auditor.aws.sdk_endpoint import caught_request  # imports the SDK
+
+    return origin_of(*caught_request(connection))
 
 
 def origin_of(url: str, authorization: str) -> Origin:
@@ -158,54 +161,6 @@ def _is_address(host: str) -> bool:
     return ":" in host or host.replace(".", "").isdecimal()
 
 
-class _Nothing:
-    """The body of the fake answer to the SDK's request, which is empty."""
-
-    def stream(self) -> Iterator[bytes]:
-        return iter(())
-
-
-def _caught_request(connection: Connection) -> tuple[str, str]:
-    """Let the SDK make a HeadBucket request that is not sent, and return its URL and Authorization header.
-
-    A presigned URL would not do: it names the global endpoint in any region. The fake access keys keep the SDK from
-    searching for credentials, which can take seconds.
-    """
-    from botocore.awsrequest import AWSResponse
-    from botocore.config import Config
-
-    from auditor.aws import session as aws
-    from auditor.aws.sdk_errors import sdk_errors
-
-    caught: list[tuple[str, str]] = []
-
-    def answer(request: Any, **_: Any) -> AWSResponse:
-        if request.method != "HEAD":
-            raise UsageError(
-                f"{connection.bucket!r} is a directory bucket or leads to one: it has no ACLs, and is not supported"
-            )
-        authorization = request.headers.get("Authorization", b"")
-        caught.append((request.url, authorization.decode() if isinstance(authorization, bytes) else authorization))
-        return AWSResponse(request.url, 200, {}, _Nothing())
-
-    session = aws.make_session(connection.profile, connection.region)
-    with sdk_errors("HeadBucket"):
-        client = session.client(
-            "s3",
-            region_name=connection.region or session.region_name or "us-east-1",
-            endpoint_url=connection.endpoint_url,
-            aws_access_key_id="unused",
-            aws_secret_access_key="unused",  # noqa: S106 - the signed request is not sent
-            config=Config(**aws.client_options(connection)),
-        )
-        try:
-            client.meta.events.register("before-send.s3", answer)
-            client.head_bucket(Bucket=connection.bucket)
-        finally:
-            client.close()
-    return caught[0]
-
-
 def tls_context(connection: Connection) -> ssl.SSLContext:
     """Make a context for TLS 1.2 or later that trusts the same certificates as the SDK. Reads files.
 
@@ -213,7 +168,12 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
     file. An empty setting counts as not set; the SDK would then verify no server. Raises UsageError if the certificates
     cannot be read.
     """
-    path = certificates() if plain(connection.profile) is not None else _certificates_of_profile(connection.profile)
+    if plain(connection.profile) is not None:
+        path = certificates()
+    else:
+        from auditor.aws.sdk_endpoint import certificates_of  # imports the SDK
+
+        path = certificates_of(connection.profile)
     try:
         state = os.stat(path)
         return _context(path, state.st_mtime_ns, state.st_size)
@@ -238,15 +198,6 @@ def _context(path: str, mtime: int, size: int) -> ssl.SSLContext:
     return context
 
 
-def _certificates_of_profile(profile: str | None) -> str:
-    from botocore.httpsession import get_cert_path
-
-    from auditor.aws import session as aws
-
-    configured = aws.core_session(profile).get_config_variable("ca_bundle")
-    return str(configured or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True))
-
-
 def proxy_between(connection: Connection) -> str:
     """Return the host name of the proxy on the way to the bucket's server; "" without one. Reads files.
 
@@ -266,15 +217,13 @@ def proxy_for(origin: Origin) -> str | None:
     """
     if no_proxy():
         return None
-    from botocore.httpsession import ProxyConfiguration
-    from botocore.utils import get_environ_proxies
+    from auditor.aws.sdk_endpoint import proxy_to  # imports the SDK
 
-    proxy = ProxyConfiguration(proxies=get_environ_proxies(origin.url)).proxy_url_for(origin.url)
-    if not proxy:
+    if (proxy := proxy_to(origin.url)) is None:
         return None
     # botocore turns a SOCKS proxy into http://socks5://.. The error does not quote the URL: it may hold a password.
     if proxy.count("://") > 1 or not is_web_address(proxy):
         raise UsageError(
             f"{origin.scheme.upper()}_PROXY is not the URL of an HTTP proxy: write it like http://proxy.example:3128"
         )
-    return str(proxy)
+    return proxy

@@ -8,10 +8,9 @@ from functools import cache
 @cache
 def partition_of(region: str | None) -> str:
     """Return the partition of a region (aws, aws-cn ..) by botocore's table; "aws" for None and for unknown regions."""
-    import botocore.session  # here, because few runs ask for a partition
-    from botocore.exceptions import UnknownRegionError
+    from botocore import exceptions, session  # few runs ask for a partition
 
     try:
-        return str(botocore.session.Session().get_partition_for_region(region)) if region else "aws"
-    except UnknownRegionError:
+        return str(session.Session().get_partition_for_region(region)) if region else "aws"
+    except exceptions.UnknownRegionError:
         return "aws"

@@ -101,7 +101,7 @@ def _is_special(name: str, value: str) -> bool:
 def no_proxy() -> bool:
     """True if neither the environment nor the system sets a proxy."""
     if sys.platform != "linux":  # the system has settings of its own
-        from urllib.request import getproxies
+        from urllib.request import getproxies  # imports email and http
 
         return getproxies().keys() <= {"no"}
     return not any(value for name, value in os.environ.items() if _names_proxy(name.lower()))
@@ -147,7 +147,7 @@ def _section(variable: str, file: str, name: str) -> dict[str, str] | None:
     path = Path(_variable(variable) or f"~/.aws/{file}").expanduser()
     if not path.exists():
         return None
-    from configparser import Error, RawConfigParser  # here, because most functions have no such file
+    from configparser import Error, RawConfigParser  # most functions have no such file
 
     parser = RawConfigParser(default_section="")
     try:
@@ -182,7 +182,7 @@ def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None)
         return found
     if plain(profile) is not None:
         return None
-    from auditor.aws.profiles import endpoint_of_profile
+    from auditor.aws.profiles import endpoint_of_profile  # imports the SDK
 
     return endpoint_of_profile(profile)
 

@@ -49,6 +49,12 @@ def from_client_error(action: str, error: Any) -> CallFailed:
     )
 
 
+def code_of(error: Exception) -> str | None:
+    """Return the code of a service's refusal; None for another exception."""
+    found: str | None = error.response.get("Error", {}).get("Code") if isinstance(error, sdk.ClientError) else None
+    return found
+
+
 def translate(
     action: str,
     error: Exception,

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, cast
 
 import boto3
 import botocore.session
 from botocore import exceptions as sdk
+from botocore import xform_name
 from botocore.config import Config
 from botocore.loaders import create_loader
 from botocore.utils import parse_timestamp
 
 from auditor.aws.answer_limits import SERVICE, AnswerLimits, bounded
-from auditor.aws.connection import Connection, SharedCredentials
-from auditor.aws.first_call import first_call_alone
+from auditor.aws.connection import Connection, CredentialProvider, SharedCredentials
+from auditor.aws.first_call import first_call_alone, full_patience
 from auditor.aws.plain import custom_endpoint
 from auditor.aws.profiles import file_errors
 from auditor.aws.scheme import with_warning
-from auditor.errors import UsageError
+from auditor.aws.sdk_errors import sdk_errors
+from auditor.errors import CredentialsError, UsageError
 from auditor.model.dates import any_date
 
 SERVICES: Final = ("dynamodb", "events", "kms", "lambda", "s3", "s3control", "sns", "sqs", "stepfunctions", "sts")
@@ -66,6 +70,14 @@ def core_session(profile: str | None) -> Any:
         core = with_shared_models(botocore.session.Session(profile=profile))
         core.get_scoped_config()  # raises for a missing profile now, instead of at the first use
         return core
+
+
+def chain_credentials(profile: str | None) -> CredentialProvider:
+    """Return the first source of botocore's chain that has credentials. Blocks. Raises the SDK's exceptions."""
+    if (found := core_session(profile).get_credentials()) is None:
+        raise sdk.NoCredentialsError
+    provider: CredentialProvider = found
+    return provider
 
 
 class _OneProvider:
@@ -124,6 +136,68 @@ def make_client(
     client = client_of(session, service, limits, region_name=region, endpoint_url=endpoint_url, config=config)
     client.meta.events.register("before-parse", _refuse_cut_body)
     return without_redirects(client)
+
+
+@contextmanager
+def open_calls(
+    service: str, connection: Connection, *, endpoint_url: str | None, attempts: int
+) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Make a client for the `with` block, and yield a function that makes one call, which blocks: of its operation by
+    the name in the API, with the API's parameters. The calls raise CallFailed, CredentialsError or UsageError.
+    """
+    client = make_client(service, connection, endpoint_url=endpoint_url, attempts=attempts)
+    try:
+        yield partial(_call, client)
+    finally:
+        client.close()
+
+
+def _call(client: Any, operation: str, **arguments: Any) -> dict[str, Any]:
+    with sdk_errors(operation):
+        reply: dict[str, Any] = getattr(client, xform_name(operation))(**arguments)
+        return reply
+
+
+class ServiceClient:
+    """A client of one AWS service, whose calls block. session: the boto3 session that it is of."""
+
+    def __init__(self, client: Any, session: boto3.Session) -> None:
+        self._client = client
+        self._session = session
+        self.region: str = client.meta.region_name
+        self.endpoint: str = client.meta.endpoint_url
+
+    def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        """Make one call. The parameters and errors are those of open_calls()."""
+        return _call(self._client, operation, **arguments)
+
+    def be_patient(self) -> None:
+        """Let later calls use all their attempts: a call of the service was answered that this client did not make."""
+        full_patience(self._client)
+
+    def load_credentials(self) -> Any:
+        """Return the source of the client's credentials. Raises CredentialsError if there is none."""
+        if (found := self._session.get_credentials()) is None:
+            raise CredentialsError("there are no AWS credentials")
+        return found
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def open_service(
+    service: str,
+    options: dict[str, Any],
+    region: str | None,
+    endpoint_url: str | None,
+    profile: str | None,
+    role: SharedCredentials | None,
+) -> ServiceClient:
+    """Make the client of a service. options: the arguments of botocore's Config. Blocks, because it reads files."""
+    session = make_session(profile, region, role)
+    if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
+        session = make_session(profile, "us-east-1", role)  # requests must be signed for some region
+    return ServiceClient(client_of(session, service, endpoint_url=endpoint_url, config=Config(**options)), session)
 
 
 def _refuse_cut_body(operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:

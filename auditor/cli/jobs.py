@@ -48,6 +48,6 @@ async def audit_of(
         divided |= await asyncio.to_thread(load_plan, places.store, target.bucket, run_id) is not None
     if not divided:
         return Audit(target, settings, places, stop, began=began, run_id=run_id, resume=resume)
-    from auditor.audit.divided.jobs import JobsAudit  # few audits are divided
+    from auditor.audit.divided.jobs import JobsAudit  # imports thirty modules; few audits are divided
 
     return JobsAudit(target, settings, places, stop, jobs=jobs or 1, began=began, run_id=run_id, resume=resume)

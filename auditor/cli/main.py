@@ -30,7 +30,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     _open_closed_streams()
     parser = make_parser()
     if COMPLETION in os.environ:
-        from auditor.cli.commands.completion import complete  # it names the rules
+        from auditor.cli.commands.completion import complete  # imports the rules
 
         complete(parser)
     given = list(sys.argv[1:] if arguments is None else arguments)

@@ -125,7 +125,7 @@ def make_progress(stream: TextIO | None = None) -> Progress:
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
         try:
-            from rich import console, progress
+            from rich import console, progress  # dear, and not always installed
         except ImportError:
             return Lines(stream)
         return Bar(progress, console.Console(file=stream))

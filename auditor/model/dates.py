@@ -16,7 +16,7 @@ def http_date(text: str) -> datetime:
     """Read `Fri, 02 Jan 2026 03:04:05 GMT`, or any other form of RFC 5322. Raises ValueError."""
     month = _MONTHS.get(text[8:11])
     if month is None or len(text) != 29 or not text.endswith(" GMT"):
-        from email.utils import parsedate_to_datetime  # S3 writes no such form
+        from email.utils import parsedate_to_datetime  # imports email; S3 writes no such form
 
         return parsedate_to_datetime(text)
     hour, minute, second = text[17:25].split(":")

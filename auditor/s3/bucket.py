@@ -380,7 +380,7 @@ async def open_reader(
             if isinstance(engine, AskingEngine) and engine.asks:
                 yield BucketSettingsReader(connection, caller, engine)
                 return
-    from auditor.s3.engines.sdk_questions import open_questions  # here, because importing the SDK is slow
+    from auditor.s3.engines.sdk_questions import open_questions  # imports the SDK
 
     with open_questions(connection) as questions:
         yield BucketSettingsReader(connection, caller, questions)

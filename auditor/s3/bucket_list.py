@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from msgspec import Struct
@@ -40,10 +40,10 @@ def list_buckets(connection: Connection, page: int = PAGE) -> BucketListing:
     found: dict[str, ListedBucket] = {}
     arguments: dict[str, Any] = {"MaxBuckets": page}
     tokens: set[str] = set()
-    with _client("s3", connection, connection.endpoint_url) as client:
+    with _calls("s3", connection, connection.endpoint_url) as call:
         while True:
             try:
-                reply = _answer("ListBuckets", client.list_buckets, arguments)
+                reply = call("ListBuckets", **arguments)
                 for entry in reply.get("Buckets", ()):
                     found.setdefault(entry["Name"], ListedBucket(entry["Name"], entry.get("BucketRegion")))
                 if "Owner" not in reply and not found:  # a document of another kind names no bucket either
@@ -68,28 +68,17 @@ def account_of(connection: Connection) -> str:
     """
     profile = connection.profile
     endpoint = custom_endpoint("sts", None, profile) or custom_endpoint("s3", connection.endpoint_url, profile)
-    with _client("sts", connection, endpoint) as client:
-        reply = _answer("GetCallerIdentity", client.get_caller_identity, {})
+    with _calls("sts", connection, endpoint) as call:
+        reply = call("GetCallerIdentity")
     found = reply.get("Account")
     if not isinstance(found, str) or not found:
         raise CallFailed("GetCallerIdentity", "Malformed", 200)
     return found
 
 
-@contextmanager
-def _client(service: str, connection: Connection, endpoint_url: str | None) -> Iterator[Any]:
-    from auditor.aws.session import make_client  # importing the SDK is slow
+def _calls(
+    service: str, connection: Connection, endpoint_url: str | None
+) -> AbstractContextManager[Callable[..., dict[str, Any]]]:
+    from auditor.aws.session import open_calls  # imports the SDK
 
-    client = make_client(service, connection, endpoint_url=endpoint_url, attempts=_ATTEMPTS)
-    try:
-        yield client
-    finally:
-        client.close()
-
-
-def _answer(action: str, call: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    from auditor.aws.sdk_errors import sdk_errors
-
-    with sdk_errors(action):
-        reply: dict[str, Any] = call(**arguments)
-        return reply
+    return open_calls(service, connection, endpoint_url=endpoint_url, attempts=_ATTEMPTS)

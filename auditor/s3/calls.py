@@ -255,7 +255,7 @@ class Caller:
 
 def _tell(failure: CallFailed, seconds: float) -> None:
     """Log the server's answer to a call that it has refused several times. seconds: for which it is tried again."""
-    from http import HTTPStatus  # few servers refuse a call several times
+    from http import HTTPStatus  # half a millisecond; few servers refuse a call several times
 
     answer = failure.code
     if failure.code == str(failure.status) and failure.status in set(HTTPStatus):

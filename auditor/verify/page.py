@@ -69,7 +69,7 @@ def verify_page(summary: VerifySummary, examples: Examples, *, part: bool = Fals
     part: True if earlier invocations of a function did a part of the work. The examples are then of the last invocation
     alone.
     """
-    from auditor.reports.page.render import print_verification  # the templates' import is dear
+    from auditor.reports.page.render import print_verification  # imports Jinja
 
     return print_verification(page_content(summary, examples, part=part))
 

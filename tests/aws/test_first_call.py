@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
-from auditor.aws.client import _make
 from auditor.aws.connection import Connection
 from auditor.aws.first_call import ATTEMPTS, FirstCallGate, full_patience
-from auditor.aws.session import make_client
+from auditor.aws.session import client_of, make_client, make_session
 
 THREADS = 4
 HERE = "http://127.0.0.1:9"
@@ -26,8 +26,8 @@ def s3_client() -> Any:
 
 
 def sqs_client() -> Any:
-    client, _ = _make("sqs", {"retries": {"total_max_attempts": 1}}, "us-east-1", HERE, None, None)
-    return client
+    once = Config(retries={"total_max_attempts": 1})
+    return client_of(make_session(None, "us-east-1"), "sqs", endpoint_url=HERE, config=once)
 
 
 class Calls:

@@ -222,7 +222,7 @@ class _Begin:
 
     async def _spread(self, settings: Settings, plan: PlanFile, facts: BucketFacts) -> tuple[int | None, float | None]:
         """Spread the report of S3 Inventory over the ranges. Return the calls and dollars that are left."""
-        from auditor.audit.divided.spreading import spread_report  # with csv and tempfile
+        from auditor.audit.divided.spreading import spread_report  # imports csv and tempfile
 
         caller, connection = self._caller(settings)
         region = facts.region if isinstance(facts.region, str) else None

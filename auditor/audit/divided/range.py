@@ -125,7 +125,7 @@ class RangeRun(RunKind):
 
     def open_mixed(self, run: RunContext, ask: AskPage) -> AbstractAsyncContextManager[PageFacts]:
         """Open those rows of the report that the run's begin has spread to this range."""
-        from auditor.audit.mixed import range_rows, source  # with tempfile, and few audits read an Inventory
+        from auditor.audit.mixed import range_rows, source  # imports tempfile
 
         store, limits = run.places.store, source.ReportLimits.of(run.settings.keep)
         return range_rows.open_range(

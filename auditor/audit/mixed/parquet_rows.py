@@ -124,7 +124,7 @@ def _text(value: str) -> str:
 
 def _duckdb() -> Any:
     try:
-        import duckdb
+        import duckdb  # dear, and not always installed
     except ImportError:
         raise UsageError(_MISSING) from None
     return duckdb

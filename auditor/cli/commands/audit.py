@@ -20,11 +20,11 @@ from auditor.rules.selection import select
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     if options.all_buckets or options.estate is not None:
-        from auditor.cli.estate import audit_estate
+        from auditor.cli.estate import audit_estate  # imports twenty modules; few audits are of an estate
 
         return audit_estate(options, settings)
     if options.fill is not None:
-        from auditor.cli.fill import fill
+        from auditor.cli.fill import fill  # imports twenty modules; few audits fill a run
 
         return fill(options, settings)
     check_jobs(options)

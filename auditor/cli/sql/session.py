@@ -90,7 +90,7 @@ def open_session(folder: Path, bucket: str, run: str) -> Iterator[DuckDBPyConnec
     or memory is lacking; RunStopped after interrupt().
     """
     try:
-        import duckdb
+        import duckdb  # dear, and not always installed
     except ImportError:
         raise UsageError(_MISSING) from None
     configuration: dict[str, Any] = {**_CONFIGURATION, "temp_directory": str(folder / "spilled")}

@@ -139,7 +139,7 @@ def _plain(name: str) -> Digest:
 @cache
 def _crc64nvme() -> _Checksum:
     try:
-        from awscrt.checksums import crc64nvme
+        from awscrt.checksums import crc64nvme  # dear, and for this algorithm alone
     except ImportError as error:
         raise UsageError(_NO_CRC64) from error
     checksum: _Checksum = crc64nvme

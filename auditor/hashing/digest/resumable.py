@@ -202,7 +202,7 @@ def _candidates() -> Iterator[str]:
     if own:
         yield own  # hashlib's module; a search in it also finds the functions of the libcrypto linked to it
     yield from _FILES
-    from ctypes.util import find_library  # its import is dear, and the names above nearly always do
+    from ctypes.util import find_library  # imports subprocess; the names above nearly always do
 
     found = find_library("crypto")
     if found:

@@ -60,6 +60,6 @@ def open_store(
 def _objects(connection: Connection, sdk: bool, kept: KeptTransports | None) -> BucketObjects:
     if not sdk and (found := open_objects(connection, kept)) is not None:
         return found
-    from auditor.runs.stores import sdk_objects  # the SDK's import is dear
+    from auditor.runs.stores import sdk_objects  # imports the SDK
 
     return sdk_objects.open_objects(connection)

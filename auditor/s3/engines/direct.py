@@ -244,7 +244,7 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     pages: Transport
     large: StreamingTransport
     if server.proxy is not None:
-        from auditor.s3.http.aiohttp import AiohttpTransport  # imported only if needed: it is slow
+        from auditor.s3.http.aiohttp import AiohttpTransport  # imports aiohttp
 
         small = pages = large = AiohttpTransport(server)
     else:
