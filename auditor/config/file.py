@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Annotated, Any, Final
 
-from auditor.config.accounts import ACCOUNTS, read_accounts
-from auditor.config.exceptions import EXCEPTIONS, read_exceptions
+from msgspec import Meta, Struct, field
+from msgspec.structs import asdict, replace
+
+from auditor.config.accounts import NamedAccount, check_accounts
+from auditor.config.exceptions import checked_exceptions
 from auditor.config.layers import Layer, environment_layer, resolve, variable
-from auditor.config.prices import PRICES, read_prices
+from auditor.config.prices import read_prices
 from auditor.config.settings import SETTINGS, Settings
+from auditor.config.toml_tables import read_table, read_toml, unknown_key
 from auditor.errors import ConfigError, UsageError
-from auditor.text import likeliest
-
-log = logging.getLogger(__name__)
+from auditor.model.exception import ExceptionEntry
+from auditor.model.toml_forms import form
 
 DEFAULT_FILE: Final = "auditor.toml"
-_TABLES: Final = ("rules", ACCOUNTS, EXCEPTIONS, PRICES)
+
+
+class _Tables(Struct):
+    """The tables of auditor.toml."""
+
+    rules: Annotated[dict[str, Any], form("write [rules.M01]")] = field(default_factory=dict)
+    accounts: Annotated[tuple[NamedAccount, ...], Meta(max_length=100_000)] = ()
+    exceptions: Annotated[tuple[ExceptionEntry, ...], Meta(max_length=10_000)] = ()
+    prices: Annotated[dict[str, Any], form("write [prices]")] = field(default_factory=dict)
 
 
 def load_settings(
@@ -50,52 +60,29 @@ def load(path: str | None, *, judges: bool = True) -> tuple[Layer, dict[str, Any
     """Read auditor.toml: return its settings, and its tables (`rules`, `accounts`, `exceptions` and so on). Raises
     ConfigError.
 
-    path: path of the file; None for auditor.toml in the present directory, where it may be missing: both results are
-    then empty. judges: as for load_settings().
+    path: path of the file; None for auditor.toml in the present directory, where it may be missing. judges: as
+    for load_settings().
     """
     name = path or DEFAULT_FILE
-    try:
-        with Path(name).open("rb") as file:
-            import tomllib  # most commands have no file
-
-            document = tomllib.load(file)
-    except FileNotFoundError:
-        if path is None:
-            return Layer({}, str), {}
-        raise ConfigError(f"there is no file {name!r}: fix --config") from None
-    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, too many digits, nested too deep
-        raise ConfigError(f"{name} is not TOML: {error}") from error
-    except OSError as error:
-        raise ConfigError(f"{name} cannot be read ({error.strerror}): fix --config") from error
-    return read(document, name, judges=judges)
+    return read(read_toml(name, "--config", needed=path is not None), name, judges=judges)
 
 
-def read(document: Mapping[str, Any], name: str, *, judges: bool = True) -> tuple[Layer, dict[str, Any]]:
+def read(
+    document: Mapping[str, Any], name: str, *, judges: bool = True, today: date | None = None
+) -> tuple[Layer, dict[str, Any]]:
     """Return the settings and tables of a parsed auditor.toml. name: name of the file, for messages. judges: as for
-    load_settings(). Raises ConfigError.
+    load_settings(). today: None for the present day in UTC. Raises ConfigError.
     """
-    known = SETTINGS.keys() | set(_TABLES)
+    known = {*SETTINGS, *_Tables.__struct_fields__}
     if unknown := sorted(document.keys() - known):
-        raise ConfigError(f"{name}: the key {unknown[0][:100]!r} is unknown: {_meant(unknown[0], known)}")
-    rules = document.get("rules", {})
-    if not isinstance(rules, dict):
-        raise ConfigError(f"{name}: rules is not a table: write [rules.M01]")
-    tables = {
-        "rules": dict(rules),
-        ACCOUNTS: read_accounts(document.get(ACCOUNTS, []), name),
-        EXCEPTIONS: read_exceptions(document.get(EXCEPTIONS, []), name),
-        PRICES: read_prices(document.get(PRICES, {}), name),
-    }
-    if judges and (rules or tables[EXCEPTIONS]):
+        raise ConfigError(unknown_key(unknown[0], known, name))
+    given = read_table({key: document[key] for key in document.keys() - SETTINGS.keys()}, _Tables, name)
+    check_accounts(given.accounts, name)
+    exceptions = checked_exceptions(given.exceptions, name, today)
+    tables = asdict(replace(given, exceptions=exceptions, prices=read_prices(given.prices, name)))
+    if judges and (given.rules or given.exceptions):
         from auditor.config.rule_tables import check_rules  # few files name rules, whose import is dear
 
         check_rules(tables, name)
-    return Layer(
-        {key: document[key] for key in document.keys() & SETTINGS.keys()}, lambda key: f"{name}: {key}"
-    ), tables
-
-
-def _meant(key: str, known: Iterable[str]) -> str:
-    """Return a clause that names the key that was probably meant, or else all keys."""
-    meant = likeliest(key, sorted(known))
-    return f"did you mean {meant}?" if meant else f"use {', '.join(sorted(known))}"
+    values = {key: document[key] for key in document.keys() & SETTINGS.keys()}
+    return Layer(values, lambda key: f"{name}: {key}"), tables

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.config.exceptions import EXCEPTIONS, entry_label
+from msgspec import defstruct
+
+from auditor.config.exceptions import EXCEPTIONS
+from auditor.config.toml_tables import entry_label, read_table
 from auditor.errors import ConfigError
 from auditor.model.exception import ExceptionEntry
 from auditor.rules import RULES
@@ -21,23 +24,12 @@ def check_rules(tables: Mapping[str, Any], name: str) -> None:
     for rule_id, options in tables["rules"].items():
         if rule_id not in registered:
             raise ConfigError(f"{name}: {no_rule(rule_id, RULES)}")
-        _check_options(rule_id, options, registered[rule_id], name)
+        _check_options(options, registered[rule_id], f"{name}: [rules.{rule_id}]")
     _check_exceptions(tables[EXCEPTIONS], registered, name)
 
 
-def _check_options(rule_id: str, options: Any, rule: Rule, name: str) -> None:
-    declared = rule.options
-    here = f"{name}: [rules.{rule_id}]"
-    if not isinstance(options, dict):
-        raise ConfigError(f"{here} is not a table")
-    if unknown := sorted(options.keys() - declared.keys()):
-        raise ConfigError(f"{here}: the key {unknown[0]!r} is unknown: use {', '.join(declared) or 'none'}")
-    if missing := sorted(declared.keys() - options.keys()):
-        raise ConfigError(f"{here}: the key {missing[0]!r} is missing")
-    for option, kind in declared.items():
-        value = options[option]
-        if type(value) is not kind:
-            raise ConfigError(f"{here}: {option} is not a {kind.__name__}")
+def _check_options(options: Any, rule: Rule, here: str) -> None:
+    read_table(options, defstruct("Options", list(rule.options.items()), forbid_unknown_fields=True), here)
     try:
         rule.validate(options)
     except ValueError as error:
@@ -46,11 +38,9 @@ def _check_options(rule_id: str, options: Any, rule: Rule, name: str) -> None:
 
 def _check_exceptions(entries: Sequence[ExceptionEntry], registered: Mapping[str, Rule], name: str) -> None:
     for number, entry in enumerate(entries, 1):
-        here = entry_label(name, number, len(entries))
-        if entry.rule is None:
-            continue
-        if entry.rule not in registered:
+        here = entry_label(name, EXCEPTIONS, number, len(entries))
+        if entry.rule and entry.rule not in registered:
             raise ConfigError(f"{here}: {no_rule(entry.rule, RULES)}")
-        keyed = next((key for key in ("prefix", "pattern") if getattr(entry, key) is not None), None)
-        if keyed and not registered[entry.rule].per_object:
+        keyed = "prefix" if entry.prefix else "pattern" if entry.pattern else None
+        if entry.rule and keyed and not registered[entry.rule].per_object:
             raise ConfigError(f"{here}: rule {entry.rule} is on the bucket itself: remove the {keyed}")

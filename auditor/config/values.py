@@ -34,8 +34,6 @@ send all calls that the rules need."""
 LIVE: Final = "live"
 MIXED: Final = "mixed"
 
-_ACCOUNT: Final = re.compile("[0-9]{12}")
-
 Parse = Callable[[Any, str], Any]
 """A function that reads a raw value: the text of a flag or variable, or a TOML or JSON value. Its second argument names
 the source of the value. It raises UsageError, which names the source.
@@ -52,10 +50,15 @@ def text(value: Any, source: str) -> str:
     return value
 
 
-def account_number(value: Any, source: str) -> str:
-    if not isinstance(value, str) or not _ACCOUNT.fullmatch(value):
-        raise _fail(source, value, "the account's number, 12 digits")
-    return value
+def _matching(pattern: str, wanted: str) -> Callable[[Any, str], str]:
+    """Return a reader of texts that match the whole pattern."""
+
+    def read(value: Any, source: str) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
+            raise _fail(source, value, wanted)
+        return value
+
+    return read
 
 
 def flag(value: Any, source: str) -> bool:
@@ -86,14 +89,15 @@ def trusted(value: Any, source: str) -> frozenset[str]:
     return frozenset(entries)
 
 
-def _number(value: Any, source: str, kind: type, minimum: float, wanted: str) -> Any:
+def _number(value: Any, source: str, kind: type, minimum: float, wanted: str, most: float = 1e308) -> Any:
+    """Read a number from `minimum` to `most`; by default any but infinity. Raises UsageError, naming `source`."""
     if isinstance(value, bool) or (kind is int and isinstance(value, float)):
         raise _fail(source, value, wanted)
     try:
         number = kind(value)
     except (TypeError, ValueError, OverflowError):
         raise _fail(source, value, wanted) from None
-    if not minimum <= number < float("inf"):
+    if not minimum <= number <= most:
         raise _fail(source, value, wanted)
     return number
 
@@ -102,31 +106,23 @@ def whole(value: Any, source: str) -> int:
     return int(_number(value, source, int, 1, "a whole number of at least 1"))
 
 
-def _up_to(most: int, value: Any, source: str, wanted: str) -> int:
-    number = int(_number(value, source, int, 1, wanted))
-    if number > most:
-        raise _fail(source, value, wanted)
-    return number
-
-
 def seconds(value: Any, source: str) -> float:
     return float(_number(value, source, float, 0.001, "a number of seconds above 0"))
 
 
 def concurrency(value: Any, source: str) -> int | None:
     wanted = f"a whole number from 1 to {MAX_CONCURRENCY}, or auto"
-    return None if value == "auto" else _up_to(MAX_CONCURRENCY, value, source, wanted)
+    return None if value == "auto" else int(_number(value, source, int, 1, wanted, MAX_CONCURRENCY))
 
 
 def streams(value: Any, source: str) -> int | None:
     wanted = f"a whole number from 1 to {MAX_STREAMS}, or auto"
-    return None if value == "auto" else _up_to(MAX_STREAMS, value, source, wanted)
+    return None if value == "auto" else int(_number(value, source, int, 1, wanted, MAX_STREAMS))
 
 
 def rate(value: Any, source: str) -> float | None:
-    if value == "unlimited":
-        return None
-    return float(_number(value, source, float, 0.001, "calls a second as a number above 0, or unlimited"))
+    wanted = "calls a second as a number above 0, or unlimited"
+    return None if value == "unlimited" else float(_number(value, source, float, 0.001, wanted))
 
 
 def dollars(value: Any, source: str) -> float:
@@ -164,27 +160,17 @@ def engine(value: Any, source: str) -> str:
     return value
 
 
-def level(value: Any, source: str) -> str:
-    if not isinstance(value, str) or value not in LEVELS:
-        raise _fail(source, value, " or ".join(LEVELS))
-    return value
-
-
-def source(value: Any, source: str) -> str:
-    if value not in (LIVE, MIXED):
-        raise _fail(source, value, f"{LIVE} or {MIXED}")
-    return str(value)
+level = _matching("|".join(LEVELS), " or ".join(LEVELS))
+source = _matching(f"{LIVE}|{MIXED}", f"{LIVE} or {MIXED}")
 
 
 def semantics(value: Any, source: str) -> Semantics | None:
     """Read the kind of server whose rules of access to follow; "auto" gives None. Raises UsageError, naming
     `source`.
     """
-    if value == "auto":
-        return None
-    if value not in list(Semantics):
+    if value not in ("auto", *Semantics):
         raise _fail(source, value, f"{', '.join(Semantics)} or auto")
-    return Semantics(value)
+    return None if value == "auto" else Semantics(value)
 
 
 def algorithms(value: Any, source: str) -> tuple[str, ...]:
@@ -199,10 +185,7 @@ def endpoint(value: Any, source: str) -> str:
     return str(value)
 
 
-def account(value: Any, source: str) -> str:
-    if not re.fullmatch(r"[0-9]{12}", text(value, source)):
-        raise _fail(source, value, "an account's 12 digits")
-    return str(value)
+account = _matching("[0-9]{12}", "an account's 12 digits")
 
 
 def size(value: Any, source: str) -> int:
@@ -218,24 +201,13 @@ def size(value: Any, source: str) -> int:
     return number
 
 
-def topic(value: Any, source: str) -> str:
-    if not re.fullmatch(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}", text(value, source)):
-        raise _fail(source, value, "the ARN of an SNS topic that is not FIFO")
-    return str(value)
-
-
-def event_bus(value: Any, source: str) -> str:
-    arn = r"arn:[a-z-]+:events:[a-z0-9-]+:[0-9]{12}:event-bus/"
-    if not re.fullmatch(rf"({arn})?[A-Za-z0-9._/-]{{1,256}}", text(value, source)):
-        raise _fail(source, value, "the name or the ARN of an event bus")
-    return str(value)
-
-
-def role(value: Any, source: str) -> str:
-    if not re.fullmatch(r"arn:[a-z-]+:iam::[0-9]{12}:role/[\w+=,.@/-]{1,512}", text(value, source), re.ASCII):
-        raise _fail(source, value, "the ARN of an IAM role")
-    return str(value)
-
+topic = _matching(
+    "arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}", "the ARN of an SNS topic that is not FIFO"
+)
+event_bus = _matching(
+    "(arn:[a-z-]+:events:[a-z0-9-]+:[0-9]{12}:event-bus/)?[A-Za-z0-9._/-]{1,256}", "the name or the ARN of an event bus"
+)
+role = _matching(r"arn:[a-z-]+:iam::[0-9]{12}:role/[\w+=,.@/-]{1,512}", "the ARN of an IAM role")
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhdw])")
@@ -246,14 +218,14 @@ def span(value: Any, source: str) -> float:
     """Read a duration such as 90d (days) or 15m (minutes), as seconds. Raises UsageError, naming `source`."""
     found = _SPAN.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise UsageError(f"{source} is {str(value)[:100]!r}: give a time like 90d, 36h, 15m or 30s")
+        raise _fail(source, value, "a time like 90d, 36h, 15m or 30s")
     return float(found[1]) * _SECONDS[found[2]]
 
 
 def long_span(value: Any, source: str) -> float:
     """Read a duration of a minute or more, such as 90d or 15m, as seconds. Raises UsageError, naming `source`."""
     if (seconds := span(value, source)) < 60:
-        raise UsageError(f"{source} is {str(value)[:100]!r}: give a minute or more, like 90d or 12h")
+        raise _fail(source, value, "a minute or more, like 90d or 12h")
     return seconds
 
 
@@ -274,8 +246,7 @@ def keep(value: Any, source: str) -> Keep:
 
 def percent(value: Any, source: str) -> float:
     """Read a percentage above 0 and up to 100, with or without "%". Raises UsageError, naming `source`."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    found = _SHARE.fullmatch(str(value)) if number or isinstance(value, str) else None
+    found = None if isinstance(value, bool) else _SHARE.fullmatch(str(value))
     if found is None or not 0 < float(found[1]) <= 100:
-        raise UsageError(f"{source} is {str(value)[:100]!r}: give a percentage above 0 and up to 100")
+        raise _fail(source, value, "a percentage above 0 and up to 100")
     return float(found[1])

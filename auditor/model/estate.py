@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
 from auditor.model.exception import ExceptionState
 from auditor.model.json_text import document
 from auditor.model.summary import Coverage
+from auditor.model.toml_forms import Day, Owner, Text, form
+
+_Reason = Annotated[Text, form("say why its buckets are left out")]
+_PATTERN: Final = "[A-Za-z0-9._*?-]{1,255}"
+BucketPattern = Annotated[str, form("write a bucket's name, or a pattern with `*` or `?`", _PATTERN, quote=True)]
 
 
-class Exclusion(Struct, frozen=True, kw_only=True):
+class Exclusion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The decision of an owner not to audit some buckets. until: the last day, in UTC, on which it holds: YYYY-MM-DD.
 
     pattern: of bucket names; `*` stands for any characters, `?` for one.
     """
 
-    pattern: str
-    reason: str
-    owner: str
-    until: str
+    pattern: BucketPattern
+    reason: _Reason
+    owner: Owner
+    until: Day
 
     def matches(self, bucket: str) -> bool:
         return any_matches((self.pattern,), bucket)
@@ -37,9 +42,9 @@ class Restriction(Struct, frozen=True, kw_only=True):
 
     include: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
-    reason: str
-    owner: str
-    until: str
+    reason: _Reason
+    owner: Owner
+    until: Day
 
 
 class EstateAccount(Struct, frozen=True, kw_only=True):

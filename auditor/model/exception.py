@@ -5,13 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from enum import StrEnum
+from typing import Annotated, Final
 
 from msgspec import Struct
 
 from auditor.model.access import Verdict
+from auditor.model.target import BUCKET_NAME
+from auditor.model.toml_forms import Day, Owner, Text, form
+
+OPEN: Final = (Verdict.EXPOSED, Verdict.SHARED, Verdict.MASKED)
+"""The verdicts that an exception may cover. Nobody gets in at private and dormant, which need no exception, and
+unknown is a hole."""
+_ID: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
-class ExceptionEntry(Struct, frozen=True):
+class ExceptionEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """An entry by which the owner of a bucket accepts findings of a rule, objects with a verdict, or holes. The
     accepted matches stay in the counts and in the report, but do not raise the exit code.
 
@@ -19,29 +27,27 @@ class ExceptionEntry(Struct, frozen=True):
     action or a code accepts holes: undecided objects or, if it also has a rule, undecided rules.
     """
 
-    reason: str
-    owner: str
-    """The person or team that answers for the entry."""
-    until: str
-    """The last day, in UTC, on which the entry holds: YYYY-MM-DD."""
-    prefix: str | None = None
+    reason: Annotated[Text, form("say why it is accepted")]
+    owner: Owner
+    until: Day
+    prefix: Text | None = None
     """Prefix of the keys that the entry covers."""
-    rule: str | None = None
+    rule: Text | None = None
     """ID of a rule."""
-    action: str | None = None
+    action: Text | None = None
     """The API operation that failed, for a hole."""
-    code: str | None = None
+    code: Text | None = None
     """The error code of the failure, for a hole."""
-    verdict: Verdict | None = None
-    pattern: str | None = None
+    verdict: Annotated[Verdict, form(f"use {', '.join(OPEN)}", quote=True)] | None = None
+    pattern: Text | None = None
     """Pattern of the keys that the entry covers: `*` stands for any characters."""
-    bucket: str | None = None
+    bucket: Annotated[str, form("write its name, without s3:// and prefix", BUCKET_NAME.pattern)] | None = None
     """The bucket in which the entry holds; None for each audited bucket."""
-    grantee: str | None = None
+    grantee: Text | None = None
     """Grantee of the findings: a canonical ID, or the URI of a group."""
-    audience: str | None = None
+    audience: Text | None = None
     """The widest audience that the entry covers, in the form of Audience.text."""
-    id: str = ""
+    id: Annotated[str, form("write at most 64 letters, digits, '.', '_' and '-', no sign first", _ID)] = ""
     """The ID given in auditor.toml; "" if none is given. The property `name` then makes one."""
 
     @property

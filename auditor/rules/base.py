@@ -102,8 +102,8 @@ class Rule(Struct, frozen=True):
     reads: tuple[str, ...]
     """The facts that `check` takes, in the order of its parameters."""
     check: Check
-    options: Mapping[str, type] = field(default_factory=dict)
-    """The name of each option, and the Python type that its value in auditor.toml must have."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The name of each option, and the type that its value in auditor.toml must have; config/toml_tables reads it."""
     validate: Validate = any_options
     """A function that takes the options, and raises ValueError, with one phrase for the user, if one of them has the
     right type and an invalid value.
@@ -153,7 +153,7 @@ def rule(
     severity: Severity,
     *,
     reads: tuple[str, ...],
-    options: Mapping[str, type] | None = None,
+    options: Mapping[str, Any] | None = None,
     validate: Validate = any_options,
     values: bool = False,
     head: tuple[str, ...] = (),

@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 from auditor.rules import RULES
 from auditor.rules.base import SECTIONS, Rule
@@ -114,8 +114,13 @@ def _sentence(text: str) -> str:
 def _options(rule: Rule) -> list[str]:
     if not rule.options:
         return []
-    names = ", ".join(f"{name} ({kind.__name__})" for name, kind in rule.options.items())
+    names = ", ".join(f"{name} ({_word(kind)})" for name, kind in rule.options.items())
     return [f"Options: {names} in [rules.{rule.id}] of auditor.toml; the rule is not selected without them."]
+
+
+def _word(kind: Any) -> str:
+    """Return the word for the type of an option: list, int."""
+    return str((get_origin(getattr(kind, "__origin__", kind)) or getattr(kind, "__origin__", kind)).__name__)
 
 
 def _as_object(rule: Rule) -> dict[str, Any]:
@@ -126,7 +131,7 @@ def _as_object(rule: Rule) -> dict[str, Any]:
         "title": rule.title,
         "scope": "object" if rule.per_object else "bucket",
         "reads": list(rule.reads),
-        "options": {name: kind.__name__ for name, kind in rule.options.items()},
+        "options": {name: _word(kind) for name, kind in rule.options.items()},
         **{word.lower().replace(" ", "_"): text for word, text in sections(rule).items()},
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import auditor
-from auditor.config.exceptions import read_exceptions
+from auditor.config.file import read
 from auditor.errors import UsageError
 from auditor.model.exception_matching import covers_key
 from auditor.model.finding import Severity
@@ -33,7 +33,7 @@ def line(key: str | None) -> FindingLine:
 def test_entry_covers_the_key_and_prints_nothing_odd(key: str) -> None:
     text = entry_for(line(key), "audited", owner="o", reason="r", until=SOON)
     assert text.replace("\n", "").isprintable()
-    (entry,) = read_exceptions(tomllib.loads(text)["exceptions"], "auditor.toml")
+    (entry,) = read(tomllib.loads(text), "auditor.toml")[1]["exceptions"]
     assert covers_key(entry, key)
     assert entry.pattern is None or not covers_key(entry, f"{key}2")
     assert (entry.rule, entry.bucket, entry.grantee) == ("O02", "audited", ALL_USERS)
@@ -41,7 +41,7 @@ def test_entry_covers_the_key_and_prints_nothing_odd(key: str) -> None:
 
 def test_finding_on_the_bucket_has_no_key() -> None:
     text = entry_for(line(None), "audited", owner="o", reason="r", until=SOON)
-    (entry,) = read_exceptions(tomllib.loads(text)["exceptions"], "auditor.toml")
+    (entry,) = read(tomllib.loads(text), "auditor.toml")[1]["exceptions"]
     assert (entry.prefix, entry.pattern) == (None, None)
 
 

@@ -108,7 +108,7 @@ MISTAKES: Final = (
     ("work", 2, "--queue is missing: give the URL of an SQS queue"),
     # files, folders and estates
     ("audit --estate none.toml", 2, "there is no file 'none.toml': fix --estate"),
-    ("audit --estate estate.toml", 2, "estate.toml: the key 'account' is unknown: use name, accounts, exclude"),
+    ("audit --estate estate.toml", 2, "estate.toml: the key 'account' is unknown: did you mean accounts?"),
     ("audit --estate role.toml", 2, "role is 'arn:aws:iam::1:role/x': write it like arn:aws:iam::111122223333:role"),
     ("audit --all-buckets s3://audited", 2, "--all-buckets and s3://.. exclude each other"),
     ("audit s3://audited --resume none", 2, "'none' is not a run ID: it is written like 20260102T030405Z-0a1b2c"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.config.accounts import read_accounts
+from auditor.config.file import read
 from auditor.errors import ConfigError
 from auditor.model.object import ALL_USERS, Grant
 from tests.cli.conftest import Run
@@ -38,7 +38,7 @@ def test_party_is_named_and_counted(run: Run, stub: StubServer, tmp_path: Path) 
     [
         ({}, "accounts is not an array of tables: write [[accounts]]"),
         ([3], "[[accounts]] is not a table"),
-        ([{"id": "4" * 12}], '[[accounts]]: the name is missing: write name = ".."'),
+        ([{"id": "4" * 12}], "[[accounts]]: the key 'name' is missing: write name = \"..\""),
         ([{"id": "4" * 12, "name": ""}], '[[accounts]]: name is not a text that is not empty: write name = ".."'),
         ([{"id": "4" * 12, "name": "n" * 201}], "[[accounts]]: name has more than 200 characters: shorten it"),
         ([{"id": "4444-5555-6666", "name": "n"}], "[[accounts]]: id is '4444-5555-6666': write an account's 12 digits"),
@@ -48,5 +48,5 @@ def test_party_is_named_and_counted(run: Run, stub: StubServer, tmp_path: Path) 
 )
 def test_wrong_entry_is_one_sentence(entries: object, sentence: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_accounts(entries, "auditor.toml")
+        read({"accounts": entries}, "auditor.toml")
     assert str(caught.value).startswith(f"auditor.toml: {sentence}")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from auditor.config.exceptions import read_exceptions
 from auditor.config.file import load, read
 from auditor.config.layers import resolve
+from auditor.config.settings import Settings
 from auditor.errors import ConfigError
 from auditor.model.exception import ExceptionEntry
 from auditor.model.exception_matching import accepts_object, accepts_rule
@@ -51,7 +51,8 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
 
 def test_no_file_is_no_settings_unless_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert load(None)[1] == {}
+    layer, tables = load(None)
+    assert resolve([layer], tables) == Settings()
     with pytest.raises(ConfigError, match="--config"):
         load("missing.toml")
 
@@ -90,21 +91,26 @@ def excepting(**changes: Any) -> dict[str, Any]:
 
 
 def read_one(**changes: Any) -> ExceptionEntry:
-    (found,) = read_exceptions([excepting(**changes)], "auditor.toml", date(2026, 3, 1))
-    return found
+    _, tables = read({"exceptions": [excepting(**changes)]}, "auditor.toml", today=date(2026, 3, 1))
+    found: tuple[ExceptionEntry] = tables["exceptions"]
+    return found[0]
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"owner": None}, "the owner is missing: name the person or team that answers for it"),
-        ({"reason": None}, "the reason is missing: say why it is accepted"),
-        ({"until": None}, "the until is missing: give the last day on which it holds, such as until = 2027-01-31"),
+        ({"owner": None}, "the key 'owner' is missing: name the person or team that answers for it"),
+        ({"reason": None}, "the key 'reason' is missing: say why it is accepted"),
+        (
+            {"until": None},
+            "the key 'until' is missing: give the last day on which it holds, such as until = 2027-01-31",
+        ),
         ({"until": "2027-04-06"}, "until is 2027-04-06, more than 400 days ahead: write 2027-04-05 or earlier"),
         ({"until": "31.12.2026"}, "until is '31.12.2026': write a day, such as until = 2027-01-31"),
         ({"until": "2026-02-30"}, "until is '2026-02-30': write a day, such as until = 2027-01-31"),
-        ({"until": 2026}, 'until is not a text that is not empty: write until = ".."'),
-        ({"reason": " "}, 'reason is not a text that is not empty: write reason = ".."'),
+        ({"until": 2026}, "until is not a text that is not empty: give the last day on which it holds, such as"),
+        ({"reason": " "}, "reason is not a text that is not empty: say why it is accepted"),
+        ({"prefix": ""}, 'prefix is not a text that is not empty: write prefix = ".."'),
         ({"reason": "r" * 2049}, "reason has more than 2,048 characters: shorten it"),
         ({"rule": None}, "name either a rule or a verdict, or the action or code of a hole"),
         ({"verdict": "exposed"}, "name either a rule or a verdict, or the action or code of a hole"),
@@ -117,9 +123,15 @@ def read_one(**changes: Any) -> ExceptionEntry:
         ({"audience": "everyone"}, "audience is 'everyone': write it as the report has it"),
         ({"audience": "account"}, "audience is 'account': add its name, account NAME"),
         ({"audience": "anyone at all"}, "audience is 'anyone at all': remove its name"),
-        ({"id": "a b"}, "id has other characters than letters"),
-        ({"bucket": "s3://site"}, "bucket is no name of a bucket: write it without s3:// and prefix"),
-        ({"severity": "high"}, "the key 'severity' is unknown: use action,"),
+        ({"id": "a b"}, "id has a wrong value: write at most 64 letters, digits, '.', '_' and '-', no sign first"),
+        ({"id": ""}, "id is not a text that is not empty: write at most 64 letters"),
+        ({"verdict": "open"}, "verdict is 'open': use exposed, shared, masked"),
+        ({"bucket": "s3://site"}, "bucket has a wrong value: write its name, without s3:// and prefix"),
+        (
+            {"severity": "high"},
+            "the key 'severity' is unknown: use action, audience, bucket, code, grantee, id, owner,",
+        ),
+        ({"ownr": "o"}, "the key 'ownr' is unknown: did you mean owner?"),
     ],
 )
 def test_a_wrong_exception_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
@@ -149,12 +161,12 @@ def test_a_wrong_rule_of_an_exception_is_one_sentence(changes: dict[str, Any], s
 @pytest.mark.parametrize("entries", [3, "x", {"rule": "O02"}, [3]])
 def test_exceptions_are_an_array_of_tables(entries: Any) -> None:
     with pytest.raises(ConfigError, match="table"):
-        read_exceptions(entries, "auditor.toml")
+        read({"exceptions": entries}, "auditor.toml")
 
 
 def test_two_exceptions_for_one_thing_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"2 has the id '[0-9a-f]{12}' of number 1"):
-        read_exceptions([excepting(), excepting(reason="again")], "auditor.toml", date(2026, 3, 1))
+        read({"exceptions": [excepting(), excepting(reason="again")]}, "auditor.toml", today=date(2026, 3, 1))
 
 
 def test_an_exception_is_read_from_toml(tmp_path: Path) -> None:

@@ -49,8 +49,11 @@ def test_the_list() -> None:
             "[prices]\nget = 1",
             "the key 'get' is unknown: use list, data_event, inventory, retrieval or a storage class",
         ),
-        ("[prices]\nretrieval = 1", "[prices.retrieval] is not a table"),
-        ("[prices.retrieval]\nia = 1", "'ia' is no storage class"),
+        ("[prices]\nretrieval = 1", "[prices.retrieval] is not a table: write its keys below it, as KEY = VALUE"),
+        (
+            "[prices.retrieval]\nia = 1",
+            "[prices.retrieval]: the key 'ia' is unknown: use a storage class like STANDARD_IA",
+        ),
         ("[prices.retrieval]\nSTANDARD_IA = 1001", "give dollars for each GB"),
     ],
 )

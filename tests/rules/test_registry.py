@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 from msgspec.structs import fields
@@ -33,6 +33,7 @@ PURE = {
     "auditor.model.finding",
     "auditor.model.object",
     "auditor.model.policy",
+    "auditor.model.toml_forms",
     "auditor.rules.base",
     "auditor.rules.patterns",
     "auditor.verdict.control",
@@ -177,8 +178,9 @@ def _type_of(fact: str, rule: Rule) -> Any:
         return RUN_TYPES[fact]
     if fact.startswith("config."):
         option = rule.options[fact.removeprefix("config.")]
+        plain = getattr(option, "__origin__", option)
         generic: dict[type, Any] = {list: list[str], dict: dict[str, str]}
-        return generic.get(option, option)
+        return generic.get(get_origin(plain) or plain, plain)
     return _bucket_type(fact.removeprefix("bucket.")) if fact.startswith("bucket.") else OBJECT_TYPES[fact]
 
 

@@ -11,7 +11,8 @@ from typing import Final
 from auditor.cli.options import settings_of
 from auditor.cli.output import say
 from auditor.cli.reading import reading
-from auditor.config.exceptions import read_exceptions
+from auditor.config.exceptions import EXCEPTIONS
+from auditor.config.file import read
 from auditor.errors import UsageError
 from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace, until: str) -> None:
     """Raise UsageError for an owner, a reason or a day that auditor.toml may not have."""
     entry = {"rule": "O02", "owner": options.owner or "owner", "reason": options.reason or "reason", "until": until}
-    read_exceptions([entry], "the flags")
+    read({EXCEPTIONS: [entry]}, "the flags", judges=False)
     if until < datetime.now(UTC).date().isoformat():
         raise UsageError(f"--until {until} is past: an exception that has expired covers nothing, give a day to come")
 

@@ -21,7 +21,7 @@ from auditor.cli.output import expect, heard, say
 from auditor.cli.reading import reading
 from auditor.cli.terminal import options_of
 from auditor.config.settings import Settings
-from auditor.config.values import account_number
+from auditor.config.values import account as account_of
 from auditor.errors import UsageError
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
@@ -37,7 +37,7 @@ _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 def run(options: argparse.Namespace) -> int:
     """Write the run in the chosen format, or send it. Return 0, or 1 if a finding is refused."""
     settings = settings_of(options)
-    account = None if options.account is None else account_number(options.account, "--account")
+    account = None if options.account is None else account_of(options.account, "--account")
     if options.format != "asff" and (account or options.send):
         raise UsageError(f"--account and --send are for --format asff, not {options.format}: leave them out")
     if settings.region is not None and not _REGION.fullmatch(settings.region):

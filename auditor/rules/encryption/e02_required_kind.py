@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Annotated, Final
 
 from auditor.model.finding import Severity
+from auditor.model.toml_forms import form
 from auditor.rules.base import Hit, rule
 
 KINDS: Final = {
@@ -17,14 +18,8 @@ KINDS: Final = {
 }
 """The kinds of encryption by the value of S3's header, in words for messages."""
 
-
-def validate(options: Mapping[str, Any]) -> None:
-    accepted = options["accepted"]
-    if not accepted:
-        raise ValueError("accepted must name at least one kind of encryption, such as aws:kms")
-    for kind in accepted:
-        if not isinstance(kind, str) or kind.split() != [kind] or not kind.isprintable():
-            raise ValueError("accepted must hold values of x-amz-server-side-encryption, such as aws:kms")
+_Kind = Annotated[str, form("write values of x-amz-server-side-encryption, such as aws:kms", r"[\x21-\x7e]+")]
+_Kinds = Annotated[list[_Kind], form("name at least one kind of encryption, such as aws:kms", min_length=1)]
 
 
 @rule(
@@ -32,8 +27,7 @@ def validate(options: Mapping[str, Any]) -> None:
     "encryption-kind",
     Severity.MEDIUM,
     reads=("head.server_side_encryption", "config.accepted"),
-    options={"accepted": list},
-    validate=validate,
+    options={"accepted": _Kinds},
 )
 def check(head_server_side_encryption: str | None, accepted: list[str]) -> Iterator[Hit]:
     """

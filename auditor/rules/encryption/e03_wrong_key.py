@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Annotated, Final
 
 from auditor.model.finding import Severity
 from auditor.model.object import Unread
+from auditor.model.toml_forms import form
 from auditor.rules.base import Hit, rule
 
-KEY: Final = re.compile(r"(?:arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/)?(?:mrk-)?[0-9a-f-]{32,36}")
+_KEY: Final = r"(arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/)?(mrk-)?[0-9a-f-]{32,36}"
 """The ARN of a KMS key, or its ID alone."""
-
-
-def validate(options: Mapping[str, Any]) -> None:
-    keys = options["keys"]
-    if not keys:
-        raise ValueError("keys must name at least one KMS key")
-    for key in keys:
-        if not isinstance(key, str) or not KEY.fullmatch(key):
-            raise ValueError("keys must hold ARNs or IDs of KMS keys; S3 names no alias")
+_Key = Annotated[str, form("write ARNs or IDs of KMS keys; S3 names no alias", _KEY)]
+_Keys = Annotated[list[_Key], form("name at least one KMS key", min_length=1)]
 
 
 @rule(
@@ -28,8 +21,7 @@ def validate(options: Mapping[str, Any]) -> None:
     "encryption-key",
     Severity.HIGH,
     reads=("head.server_side_encryption", "head.sse_kms_key_id", "config.keys"),
-    options={"keys": list},
-    validate=validate,
+    options={"keys": _Keys},
 )
 def check(
     head_server_side_encryption: str | None, head_sse_kms_key_id: str | None, keys: list[str]

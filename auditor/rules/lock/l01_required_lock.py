@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Annotated
 
 from auditor.model.finding import Severity
 from auditor.model.object import HELD, RELEASED, Unread
+from auditor.model.toml_forms import form
 from auditor.rules.base import Hit, rule
 
-MODES: Final = ("GOVERNANCE", "COMPLIANCE")
-"""The modes of Object Lock, the weaker first."""
-
-
-def validate(options: Mapping[str, Any]) -> None:
-    if options["mode"] not in MODES:
-        raise ValueError("mode must be GOVERNANCE or COMPLIANCE")
+_Mode = Annotated[str, form("write GOVERNANCE or COMPLIANCE", "GOVERNANCE|COMPLIANCE")]
 
 
 @rule(
@@ -23,8 +18,7 @@ def validate(options: Mapping[str, Any]) -> None:
     "lock-required",
     Severity.HIGH,
     reads=("head.object_lock_mode", "head.object_lock_event_hold", "config.mode", "config.retention_readable"),
-    options={"mode": str, "retention_readable": bool},
-    validate=validate,
+    options={"mode": _Mode, "retention_readable": bool},
 )
 def check(
     head_object_lock_mode: str | None, head_object_lock_event_hold: str | None, mode: str, retention_readable: bool

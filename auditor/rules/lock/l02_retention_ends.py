@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Annotated, Final
 
 from auditor.model.dates import any_date
 from auditor.model.finding import Severity
 from auditor.model.object import HELD, RELEASED, Head, Unread
+from auditor.model.toml_forms import form
 from auditor.rules.base import Hit, rule
 
 MOST_DAYS: Final = 36_500
-
-
-def validate(options: Mapping[str, Any]) -> None:
-    if not 0 <= options["days"] <= MOST_DAYS:
-        raise ValueError(f"days must be a number from 0 to {MOST_DAYS}")
+_Days = Annotated[int, form(f"write a number from 0 to {MOST_DAYS}", ge=0, le=MOST_DAYS)]
 
 
 @rule(
@@ -25,8 +22,7 @@ def validate(options: Mapping[str, Any]) -> None:
     Severity.MEDIUM,
     reads=("head", "now", "config.days", "config.retention_readable"),
     head=("lock",),
-    options={"days": int, "retention_readable": bool},
-    validate=validate,
+    options={"days": _Days, "retention_readable": bool},
 )
 def check(head: Head, now: datetime, days: int, retention_readable: bool) -> Iterator[Hit | Unread]:
     """

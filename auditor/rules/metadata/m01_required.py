@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Annotated
 
 from auditor.model.finding import Severity
 from auditor.model.object import Head
+from auditor.model.toml_forms import MetadataName, form
 from auditor.rules.base import Hit, rule
 
-PREFIX: Final = "x-amz-meta-"
-
-
-def validate(options: Mapping[str, Any]) -> None:
-    names = options["required"]
-    if not names:
-        raise ValueError("required must name at least one metadata name")
-    for name in names:
-        if not isinstance(name, str) or name.split() != [name]:
-            raise ValueError("required must hold metadata names, which are text without spaces and not empty")
-        if name.lower().startswith(PREFIX):
-            raise ValueError(f"required must hold names without {PREFIX}")
+_Names = Annotated[list[MetadataName], form("name at least one metadata name", min_length=1)]
 
 
 @rule(
@@ -29,8 +19,7 @@ def validate(options: Mapping[str, Any]) -> None:
     Severity.MEDIUM,
     reads=("head", "config.required"),
     head=("content",),
-    options={"required": list},
-    validate=validate,
+    options={"required": _Names},
 )
 def check(head: Head, required: list[str]) -> Iterator[Hit]:
     """

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from auditor.model.finding import Severity
 from auditor.model.object import Head
+from auditor.model.toml_forms import MetadataName, form
 from auditor.rules.base import Hit, rule
 from auditor.rules.patterns import Pattern
 
-PREFIX: Final = "x-amz-meta-"
+_FIX: Final = "give at least one metadata name, without spaces and x-amz-meta-, with a text: a pattern such as [0-9]+"
+_Patterns = Annotated[dict[MetadataName, str], form(_FIX, min_length=1)]
 
 
 def validate(options: Mapping[str, Any]) -> None:
-    patterns = options["patterns"]
-    if not patterns:
-        raise ValueError("patterns must name at least one metadata name with its pattern")
-    for name, text in patterns.items():
-        if name.split() != [name] or name.lower().startswith(PREFIX):
-            raise ValueError(f"patterns must have names of metadata, without spaces and without {PREFIX}")
-        if not isinstance(text, str):
-            raise ValueError("patterns must have a text for each name: a pattern, such as [0-9]+")
+    for text in options["patterns"].values():
         Pattern.parse(text)
 
 
@@ -31,7 +26,7 @@ def validate(options: Mapping[str, Any]) -> None:
     Severity.MEDIUM,
     reads=("head", "config.patterns"),
     head=("content",),
-    options={"patterns": dict},
+    options={"patterns": _Patterns},
     validate=validate,
     values=True,
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from auditor.model.finding import Severity
+from auditor.model.toml_forms import form
 from auditor.rules.base import Hit, rule
 
 HOST: Final = r"(?:\*\.)?[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
@@ -15,10 +16,7 @@ IGNORED: Final = re.compile(r"[\x00-\x20]")
 """Characters that browsers leave out of a URL's beginning, or out of all of it."""
 
 
-def validate(options: Mapping[str, Any]) -> None:
-    for host in options["hosts"]:
-        if not isinstance(host, str) or not re.fullmatch(HOST, host, re.IGNORECASE):
-            raise ValueError("hosts must hold names of hosts, such as www.example.com or *.example.com")
+_Host = Annotated[str, form("write names of hosts, such as www.example.com or *.example.com", rf"(?i:{HOST})")]
 
 
 @rule(
@@ -26,8 +24,7 @@ def validate(options: Mapping[str, Any]) -> None:
     "redirect-foreign",
     Severity.HIGH,
     reads=("head.website_redirect_location", "config.hosts"),
-    options={"hosts": list},
-    validate=validate,
+    options={"hosts": list[_Host]},
 )
 def check(head_website_redirect_location: str | None, hosts: list[str]) -> Iterator[Hit]:
     """

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Annotated, Final
 
 from auditor.model.dates import any_date
 from auditor.model.finding import Severity
 from auditor.model.object import ObjectRef, Unread
+from auditor.model.toml_forms import form
 from auditor.rules.base import Hit, rule
 
 MOST_HOURS: Final = 24 * 365
-
-
-def validate(options: Mapping[str, Any]) -> None:
-    if not 0 <= options["hours"] <= MOST_HOURS:
-        raise ValueError(f"hours must be a number from 0 to {MOST_HOURS}")
+_Hours = Annotated[int, form(f"write a number from 0 to {MOST_HOURS}", ge=0, le=MOST_HOURS)]
 
 
 @rule(
@@ -24,8 +21,7 @@ def validate(options: Mapping[str, Any]) -> None:
     "replication-late",
     Severity.MEDIUM,
     reads=("ref", "head.replication_status", "now", "config.hours"),
-    options={"hours": int},
-    validate=validate,
+    options={"hours": _Hours},
 )
 def check(ref: ObjectRef, head_replication_status: str | None, now: datetime, hours: int) -> Iterator[Hit | Unread]:
     """

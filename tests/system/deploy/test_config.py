@@ -71,7 +71,7 @@ def test_a_changed_configuration_is_built_and_so_is_one_that_is_gone(options: Op
         ("rules = ", "is not TOML"),
         ("[rules.M99]", "there is no rule 'M99'"),
         ("[rules.M01]\nrequired = 7", "required is not a list"),
-        ("[[exceptions]]\nprefix = 'vault/'", "the reason is missing"),
+        ("[[exceptions]]\nprefix = 'vault/'", "the key 'reason' is missing"),
         ("max_calls = 0", "give a whole number of at least 1"),
         ("maxcalls = 1", "the key 'maxcalls' is unknown"),
         ("only = ['M01']", "rule M01 needs its options"),
