@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 ROWS: Final = 1000
-"""Largest number of rows of a table, the first and the last ones; CSV and JSON Lines have all."""
+"""Largest number of rows of a table: DuckDB shows the first and the last ones of the first 10,000."""
 MEMORY: Final = "1GiB"
 """Memory of a query. One that needs more writes to the private directory, or fails."""
 STOPPED: Final = "the query was stopped: it has no answer"
