@@ -18,6 +18,7 @@ from auditor.text import likeliest
 
 _CHOICE: Final = re.compile(r"argument \S+: invalid choice: '(?P<given>[^']*)'")
 _UNKNOWN: Final = "unrecognized arguments: "
+_APART: Final = ": keep the arguments together, without a flag between them, and quote one that has spaces"
 
 _Section = tuple[str | None, str | None, list[argparse.Action]]
 
@@ -34,8 +35,8 @@ class SuggestingParser(argparse.ArgumentParser):
             self.error(f"{_UNKNOWN}{first}")
         found, rest = super().parse_known_args(args, namespace)
         flags = [one for one in rest if one.startswith("-")]
-        if flags and not list(self._subcommands()):  # a command's own parser: it knows the flags that fit
-            self.error(f"{_UNKNOWN}{' '.join(rest)}")
+        if rest and not list(self._subcommands()):  # a command's own parser: it knows the flags that fit
+            self.error(f"{_UNKNOWN}{' '.join(rest)}{'' if flags else _APART}")
         if hasattr(found, "all_buckets") and not self._names_objects(found):
             others = (
                 "--all-buckets or --estate FILE" if not hasattr(found, "fill") else "--all-buckets, --estate or --fill"

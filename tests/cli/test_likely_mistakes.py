@@ -112,6 +112,16 @@ def test_without_credentials_the_sentence_says_where_they_come_from(
         (["audit", "s3://b", "--jobs", "two"], "argument --jobs: 'two' is not a whole number: give one like 8"),
         (["plan", "s3://b", "--ranges", "²"], "argument --ranges: '²' is not a whole number: give one like 8"),
         (["fix-kit", "RUN"], "the following arguments are required: --out"),
+        (
+            ["sql", "RUN", "SELECT", "1"],
+            "unrecognized arguments: 1: keep the arguments together, without a flag between them,"
+            " and quote one that has spaces",
+        ),
+        (
+            ["audit", "s3://b", "--jobs", "2", "s3://c"],
+            "unrecognized arguments: s3://c: keep the arguments together, without a flag between them,"
+            " and quote one that has spaces",
+        ),
     ],
 )
 def test_a_wrong_command_line_names_the_flag(
