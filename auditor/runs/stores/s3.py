@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from auditor.aio.backoff import backoff
 from auditor.aws.failures import explain
@@ -17,9 +17,6 @@ from auditor.errors import CallFailed, CredentialsError, OutputError, UsageError
 from auditor.runs.stores.base import BucketObjects, Change, checked, content_type, json_file, md5_of, members_of
 from auditor.runs.stores.local import output_errors
 from auditor.text import visible
-
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
 
 UPDATES: Final = 12
 """Number of attempts of a conditional write before it gives up. The waits between them sum to 10 to 20 s."""
@@ -61,7 +58,7 @@ class S3Store:
         self._conditional = True
         self._readable = False
         self._seen: dict[str, tuple[bytes | None, str | None]] = {}
-        self._spool: TemporaryDirectory[str] | None = None
+        self._spool: Path | None = None
 
     @property
     def bucket(self) -> str | None:
@@ -207,12 +204,14 @@ class S3Store:
             import tempfile  # a run in a directory and the hashing function do without its two milliseconds
 
             with output_errors(tempfile.gettempdir()):
-                self._spool = tempfile.TemporaryDirectory(prefix="auditor-", ignore_cleanup_errors=True)
-        return Path(self._spool.name)
+                self._spool = Path(tempfile.mkdtemp(prefix="auditor-"))
+        return self._spool
 
     def close(self) -> None:
         if self._spool is not None:
-            self._spool.cleanup()
+            from shutil import rmtree  # which tempfile has imported
+
+            rmtree(self._spool, ignore_errors=True)
             self._spool = None
         self._objects.close()
 
