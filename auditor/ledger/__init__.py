@@ -7,12 +7,10 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from auditor.errors import UsageError
-
-if TYPE_CHECKING:
-    from auditor.ledger.base import Ledger
+from auditor.ledger.base import Ledger
 
 # Each is imported when it is opened: a Lambda function without a ledger then starts without SQLite and the SDK.
 LEDGERS: Final = {"sqlite": "open_sqlite", "dynamodb": "open_dynamodb"}

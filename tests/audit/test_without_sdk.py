@@ -32,8 +32,9 @@ UNNEEDED: Final = re.compile(
     r"|email|sqlite3|tomllib|_strptime|difflib"
 )
 """Modules that an audit does without if it has no ledger and no auditor.toml: they hash, or their import is dear."""
-MOST_MODULES: Final = 352
-"""Number of modules of ours that such an audit may import. Each takes about a fifth of a millisecond."""
+MOST_MODULES: Final = 360
+"""Number of modules of ours that such an audit may import. It imports 354, each in about a fifth of a
+millisecond."""
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -19,10 +19,8 @@ from markupsafe import Markup
 from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.coverage import in_words
 from auditor.reports.page.data import PageData, VerifyPage
+from auditor.reports.page.index_data import IndexPage
 from auditor.text import harmless, visible
-
-if TYPE_CHECKING:
-    from auditor.reports.page.index_data import IndexPage
 
 _LONGEST: Final = 256
 _BEGIN: Final = 200
