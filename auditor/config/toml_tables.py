@@ -57,10 +57,18 @@ def read_table(table: Any, kind: type[T], here: str) -> T:
     here: names the file and the table, for messages. Raises ConfigError.
     """
     plain = to_builtins(table)
+    if _has_null(plain):  # of a configuration in JSON, where it would stand for a key that is left out
+        raise ConfigError(f"{here}: a key has null, which TOML does not know: leave the key out")
     try:
         return convert(plain, kind)
     except ValidationError as error:
         raise ConfigError(next(_mistakes(plain, kind, here, ""), f"{here}: {error}")) from error
+
+
+def _has_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_null, value.values()))
+    return any(map(_has_null, value)) if isinstance(value, list) else value is None
 
 
 def entry_label(here: str, table: str, number: int, total: int) -> str:

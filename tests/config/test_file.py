@@ -217,3 +217,10 @@ def test_an_accepted_prefix_says_nothing_of_rules_and_a_rule_nothing_of_objects(
     assert not accepts_rule([rule], "B01", "GetPublicAccessBlock", "AccessDenied")
     assert not accepts_rule([VAULT], "B02", "GetPublicAccessBlock", "AccessDenied")
     assert not accepts_object([rule], "vault/a", [("GetObjectAcl", "AccessDenied")])
+
+
+def test_a_key_without_a_value_in_a_stored_configuration_is_refused() -> None:
+    """bucket.json is JSON: null would stand for a key that is left out, and the exception for more objects."""
+    entry = {"rule": "O02", "owner": "me", "reason": "a site", "until": "2999-12-31", "prefix": None}
+    with pytest.raises(ConfigError, match="has null, which TOML does not know: leave the key out"):
+        read({"exceptions": [entry]}, "bucket.json")
