@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 
 from deploy import python
 from deploy.budget import LAMBDA, Budget
+from deploy.build import build
 from deploy.errors import BuildError
 from deploy.install import locked
 from deploy.options import PYTHON, ROOT, Options, read_options
@@ -86,13 +87,15 @@ def test_beside_the_functions_code_it_reads_parquet(tmp_path: Path) -> None:
         pytest.skip(f"python{PYTHON}, which the functions run on, is not on this machine's PATH")
     given = options_of(None, tmp_path / "layer.zip")
     build_layer(given, interpreter=interpreter)
-    layer, work = tmp_path / "opt", tmp_path / "work"
-    with zipfile.ZipFile(given.output) as archive:
-        archive.extractall(layer)
-    shutil.copytree(ROOT / "auditor", layer / "python" / "auditor", ignore=shutil.ignore_patterns("__pycache__"))
+    functions = read_options(None, layer=False, output=tmp_path / "function.zip", environ={})
+    build(functions, interpreter=interpreter)
+    layer, code, work = tmp_path / "opt", tmp_path / "task", tmp_path / "work"
+    for output, folder in ((given.output, layer), (functions.output, code)):
+        with zipfile.ZipFile(output) as archive:
+            archive.extractall(folder)
     work.mkdir()
     (work / "rows.parquet").write_bytes(parquet_bytes(list(plain_rows("b", ["a b", "\u00e9\n"])), CURRENT))
-    done = python.run(interpreter, str(layer / "python"), READ, work)
+    done = python.run(interpreter, os.pathsep.join([str(code), str(layer / "python")]), READ, work)
     assert done.returncode == 0, done.stderr
     where, rows = done.stdout.splitlines()
     assert where.startswith(str(layer))
