@@ -122,23 +122,17 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-_EXPECTED: Final = {
-    "str": "is not text",
-    "int": "is not a whole number",
-    "float": "is not a number",
-    "bool": "is not true or false",
-    "object": "is not a JSON object",
-    "array": "is not a list",
+_EXPECTED: Final = {kind.__name__: words for kind, words in _WORDS.items()} | {
+    "object": "a JSON object",
+    "array": "a list",
 }
+"""The types in words, by the names that msgspec gives them."""
 _PROBLEMS: Final = (
-    (re.compile(r"Expected `(\w+)(?: \||`, got)"), None),
     (re.compile(r".* out of range"), "is too large"),
     (re.compile(r"Expected `int` [<>]"), "is negative or too large"),
-    (re.compile(r"Expected `str` of length"), "is empty or too long"),
-    (re.compile(r"Expected `str` matching"), "has characters that it must not have"),
     (re.compile(r"Invalid enum value"), "is not a known word"),
-    (re.compile(r"Object contains unknown field"), "has other members"),
 )
+_OTHER_TYPE: Final = re.compile(r"Expected `(\w+)(?: \||`, got)")
 _MISSING: Final = re.compile(r"Object missing required field `([^`]*)`")
 
 
@@ -152,10 +146,10 @@ def _json_error(error: Exception) -> JsonError:
     path = place.removesuffix("`").removeprefix("$").removeprefix(".").replace("[...]", ".*")
     if missing := _MISSING.match(told):
         return JsonError("is missing", f"{path}.{missing[1]}".removeprefix("."))
-    for pattern, problem in _PROBLEMS:
-        if found := pattern.match(told):
-            return JsonError(problem or _EXPECTED.get(found[1], "is of another type"), path)
-    return JsonError("is of another type", path)
+    if (other := _OTHER_TYPE.match(told)) and other[1] in _EXPECTED:
+        return JsonError(f"is not {_EXPECTED[other[1]]}", path)
+    known = (problem for pattern, problem in _PROBLEMS if pattern.match(told))
+    return JsonError(next(known, "is of another type"), path)
 
 
 def as_object(value: Any) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from auditor.model.run_lines import (
     FindingLine,
     ObjectLine,
     UndecidedLine,
+    first_prefix,
     has_public_grant,
     is_public,
     state_of,
@@ -123,11 +124,10 @@ def object_line(
     ref, head = evidence.ref, evidence.head
     key, owner, findings = ref.key, evidence.owner, judgement.findings
     acl_state, public_grant, acl = _acl_members(evidence.acl)
-    access = None if evidence.vanished else judgement.access
-    verdict, audience, reasons = access_texts(access)
+    verdict, audience, reasons = access_texts(None if evidence.vanished else judgement.access)
     return ObjectRecord(
         key,
-        key[: key.find("/") + 1],
+        first_prefix(key),
         ref.version_id,
         ref.etag,
         ref.size,
@@ -137,7 +137,7 @@ def object_line(
         acl_state,
         public_grant,
         acl,
-        FactState.READ if type(head) is Head else state_of(head),
+        state_of(head),
         _head_member(head, keep_metadata),
         evidence.outcome,
         evidence.changed,

@@ -13,6 +13,7 @@ from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, R
 from auditor.model.audiences import contains
 from auditor.model.json_text import plain
 from auditor.model.line_records import access_texts
+from auditor.model.run_lines import first_prefix
 from auditor.reports.explain import SENTENCES, ReasonGroup
 from auditor.reports.tally_summary import largest_first
 from auditor.verdict.principals import ceph_user
@@ -108,7 +109,7 @@ class MovedObjects(Struct):
 
     def add(self, key: str, version_id: str | None) -> None:
         self.objects += 1
-        _count(self.prefixes, prefix_of(key))
+        _count(self.prefixes, first_prefix(key))
         if len(self.samples) < SAMPLES:
             self.samples.append((key, version_id))
 
@@ -216,12 +217,6 @@ def _statements(change: AccessChange, code: ReasonCode) -> list[Reason]:
     """Return the reasons of this code after the change: the new ones, or all if there is no new one."""
     found = [reason for reason in change.after.reasons if reason.code is code]
     return [reason for reason in found if reason not in change.before.reasons] or found
-
-
-def prefix_of(key: str) -> str:
-    """Return the first folder of a key, with its slash; "" for a key without one."""
-    folder, slash, _ = key.partition("/")
-    return f"{folder}/" if slash else ""
 
 
 def changed_line(key: str, version_id: str | None, change: AccessChange) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.documents import AGAIN, damaged
-from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, part_lines, typed_lines
+from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, typed_lines
 from auditor.runs.paths import UNDIVIDED, run_path, seal_name
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
@@ -145,17 +145,11 @@ class RunReader:
         """Yield the objects that are left to S3 Batch Operations."""
         return self._typed("routed", ObjectVersion)
 
-    def lines(self, kind: str) -> Iterator[bytes]:
-        """Yield the lines of one kind ("objects", "findings", "undecided" or "routed").
-
-        Two sorts of parts are left out: an incomplete part that no checkpoint covers, and a part that the run skipped.
-        """
-        for part in self._parts(kind):
-            yield from part_lines(self._store, self.path, part)
-
     def by_part(self) -> list[tuple[int, dict[str, Part]]]:
         """Return the numbers of the run's parts in order, each with the files of the part by their kind. The parts of a
         divided run are numbered throughout.
+
+        Two sorts of parts are left out: an incomplete part that no checkpoint covers, and a part that the run skipped.
         """
         found: dict[tuple[str, int], dict[str, Part]] = {}
         for part in self._parts(*KINDS):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from auditor.model.access import Audience, ObjectAccess, Reason, ReasonCode, Verdict
+from auditor.model.run_lines import first_prefix
 from auditor.reports.what_if import (
     NAMES,
     OTHERS,
@@ -14,7 +15,6 @@ from auditor.reports.what_if import (
     WhatIfCounts,
     change_of,
     changed_line,
-    prefix_of,
 )
 from auditor.reports.what_if_text import render
 
@@ -222,7 +222,7 @@ def test_hostile_text_stays_on_its_line(text: str) -> None:
 
 @pytest.mark.parametrize(("key", "prefix"), [("a", ""), ("a/b/c", "a/"), ("/a", "/"), ("", "")])
 def test_the_prefix_of_a_key(key: str, prefix: str) -> None:
-    assert prefix_of(key) == prefix
+    assert first_prefix(key) == prefix
 
 
 def test_the_line_of_a_changed_object() -> None:

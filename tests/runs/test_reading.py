@@ -135,7 +135,7 @@ def test_a_complete_run_that_lost_a_part_is_no_smaller_run(store: LocalStore, tm
     first = min((tmp_path / FOLDER / kind).iterdir())
     first.unlink()
     run = RunReader(store, "audited", RUN)
-    for read in (run.by_part, lambda: list(run.lines(kind))):
+    for read in (run.by_part, lambda: list(getattr(run, kind)())):
         with pytest.raises(OutputError, match=f"{kind}/{first.name} is gone"):
             read()
 
