@@ -14,7 +14,7 @@ from auditor.audit.kit.closing import OWNER_TOO, PRIVATE
 from auditor.audit.kit.folder import KitFile, KitFolder
 from auditor.aws.iam.arns import Arns
 from auditor.aws.iam.policy import document, statement
-from auditor.hashing.batch.job import MOST_ROWS, NO_BUCKET, Manifest, job_request, row
+from auditor.hashing.batch.job import MOST_ROWS, NO_BUCKET, JobOwner, Manifest, job_request, row
 from auditor.model.json_text import encode_line, plain
 from auditor.model.object import Acl
 from auditor.model.run_lines import ObjectLine
@@ -123,11 +123,10 @@ class JobWriter:
                 versions=self.versions,
             ),
             begun.operation,
+            JobOwner(partition=self.arns.partition, account=self._account),
             description=f"{begun.name.words} {file.lines} objects of {self.bucket}",
             token=f"{self._run_id}-{file.md5[:12]}",
             confirm=True,
-            partition=self.arns.partition,
-            account=self._account,
         )
         self.folder.put(request, json.dumps(value, indent=1) + "\n")
         self._written.setdefault(manifest, []).append(JobFiles(request, stem, file.lines))

@@ -39,46 +39,43 @@ class Manifest(Struct, frozen=True, kw_only=True):
     """True if the manifest has a column of version IDs."""
 
 
-def create_job(
-    manifest: Manifest,
-    algorithm: str,
-    *,
-    audited: str,
-    token: str,
-    partition: str = "aws",
-    account: str | None = None,
-    role: str | None = None,
-) -> dict[str, Any]:
+class JobOwner(Struct, frozen=True, kw_only=True):
+    """The AWS account (12 digits) and the role (ARN) that run the jobs.
+
+    None stands for an unknown account or role: a person then has to write it into the request.
+    """
+
+    partition: str = "aws"
+    account: str | None = None
+    role: str | None = None
+
+
+def create_job(manifest: Manifest, algorithm: str, owner: JobOwner, *, audited: str, token: str) -> dict[str, Any]:
     """Return the parameters of S3 Control's CreateJob, for a job that computes checksums.
 
     algorithm: a name in S3_NAMES. audited: the bucket with the objects. token: S3 creates only one job for equal
-    tokens. account, role: the account and the role that run the job; None to write a placeholder, which the person who
-    sends the request replaces.
+    tokens.
     """
     operation = {"S3ComputeObjectChecksum": {"ChecksumAlgorithm": S3_NAMES[algorithm], "ChecksumType": "FULL_OBJECT"}}
     words = f"{S3_NAMES[algorithm]} of objects of {audited}"
-    return job_request(
-        manifest, operation, description=words, token=token, partition=partition, account=account, role=role
-    )
+    return job_request(manifest, operation, owner, description=words, token=token)
 
 
 def job_request(
     manifest: Manifest,
     operation: Mapping[str, Any],
+    owner: JobOwner,
     *,
     description: str,
     token: str,
     confirm: bool = False,
-    partition: str = "aws",
-    account: str | None = None,
-    role: str | None = None,
 ) -> dict[str, Any]:
     """Return the parameters of S3 Control's CreateJob. operation: JobOperation of the S3 Control API. confirm: True if
     the job waits until a person confirms it. The others are as for create_job().
     """
-    bucket = f"arn:{partition}:s3:::{manifest.bucket or NO_BUCKET}"
+    bucket, account = f"arn:{owner.partition}:s3:::{manifest.bucket or NO_BUCKET}", owner.account or NO_ACCOUNT
     return {
-        "AccountId": account or NO_ACCOUNT,
+        "AccountId": account,
         "ConfirmationRequired": confirm,
         "Operation": operation,
         "Report": {
@@ -95,7 +92,7 @@ def job_request(
         },
         "Description": description[:256],
         "Priority": PRIORITY,
-        "RoleArn": role or f"arn:{partition}:iam::{account or NO_ACCOUNT}:role/{NO_ROLE}",
+        "RoleArn": owner.role or f"arn:{owner.partition}:iam::{account}:role/{NO_ROLE}",
     }
 
 

@@ -9,25 +9,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
-from auditor.hashing.batch.job import MOST_ROWS, Manifest, create_job, row
+from auditor.hashing.batch.job import MOST_ROWS, JobOwner, Manifest, create_job, row
 from auditor.model.object import ObjectVersion
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors, private
 
 FOLDER: Final = "batch"
-
-
-class JobOwner(Struct, frozen=True, kw_only=True):
-    """The AWS account (12 digits) and the role (ARN) that run the jobs.
-
-    None stands for an unknown account or role: a person then has to write it into the request.
-    """
-
-    partition: str = "aws"
-    account: str | None = None
-    role: str | None = None
 
 
 def write_batch(
@@ -68,15 +55,7 @@ def write_batch(
         )
         for algorithm in algorithms:
             count = written * len(algorithms) + len(jobs) + 1
-            job = create_job(
-                manifest,
-                algorithm,
-                audited=bucket,
-                token=f"{run_id}-{count}",
-                partition=owner.partition,
-                account=owner.account,
-                role=owner.role,
-            )
+            job = create_job(manifest, algorithm, owner, audited=bucket, token=f"{run_id}-{count}")
             path = f"{folder}/{FOLDER}/{_numbered('job', count)}.json"
             store.put(path, json.dumps(job, indent=1).encode() + b"\n")
             jobs.append(store.uri(path))
