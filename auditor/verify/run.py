@@ -30,7 +30,7 @@ from auditor.hashing.queue.message import HashTask
 from auditor.model.dates import seconds_in_utc
 from auditor.model.exception_matching import accepts_object, accepts_rule, holes_of
 from auditor.model.outcome import VerifyOutcome
-from auditor.model.summary import Resume
+from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.paths import new_run_id, parse_run_id
@@ -50,7 +50,7 @@ from auditor.verify.outcome import Verified
 from auditor.verify.page import Examples, verify_page
 from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
 from auditor.verify.read import ReadResult, VerifyReader
-from auditor.verify.summary import NOTHING_COMPARED, LineSink, VerifySummary, summarize
+from auditor.verify.summary import NOTHING_COMPARED, LateReads, LineSink, UnreadableCount, VerifySummary, holes_in
 
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
@@ -294,20 +294,35 @@ class Verification:
         return lines
 
     def _summary(self, ended: bool) -> VerifySummary:
-        at = self._at
+        """Make the summary of the present counts. Later counts do not change it."""
+        at, target = self._at, self._target
         tally, start_after = (at.tally, at.start_after) if ended or self._hop is None else at.kept
-        return summarize(
+        resume = None if ended else Resume(self.verify_id, start_after, self._stop.reason)
+        may_be_empty = self._settings.allow_empty or tally.delete_markers or (target.whole and not target.prefix)
+        bare = may_be_empty and not tally.outcomes.total()
+        accepted = accepts_rule(self._holes, "", *NOTHING_COMPARED)
+        return VerifySummary(
             run=self.verify_id,
             out=self._folder.uri,
-            target=self._target,
+            target=target,
             engine=self._settings.engine,
             due=self._due.words,
-            tally=tally,
-            empty_accepted=accepts_rule(self._holes, "", *NOTHING_COMPARED),
-            allow_empty=self._settings.allow_empty,
+            complete=ended,
+            listed=tally.listed,
+            ledger_only=tally.ledger_only,
+            delete_markers=tally.delete_markers,
+            outcomes={outcome.value: tally.outcomes[outcome.value] for outcome in VerifyOutcome},
+            unreadable=tuple(UnreadableCount(code, count) for code, count in tally.unreadable.most_common()),
+            left_for_cost={name: Amount(*left) for name, left in sorted(tally.left.items())},
+            read=Amount(tally.read_objects, tally.read_bytes),
+            recorded=tally.recorded,
+            healed=tally.healed,
             unnoted=self._notes.unnoted,
-            seconds=time.monotonic() - self._started,
-            resume=None if ended else Resume(self.verify_id, start_after, self._stop.reason),
+            late=LateReads(tally.late_objects, tally.late_seconds),
+            accepted=dict(tally.accepted),
+            holes=tuple(holes_in(tally, resume, accepted or bool(bare))),
+            seconds=round(time.monotonic() - self._started, 3),
+            resume=resume,
         )
 
     def _end(self, summary: VerifySummary) -> None:

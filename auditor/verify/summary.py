@@ -108,54 +108,11 @@ class VerifySummary(Struct, frozen=True, kw_only=True):
         return {"format": value.pop("format"), "verify": value.pop("run"), **value, "resume": resume}
 
 
-def summarize(
-    *,
-    run: str,
-    out: str,
-    target: Target,
-    engine: str,
-    due: str,
-    tally: VerifyTally,
-    seconds: float,
-    resume: Resume | None,
-    empty_accepted: bool = False,
-    allow_empty: bool = False,
-    unnoted: int = 0,
-) -> VerifySummary:
-    """Make the summary of a verification from its present counts. Later counts do not change the summary.
+def holes_in(tally: VerifyTally, resume: Resume | None, empty_accepted: bool) -> Iterator[str]:
+    """Yield the holes of a verification, in words.
 
-    out: URI of the folder. due: the schedule in words. seconds: duration of this invocation. resume: where to continue;
-    None if the verification is complete. empty_accepted: True if auditor.toml accepts that nothing was compared.
-    allow_empty: True if a prefix may be empty, in the bucket and in the ledger. unnoted: number of history lines that
-    are not in the ledger.
+    resume: where to continue; None if the verification is complete. empty_accepted: True if nothing need be compared.
     """
-    bare = not tally.outcomes.total() and (allow_empty or tally.delete_markers or (target.whole and not target.prefix))
-    return VerifySummary(
-        run=run,
-        out=out,
-        target=target,
-        engine=engine,
-        due=due,
-        complete=resume is None,
-        listed=tally.listed,
-        ledger_only=tally.ledger_only,
-        delete_markers=tally.delete_markers,
-        outcomes={outcome.value: tally.outcomes[outcome.value] for outcome in VerifyOutcome},
-        unreadable=tuple(UnreadableCount(code, count) for code, count in tally.unreadable.most_common()),
-        left_for_cost={name: Amount(*left) for name, left in sorted(tally.left.items())},
-        read=Amount(tally.read_objects, tally.read_bytes),
-        recorded=tally.recorded,
-        healed=tally.healed,
-        unnoted=unnoted,
-        late=LateReads(tally.late_objects, tally.late_seconds),
-        accepted=dict(tally.accepted),
-        holes=tuple(_holes(tally, resume, empty_accepted or bool(bare))),
-        seconds=round(seconds, 3),
-        resume=resume,
-    )
-
-
-def _holes(tally: VerifyTally, resume: Resume | None, empty_accepted: bool) -> Iterator[str]:
     if resume is not None:
         yield "the run did not come to its end"
     if unread := tally.unread - tally.accepted:

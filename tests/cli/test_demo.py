@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -39,17 +38,15 @@ from auditor.model.finding import RuleUndecided
 from auditor.model.json_text import encode_line
 from auditor.model.line_records import finding_line, object_line, read_line
 from auditor.model.run_lines import FindingLine, ObjectLine
-from auditor.model.summary import HASHING, Coverage, HashingSummary, Resume, Summary
-from auditor.model.target import Target
+from auditor.model.summary import HASHING, Coverage, HashingSummary, Summary
 from auditor.reports.highlights import ExposedObject, Highlights
 from auditor.rules import RULES
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
-from auditor.verify.summary import summarize
-from auditor.verify.tally import VerifyTally
 from tests.support.engine_names import OURS_FIRST
 from tests.support.paths import ROOT
 from tests.support.samples.reports import RUN, finding, judged, sample_summary
+from tests.verify.test_verify_page import CLEAN
 
 COLUMNS: Final = 100
 PAGE: Final = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
@@ -301,11 +298,7 @@ def test_what_is_left_to_hash_is_told(counts: HashingSummary, work: Counts, said
 
 
 def verified(*, complete: bool = True, match: int = 5, lines: Iterable[str] | None = None) -> VerifiedDamage:
-    tally = VerifyTally(outcomes=Counter(match=match))
-    resume = None if complete else Resume(RUN, None, "a deadline")
-    summary = summarize(
-        run=RUN, out="", target=Target(BUCKET), engine="boto3", due="all", tally=tally, seconds=1.0, resume=resume
-    )
+    summary = replace(CLEAN, run=RUN, complete=complete, outcomes={**CLEAN.outcomes, "match": match})
     whole = {"* backups/customers.sql", "* board/minutes.txt", "- deploy/settings.yml"}
     return VerifiedDamage(summary, frozenset(whole if lines is None else lines))
 
