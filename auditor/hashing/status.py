@@ -19,7 +19,7 @@ from auditor.ledger.base import S3, Entry, Ledger
 from auditor.ledger.history import disagreed
 from auditor.ledger.matching import healable_keys
 from auditor.ledger.ordered import Ask
-from auditor.model.object import AnyVersion, DigestSources, Evidence, Head, ObjectRef, ObjectVersion, Unread
+from auditor.model.object import AnyVersion, DigestSources, Evidence, Head, ObjectRef, Unread
 from auditor.s3.checksums import promised, s3_digests
 from auditor.s3.storage_class import ARCHIVED_CLASSES, charged
 
@@ -255,11 +255,10 @@ class HashStatusFinder:
             if name not in other or other[name] == digest:
                 continue
             detail = {"algorithm": name, "digest": digest, word: other[name], "source": "s3"}
-            version = ObjectVersion(ref.key, ref.version_id, ref.etag, ref.size)
             history = await self._ledger.history(self._bucket, ref.key)
             latest = takewhile(lambda one: one.what == "mismatch", reversed(history))
             if not any(dict(one.detail) == detail for one in latest):
-                await self._ledger.note(self._bucket, [disagreed(version, detail)])
+                await self._ledger.note(self._bucket, [disagreed(ref, detail)])
 
 
 def unhashable(evidence: Evidence) -> str:

@@ -139,6 +139,14 @@ class Event(Struct, frozen=True, kw_only=True):
     seal: Soundness = SOUND
     """Whether the history line that the event was read from is sound or damaged."""
 
+    @classmethod
+    def of(cls, version: AnyVersion | Entry | Notice, at: str, what: What, detail: Mapping[str, str]) -> Event:
+        """Return the event of an object version: with its key, version ID, ETag and size."""
+        name = version.version_id
+        return cls(
+            key=version.key, at=at, what=what, version_id=name, etag=version.etag, size=version.size, detail=detail
+        )
+
 
 class Known(Struct, frozen=True, kw_only=True):
     """A recorded digest, with its source and the dates of its recording and its last verification."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from auditor.ledger.base import Entry, Event, Expectation, Notice, What
 from auditor.model.dates import now_in_utc
 from auditor.model.json_text import JsonError, parse_object
-from auditor.model.object import ObjectVersion
+from auditor.model.object import AnyVersion
 
 LONGEST: Final = 1000
 """Largest number of characters of one text in an event's detail; longer texts are cut."""
@@ -21,7 +21,7 @@ LONGEST: Final = 1000
 def recorded(entry: Entry, algorithm: str) -> Event:
     """Return the "recorded" event for one digest of an entry."""
     detail = {"algorithm": algorithm, "digest": entry.digests[algorithm], "source": entry.source}
-    return _of_entry(entry, "recorded", detail | {"bytes_read": str(entry.bytes_read)})
+    return Event.of(entry, entry.hashed_at, "recorded", detail | {"bytes_read": str(entry.bytes_read)})
 
 
 def conflicted(entry: Entry, what: str, stands: str) -> Event:
@@ -31,63 +31,28 @@ def conflicted(entry: Entry, what: str, stands: str) -> Event:
     """
     refused = str(entry.size) if what == "size" else entry.digests[what]
     named = {"size": refused} if what == "size" else {"algorithm": what, "digest": refused}
-    return _of_entry(entry, "conflict", named | {"stands": stands, "source": entry.source})
+    return Event.of(entry, entry.hashed_at, "conflict", named | {"stands": stands, "source": entry.source})
 
 
-def _of_entry(entry: Entry, what: What, detail: Mapping[str, str]) -> Event:
-    return Event(
-        key=entry.key,
-        at=entry.hashed_at,
-        what=what,
-        version_id=entry.version_id,
-        etag=entry.etag,
-        size=entry.size,
-        detail=detail,
-    )
-
-
-def disagreed(version: ObjectVersion, detail: Mapping[str, str]) -> Event:
+def disagreed(version: AnyVersion, detail: Mapping[str, str]) -> Event:
     """Return a "mismatch" event with the present time: two digests of the object version differ.
 
     detail: the algorithm, both digests, and the source of one of them.
     """
-    return Event(
-        key=version.key,
-        at=now_in_utc(),
-        what="mismatch",
-        version_id=version.version_id,
-        etag=version.etag,
-        size=version.size,
-        detail=detail,
-    )
+    return Event.of(version, now_in_utc(), "mismatch", detail)
 
 
 def noticed(notice: Notice) -> Event:
     """Return the "created" or "deleted" event for a notification of S3."""
-    return Event(
-        key=notice.key,
-        at=notice.at,
-        what="deleted" if notice.deleted else "created",
-        version_id=notice.version_id,
-        etag=notice.etag,
-        size=notice.size,
-        detail={"sequencer": notice.sequencer},
-    )
+    what: What = "deleted" if notice.deleted else "created"
+    return Event.of(notice, notice.at, what, {"sequencer": notice.sequencer})
 
 
 def imported(expectation: Expectation) -> Event:
     """Return the "imported" event for an expected digest."""
-    return Event(
-        key=expectation.key,
-        at=expectation.imported_at,
-        what="imported",
-        size=expectation.size,
-        detail={
-            "algorithm": expectation.algorithm,
-            "digest": expectation.digest,
-            "origin": expectation.origin,
-        },
-    )
+    detail = {"algorithm": expectation.algorithm, "digest": expectation.digest, "origin": expectation.origin}
+    key, at = expectation.key, expectation.imported_at
+    return Event(key=key, at=at, what="imported", size=expectation.size, detail=detail)
 
 
 def bounded(event: Event) -> Event:

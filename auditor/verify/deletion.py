@@ -17,17 +17,7 @@ def listed_again(pair: Pair) -> Event | None:
         return None
     told = {"deleted": (subject.deleted_at, SLACK), "retired": (subject.retired_at, NO_SLACK)}
     belied = {name: at for name, (at, slack) in told.items() if at is not None and is_after(pair.listed_at, at, slack)}
-    if not belied:
-        return None
-    return Event(
-        key=pair.key,
-        at=pair.listed_at,
-        what="listed",
-        version_id=ref.version_id,
-        etag=ref.etag,
-        size=ref.size,
-        detail=belied,
-    )
+    return Event.of(ref, pair.listed_at, "listed", belied) if belied else None
 
 
 def is_told(pair: Pair) -> bool:

@@ -11,8 +11,7 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from auditor.hashing.queue.notification import decode_notification
-from auditor.hashing.queue.superseded import drop_superseded
+from auditor.hashing.queue.notification import decode_notification, drop_superseded
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Event, Notice
 from auditor.ledger.dynamodb.ledger import create_table

@@ -1,5 +1,5 @@
 """Read a queue message: one of the auditor's own, or an event notification of S3, sent directly, by SNS or by
-EventBridge.
+EventBridge. S3's events are recorded in the ledger before the hashing.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.errors import MessageError
 from auditor.hashing.queue.message import HashMessage, HashTask, decode_document, pack, parse, reasons
 from auditor.hashing.queue.s3_event import ObjectEvent, from_event_bridge, from_records
-from auditor.ledger.base import Event, Notice
-from auditor.model.dates import seconds_in_utc
+from auditor.ledger.base import Event, KeyHistory, Notice
+from auditor.model.dates import now_in_utc, seconds_in_utc
 from auditor.model.digest import ALGORITHMS
 from auditor.s3.sequencer import sort_key
 
@@ -135,7 +136,7 @@ def _notification(events: Sequence[ObjectEvent], algorithms: tuple[str, ...]) ->
         messages=tuple(
             message for bucket, tasks in current.items() for message in pack(EVENT_RUN, bucket, algorithms, tasks)
         ),
-        notices=tuple(Noticed(one.bucket, _notice(one)) for one in of_keys),
+        notices=tuple(Noticed(one.bucket, _notice(one, one.at, deleted=one.kind != "created")) for one in of_keys),
         removals=tuple(Removed(one.bucket, _removal(one)) for one in others),
         superseded=sum(map(len, by_bucket.values())) - sum(map(len, current.values())),
     )
@@ -146,17 +147,10 @@ def _removes_one_version(one: ObjectEvent) -> bool:
     return one.kind == "removed" and one.version_id is not None
 
 
-def _notice(one: ObjectEvent) -> Notice:
-    exists = one.kind == "created"
-    return Notice(
-        key=one.key,
-        sequencer=one.sequencer,
-        deleted=not exists,
-        at=one.at,
-        version_id=one.version_id,
-        etag=one.etag if exists else None,
-        size=one.size if exists else None,
-    )
+def _notice(one: ObjectEvent | HashTask, at: str, *, deleted: bool) -> Notice:
+    etag, size = (None, None) if deleted else (one.etag, one.size)
+    name, order = one.version_id, one.sequencer
+    return Notice(key=one.key, sequencer=order, deleted=deleted, at=at, version_id=name, etag=etag, size=size)
 
 
 def _removal(one: ObjectEvent) -> Event:
@@ -169,3 +163,40 @@ def _unwrap(document: dict[str, Any]) -> dict[str, Any]:
     if document["Type"] != "Notification" or not isinstance(document["Message"], str):
         raise MessageError("the SNS envelope holds no notification")
     return parse(document["Message"])
+
+
+async def drop_superseded(ledger: KeyHistory, notification: Notification) -> Notification:
+    """Record the events of a notification in the ledger, and return the notification without objects that newer events
+    replaced.
+
+    Objects that a worker has sent again are checked too: a newer event may have come since. Raises LedgerError.
+    """
+    for removed in notification.removals:
+        await ledger.note(removed.bucket, [removed.event])
+    notices = notification.notices or [
+        Noticed(message.bucket, _notice(task, now_in_utc(), deleted=False))
+        for message in notification.messages
+        for task in message.tasks
+        if task.sequencer
+    ]
+    older: set[tuple[str, str, str]] = set()
+    for one in notices:
+        if not await ledger.arrived(one.bucket, one.notice):
+            older.add((one.bucket, one.notice.key, one.notice.sequencer))
+    if not older:
+        return notification
+    messages, superseded = [], notification.superseded
+    for message in notification.messages:
+        tasks = tuple(task for task in message.tasks if not _superseded(message.bucket, task, older))
+        superseded += len(message.tasks) - len(tasks)
+        if tasks:
+            messages.append(replace(message, tasks=tasks))
+    return replace(notification, messages=tuple(messages), superseded=superseded)
+
+
+def _superseded(bucket: str, task: HashTask, older: set[tuple[str, str, str]]) -> bool:
+    """True if a newer event has replaced this object.
+
+    older: (bucket, key, sequencer) of each event that is not the newest of its key in the ledger.
+    """
+    return task.version_id in (None, "null") and (bucket, task.key, task.sequencer) in older

@@ -21,9 +21,8 @@ from auditor.errors import AuditorError, CredentialsError, MessageError, QueueEr
 from auditor.hashing.digest.result import Failed
 from auditor.hashing.outage import LedgerPatience
 from auditor.hashing.queue.message import HashMessage, HashTask, pack
-from auditor.hashing.queue.notification import Noticed, Removed, decode_notification
+from auditor.hashing.queue.notification import Noticed, Removed, decode_notification, drop_superseded
 from auditor.hashing.queue.send import deliver, group_of, outgoing
-from auditor.hashing.queue.superseded import drop_superseded
 from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.dead_letters import dead_letters, given_up, log_failures
 from auditor.hashing.worker.lease import Waiting
