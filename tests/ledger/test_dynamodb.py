@@ -16,12 +16,11 @@ from auditor.aws.client import ThreadedClient
 from auditor.errors import CallFailed, LedgerError
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Expectation, Notice
-from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change, key_of
 from auditor.ledger.dynamodb.items import NOTICE, checked_row, evidence, manifest, seal_of
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.shards import stored_name
-from auditor.ledger.dynamodb.table import Table
+from auditor.ledger.dynamodb.table import ConditionFailed, Table
 from auditor.ledger.matching import LedgerRow
 from auditor.model.object import ObjectRef
 from tests.ledger.throttled import everything_is_there_and_once

@@ -20,7 +20,6 @@ from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, LedgerError
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Ledger, Notice
-from auditor.ledger.dynamodb import digests
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.ordered import FIRST, ShardReader
 from auditor.ledger.dynamodb.shards import SHARDS
@@ -173,7 +172,8 @@ def generated_reader(table: GeneratedTable, *, first: int = FIRST) -> ShardReade
         pass
 
     opened = Table("digests", cast(ThreadedClient, table), sleep)
-    return ShardReader(opened, "bucket", partial(digests.known, opened, "bucket"), first=first)
+    ledger = DynamoLedger("digests", cast(ThreadedClient, table), sleep=sleep)
+    return ShardReader(opened, "bucket", partial(ledger.known, "bucket"), first=first)
 
 
 async def check(reader: ShardReader, keys: Sequence[str], known: Sequence[str] | None = None) -> None:

@@ -20,7 +20,7 @@ from auditor.errors import CallFailed, LedgerError, LedgerReadOnlyError
 from auditor.ledger.base import Event, Ledger
 from auditor.ledger.dynamodb.items import WHOLE_KEY
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
-from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
+from auditor.ledger.dynamodb.ordered import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.shards import SHARDS, cut_key, own_name, partitions, stored_name
 from auditor.ledger.dynamodb.table import Table
 from tests.conformance.ledgers.base import ENTRY, KEY, all_subjects

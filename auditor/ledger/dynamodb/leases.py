@@ -5,85 +5,83 @@ succeeds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
 from auditor.errors import LedgerError
-from auditor.ledger.dynamodb.calls import ConditionFailed
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import CLAIM, Item, Name, number, partition, text
-from auditor.ledger.dynamodb.table import Table
+from auditor.ledger.dynamodb.table import TRIES, ConditionFailed, Table
 from auditor.ledger.lease_text import lost, read_checkpoint, work_name, write_checkpoint
 from auditor.ledger.leases import Held, Lease, Work
 
-_TRIES: Final = 10
 
+class DynamoLeases:
+    """The part of a DynamoDB ledger that keeps leases.
 
-async def claim(table: Table, work: Work, owner: str, clock: Callable[[], float], seconds: float) -> Lease | Held:
-    for _ in range(_TRIES):
-        now = clock()
-        change = Change(_name(work)).put("owner", owner).put("until", now + seconds).add("fence", 1).add("hops", 1)
-        change.when_any(("owner", "=", None), ("owner", "=", owner), ("until", "<=", now))
-        try:
-            item = await table.update(change, returned="ALL_NEW")
-        except ConditionFailed:
-            found = await table.get(_name(work)) or {}
-            if (holder := text(found, "owner")) is not None and (until := _until(found)) > now:
-                if until > now + seconds:
-                    until = now + seconds
-                    await _shorten(table, found, until)
-                return Held(holder, until)
-            continue  # the holder released the lease in between
-        return Lease(
-            work=work,
-            owner=owner,
-            until=now + seconds,
-            fence=number(item, "fence") or 0,
-            hops=number(item, "hops") or 0,
-            checkpoint=read_checkpoint(text(item, "checkpoint")),
+    _clock: returns seconds since the epoch, by which leases expire.
+    """
+
+    _table: Table
+    _clock: Callable[[], float]
+
+    async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
+        for _ in range(TRIES):
+            now = self._clock()
+            change = Change(_name(work)).put("owner", owner).put("until", now + seconds).add("fence", 1).add("hops", 1)
+            change.when_any(("owner", "=", None), ("owner", "=", owner), ("until", "<=", now))
+            try:
+                item = await self._table.update(change, returned="ALL_NEW")
+            except ConditionFailed:
+                found = await self._table.get(_name(work)) or {}
+                if (holder := text(found, "owner")) is not None and (until := _until(found)) > now:
+                    if until > now + seconds:
+                        until = now + seconds
+                        await self._shorten(found, until)
+                    return Held(holder, until)
+                continue  # the holder released the lease in between
+            return Lease(
+                work=work,
+                owner=owner,
+                until=now + seconds,
+                fence=number(item, "fence") or 0,
+                hops=number(item, "hops") or 0,
+                checkpoint=read_checkpoint(text(item, "checkpoint")),
+            )
+        raise LedgerError(
+            f"the lease on {work.key[:100]!r} in bucket {work.bucket!r} changes hands too fast to be claimed"
         )
-    raise LedgerError(f"the lease on {work.key[:100]!r} in bucket {work.bucket!r} changes hands too fast to be claimed")
 
+    async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
+        until = self._clock() + seconds
+        change = _held(lease).put("until", until)
+        if checkpoint is not None:
+            change.put("checkpoint", write_checkpoint(checkpoint))
+        if not await self._table.attempt(change):
+            raise lost(lease)
+        return replace(lease, until=until, checkpoint=lease.checkpoint if checkpoint is None else checkpoint)
 
-async def renew(table: Table, lease: Lease, until: float, checkpoint: Mapping[str, Any] | None) -> Lease:
-    change = _held(lease).put("until", until)
-    if checkpoint is not None:
-        change.put("checkpoint", write_checkpoint(checkpoint))
-    try:
-        await table.update(change)
-    except ConditionFailed as refused:
-        raise lost(lease) from refused
-    return replace(lease, until=until, checkpoint=lease.checkpoint if checkpoint is None else checkpoint)
+    async def release(self, lease: Lease, *, done: bool) -> None:
+        """End the lease; do nothing if its owner has lost it already.
 
+        The item of the lease stays in the table: its fence, the number of the claim, makes DynamoDB refuse later writes
+        of this owner. done: True if the work is finished: delete the checkpoint, and count claims from 0 again.
+        """
+        change = _held(lease).put("owner", None).put("until", 0)
+        if done:
+            change.put("checkpoint", None).put("hops", 0)
+        await self._table.attempt(change)
 
-async def release(table: Table, lease: Lease, *, done: bool) -> bool:
-    """End the lease; return False if its owner had lost it already.
+    async def _shorten(self, found: Item, until: float) -> None:
+        """Shorten another owner's lease, so that it ends at `until`. Do nothing if that owner has renewed the lease
+        since `found`, its item, was read.
 
-    The item of the lease stays in the table: its fence, the number of the claim, makes DynamoDB refuse later writes of
-    this owner. done: True if the work is finished: delete the checkpoint, and count claims from 0 again.
-    """
-    change = _held(lease).put("owner", None).put("until", 0)
-    if done:
-        change.put("checkpoint", None).put("hops", 0)
-    try:
-        await table.update(change)
-    except ConditionFailed:
-        return False
-    return True
-
-
-async def _shorten(table: Table, found: Item, until: float) -> None:
-    """Shorten another owner's lease, so that it ends at `until`. Do nothing if that owner has renewed the lease since
-    `found`, its item, was read.
-
-    A lease is too long if its owner's clock is ahead: if that owner dies, the work would wait for nothing.
-    """
-    change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
-    change.when("owner", text(found, "owner")).when("until", _until(found))
-    with suppress(ConditionFailed):
-        await table.update(change)
+        A lease is too long if its owner's clock is ahead: if that owner dies, the work would wait for nothing.
+        """
+        change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
+        change.when("owner", text(found, "owner")).when("until", _until(found))
+        await self._table.attempt(change)
 
 
 def _until(item: Item) -> float:

@@ -17,10 +17,9 @@ from typing import Any, Final, TypeVar
 from auditor.aio.groups import together
 from auditor.errors import LedgerError
 from auditor.ledger.base import Checked, Event, KeyRecord
-from auditor.ledger.dynamodb.evidence import record_of
+from auditor.ledger.dynamodb.histories import DynamoHistories, lines_in
 from auditor.ledger.dynamodb.items import DIGESTS, Item, evidence, partition
-from auditor.ledger.dynamodb.lines import lines_in
-from auditor.ledger.dynamodb.merging import KeyReading, keys_in_order
+from auditor.ledger.dynamodb.ordered import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.seals import check_key, single_digests
 
@@ -35,33 +34,34 @@ _WHOLE_ITEMS: Final[KeyReading[list[Item]]] = KeyReading(lambda _, items: items,
 T = TypeVar("T")
 
 
-async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> AsyncGenerator[KeyRecord, None]:
-    """Yield the records of the keys that begin with `prefix` and come after `start_after`, in key order."""
-    beginning = partition(bucket, prefix)
-    async with aclosing(keys_in_order(table, bucket, prefix, start_after, _WHOLE_ITEMS)) as reading:
-        async for pk, items in reading:
-            key = pk[len(bucket) + 1 :]
-            if pk.startswith(beginning) and key > start_after:
-                yield await record_of(table, bucket, key, items)
+class DynamoScans(DynamoHistories):
+    """The part of a DynamoDB ledger that reads the items of many keys."""
 
+    async def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
+        """Yield the records of the keys that begin with `prefix` and come after `start_after`, in key order."""
+        beginning = partition(bucket, prefix)
+        async with aclosing(keys_in_order(self._table, bucket, prefix, start_after, _WHOLE_ITEMS)) as reading:
+            async for pk, items in reading:
+                key = pk[len(bucket) + 1 :]
+                if pk.startswith(beginning) and key > start_after:
+                    yield await self.record_of(bucket, key, items)
 
-async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[Event], None]:
-    """Yield the history lines of all keys that begin with `prefix`, in key order, as one list for each key."""
-    wanted = {":wanted": {"S": partition(bucket, prefix)}}
-    pages = _sorted(table, FilterExpression="begins_with(pk, :wanted)", ExpressionAttributeValues=wanted)
-    async with aclosing(pages):
-        async for page in pages:
-            for pk, items in page:
-                if lines := lines_in(bucket, pk[len(bucket) + 1 :], _read(items)):
-                    yield lines
+    async def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[Event], None]:
+        """Yield the history lines of all keys that begin with `prefix`, in key order, as one list for each key."""
+        wanted = {":wanted": {"S": partition(bucket, prefix)}}
+        pages = _sorted(self._table, FilterExpression="begins_with(pk, :wanted)", ExpressionAttributeValues=wanted)
+        async with aclosing(pages):
+            async for page in pages:
+                for pk, items in page:
+                    if lines := lines_in(bucket, pk[len(bucket) + 1 :], _read(items)):
+                        yield lines
 
-
-async def checked(table: Table) -> AsyncGenerator[list[Checked], None]:
-    """Check the items of all keys in all buckets for damage, and yield the results in lists."""
-    pages = _sorted(table)
-    async with aclosing(pages):
-        async for page in pages:
-            yield [one for pk, items in page if "/" in pk for one in _check(*pk.partition("/")[::2], _read(items))]
+    async def checked(self) -> AsyncGenerator[list[Checked], None]:
+        """Check the items of all keys in all buckets for damage, and yield the results in lists."""
+        pages = _sorted(self._table)
+        async with aclosing(pages):
+            async for page in pages:
+                yield [one for pk, items in page if "/" in pk for one in _check(*pk.partition("/")[::2], _read(items))]
 
 
 def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:

@@ -1,23 +1,48 @@
-"""Read and write the items of one DynamoDB table, by their plain names: in batches and pages."""
+"""Read and write the items of one DynamoDB table, by their plain names: in batches and pages, with retries, and with
+errors that explain in one sentence.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import re
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import aclosing
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
+from auditor.aio.backoff import backoff
 from auditor.aio.groups import together
 from auditor.aws.client import ThreadedClient
-from auditor.ledger.dynamodb.calls import BATCH, THREADS, TableCalls
+from auditor.aws.failures import DENIED, explain, is_throttle
+from auditor.errors import CallFailed, LedgerError, LedgerReadOnlyError
 from auditor.ledger.dynamodb.changes import Change, key_of
-from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, Name
+from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, Name, number
 from auditor.ledger.dynamodb.shards import cut_key, own_name, stored_name, stored_range
-from auditor.ledger.dynamodb.table_format import TableFormat
+
+BATCH: Final = 100
+"""Largest number of keys of one BatchGetItem call (DynamoDB API)."""
+THREADS: Final = 16
+_GROWTH: Final = 4  # of a page's limit: a caller who reads on after a small page wants far more
+ATTEMPTS: Final = 10
+_WRITES: Final = frozenset({"TransactWriteItems", "UpdateItem"})
+_REFUSED: Final = "ConditionalCheckFailedException"
+_CANCELLED: Final = "TransactionCanceledException"
+_TRANSIENT: Final = frozenset({"TransactionConflictException", "TransactionInProgressException", "InternalServerError"})
+_PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThroughputExceeded")
+TRIES: Final = 10
+"""Number of times that a write is begun anew, if its item has changed since it was read."""
+FORMAT: Final = 1
+"""Number of the table's format. One item of the table says it: the first writer to an empty table writes that item."""
+_FORMAT_NAME: Final = ("-", "-")
+"""Name (pk and sk) of that item. No other item has this name, because no bucket has the name "-"."""
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
+    """Raised if DynamoDB refuses a write, because a condition of the write does not hold."""
 
 
 class Table:
@@ -34,17 +59,65 @@ class Table:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name = name
-        self.calls = TableCalls(name, client, sleep)
+        self._client = client
+        self._sleep = sleep
         self._clock = clock
+        self._permits = asyncio.Semaphore(THREADS)
         self._place = 0
-        self._format = TableFormat(self.calls)
+        self._begun, self._beginning = True, asyncio.Lock()  # until probe() finds an empty table
 
     async def probe(self) -> None:
         """Check the table's format at the start of a run, so that a missing table or permission shows now, not later.
 
-        Raises LedgerError, also for a table of another format.
+        Raises LedgerError, also if the table has items of another format, or of another program. An empty table passes.
         """
-        await self._format.check()
+        self._begun = await self._is_said()
+        # If another process begins the table in between, its item is there at the second look.
+        if not self._begun and await self._has_items() and not await self._is_said():
+            raise self._refused()
+
+    async def _is_said(self) -> bool:
+        """Return True if the table's item has the number of this format, False if there is no such item.
+
+        Raises LedgerError for another number.
+        """
+        item = await self.get(_FORMAT_NAME)
+        if item is None:
+            return False
+        found = number(item, "format")
+        if found is not None and found > FORMAT:
+            raise LedgerError(
+                f"the ledger table {self.name!r} was written by a newer auditor (format {found}): upgrade this one"
+            )
+        if found != FORMAT:
+            raise self._refused()
+        return True
+
+    async def _has_items(self) -> bool:
+        answer = await self._send("Scan", TableName=self.name, Limit=1, ConsistentRead=True)
+        return bool(answer["Items"])
+
+    def _refused(self) -> LedgerError:
+        return LedgerError(
+            f"the ledger table {self.name!r} was written by a development version of the auditor or by another"
+            " program: make a new table and name it, by --ledger dynamodb:TABLE or by the stack's parameter ledger"
+        )
+
+    async def _begin(self) -> None:
+        """Write the format into a table that was empty. Call this before each write. Raises LedgerError."""
+        if not self._begun:
+            async with self._beginning:
+                await self._write_format()
+
+    async def _write_format(self) -> None:
+        if self._begun:  # by another task meanwhile
+            return
+        change = Change(_FORMAT_NAME).put("format", FORMAT).when("pk", None)
+        try:
+            await self._send("UpdateItem", TableName=self.name, **change.arguments())
+            self._begun = True
+        except ConditionFailed:  # another process was first
+            self._begun = await self._is_said()
 
     def place(self) -> int:
         """Return a number that orders the writes of the ledger: microseconds since the epoch, but larger with each
@@ -54,7 +127,8 @@ class Table:
         return self._place
 
     async def get(self, name: Name) -> Item | None:
-        answer = await self.calls.send("GetItem", TableName=self.name, Key=_key(name), ConsistentRead=True)
+        key = key_of(stored_name(name))
+        answer = await self._send("GetItem", TableName=self.name, Key=key, ConsistentRead=True)
         item: Item | None = answer.get("Item")
         return item and own_name(item)
 
@@ -67,17 +141,47 @@ class Table:
         keys = [key_of(stored) for stored in wanted]
         found: dict[Name, Item] = {}
         for start in range(0, len(keys), BATCH):
-            items = await self.calls.get_batch(keys[start : start + BATCH], consistent=consistent)
+            items = await self._get_batch(keys[start : start + BATCH], consistent=consistent)
             found.update({wanted[item["pk"]["S"], item["sk"]["S"]]: own_name(item) for item in items})
         return found
+
+    async def _get_batch(self, keys: Sequence[dict[str, Any]], *, consistent: bool) -> list[Item]:
+        """Return the items with these keys, at most BATCH of them, as they are stored. A key without an item is left
+        out.
+
+        Keys that DynamoDB leaves unprocessed are asked for again, after pauses that grow.
+        """
+        items: list[Item] = []
+        wanted: dict[str, Any] = {"Keys": keys, "ConsistentRead": consistent}
+        for attempt in range(ATTEMPTS):
+            answer = await self._send("BatchGetItem", RequestItems={self.name: wanted})
+            # If the request names the table by its ARN, the answer may name it by its name.
+            items += [item for found in answer["Responses"].values() for item in found]
+            keys = [key for left in answer.get("UnprocessedKeys", {}).values() for key in left["Keys"]]
+            if not keys:
+                return items
+            wanted = wanted | {"Keys": keys}
+            await self._pause(attempt)
+        raise LedgerError(
+            f"the ledger table {self.name!r} left {len(wanted['Keys'])} reads unprocessed after {ATTEMPTS} attempts:"
+            " raise its read capacity or make it on-demand"
+        )
 
     async def pages(
         self, operation: str, *, largest: int | None = None, **arguments: Any
     ) -> AsyncGenerator[list[Item], None]:
-        """Yield the items of a Query or a Scan, page by page, as TableCalls.pages() does."""
-        async with aclosing(self.calls.pages(operation, largest=largest, **arguments)) as pages:
-            async for page in pages:
-                yield [own_name(item) for item in page]
+        """Yield the items of a Query or a Scan, page by page. A page has at most 1 MB.
+
+        largest: up to which the argument Limit grows; None if it stays. arguments: of the call, but the table's name.
+        """
+        while True:
+            answer = await self._send(operation, TableName=self.name, **arguments)
+            yield [own_name(item) for item in answer["Items"]]
+            if not answer.get("LastEvaluatedKey"):
+                return
+            arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            if largest is not None:
+                arguments["Limit"] = min(_GROWTH * arguments["Limit"], largest)
 
     async def query(self, pk: str, first: str, *, consistent: bool = True) -> list[Item]:
         """Return the items with this pk whose sk is `first`, or comes after it. consistent: True to see the newest
@@ -96,25 +200,83 @@ class Table:
 
         returned: ReturnValues of UpdateItem, which choose the attributes in the answer.
         """
-        await self._format.begin()
-        answer = await self.calls.send("UpdateItem", TableName=self.name, ReturnValues=returned, **_arguments(change))
+        await self._begin()
+        answer = await self._send("UpdateItem", TableName=self.name, ReturnValues=returned, **_arguments(change))
         found: Item = answer.get("Attributes", {})
         return found
 
+    async def attempt(self, change: Change) -> bool:
+        """Make one change; return False if its condition does not hold."""
+        try:
+            await self.update(change)
+        except ConditionFailed:
+            return False
+        return True
+
     async def update_all(self, changes: Sequence[Change]) -> None:
         """Make all changes in one transaction. Raises ConditionFailed if one of their conditions does not hold."""
-        await self._format.begin()
+        await self._begin()
         updates = [{"Update": {"TableName": self.name, **_arguments(change)}} for change in changes]
-        await self.calls.send("TransactWriteItems", TransactItems=updates)
+        await self._send("TransactWriteItems", TransactItems=updates)
 
+    async def _send(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        """Send a call, and return its answer. The table's name must be among the arguments.
 
-def _key(name: Name) -> dict[str, dict[str, str]]:
-    return key_of(stored_name(name))
+        Raises ConditionFailed if a condition of a write does not hold, and LedgerError if the call fails.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                async with self._permits:
+                    return await self._client.call(operation, **arguments)
+            except CallFailed as failure:
+                if _is_refused(failure):
+                    raise ConditionFailed from failure
+                if attempt == ATTEMPTS or not _is_transient(failure):
+                    raise explained(self.name, self._client.region, failure) from failure
+            await self._pause(attempt)
+        raise AssertionError("the last attempt returned or raised")
+
+    async def _pause(self, attempt: int) -> None:
+        """Wait before the next attempt. attempt: number of attempts so far."""
+        await self._sleep(backoff(attempt, 0.05, 5.0))
 
 
 def _arguments(change: Change) -> dict[str, Any]:
     change.once(WHOLE_KEY, cut_key(change.name))
-    return change.arguments() | {"Key": _key(change.name)}
+    return change.arguments() | {"Key": key_of(stored_name(change.name))}
+
+
+def changing(table: Table) -> LedgerError:
+    """Return the error for a table whose items change at each attempt to write them."""
+    return LedgerError(f"the ledger table {table.name!r} changes while it is written: stop what deletes its items")
+
+
+def _is_transient(failure: CallFailed) -> bool:
+    """True if a retry may succeed, although the SDK has made six attempts already.
+
+    A lost connection does not count as transient: it has failed six times in a row.
+    """
+    if failure.code == _CANCELLED:
+        return _PASSING.search(failure.message) is not None
+    return failure.code in _TRANSIENT or is_throttle(failure) or failure.status == 500
+
+
+def _is_refused(failure: CallFailed) -> bool:
+    """True if a condition of the write did not hold.
+
+    For a transaction, DynamoDB's message lists a reason for each change (DynamoDB API, TransactionCanceledException).
+    """
+    return failure.code == _REFUSED or (failure.code == _CANCELLED and "ConditionalCheckFailed" in failure.message)
+
+
+def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
+    """Return the LedgerError for a failed call: one sentence that names the table and the fix."""
+    name, action = f"the ledger table {table!r} in {region}", failure.action
+    if failure.code == "ValidationException":
+        return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")
+    absent = "make it (pk and sk, strings), or fix --ledger and --region"
+    kind = LedgerReadOnlyError if failure.code in DENIED and action in _WRITES else LedgerError
+    return kind(explain(name, failure, allow=f"dynamodb:{action}", absent=absent))
 
 
 async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Callable[[T], Awaitable[R]]) -> list[R]:
@@ -122,7 +284,9 @@ async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Cal
 
     Items for which `group` returns the same value are called one after the other.
     """
-    groups: Mapping[Hashable, list[tuple[int, T]]] = _grouped(items, group)
+    groups: dict[Hashable, list[tuple[int, T]]] = defaultdict(list)
+    for place, one in enumerate(items):
+        groups[group(one)].append((place, one))
     waiting = iter(groups.values())
     answers: dict[int, R] = {}
 
@@ -133,10 +297,3 @@ async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Cal
 
     await together(work() for _ in range(min(THREADS, len(groups))))
     return [answers[index] for index in range(len(answers))]
-
-
-def _grouped(items: Iterable[T], group: Callable[[T], Hashable]) -> Mapping[Hashable, list[tuple[int, T]]]:
-    found: dict[Hashable, list[tuple[int, T]]] = defaultdict(list)
-    for index, item in enumerate(items):
-        found[group(item)].append((index, item))
-    return found
