@@ -118,7 +118,7 @@ class Audit:
                 check_budget(self._caller, self._settings, 1 + self._kind.calls_per_object(begun.plan, self._settings))
                 async with self._opened(begun) as run:
                     state = run.before.state
-                    self._tally = Tally.from_dict(state.tally) if state else self._kind.first_tally()
+                    self._tally = state.tally.copy() if state else self._kind.first_tally()
                     self._gathering = Gathering(
                         run,
                         self._kind,

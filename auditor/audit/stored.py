@@ -13,9 +13,7 @@ from auditor.model.finding import Finding, Judgement
 from auditor.model.object import ObjectVersion
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.rules.base import Rule
-from auditor.runs.documents import damaged
 from auditor.runs.parts import Part
-from auditor.runs.paths import UNDIVIDED, checkpoint_name
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
 
@@ -97,10 +95,7 @@ def stored_counts(run: RunReader) -> Tally:
     """
     tally, state, last = Tally(), run.checkpoint, run.summary
     if state is not None:
-        try:
-            saved = Tally.from_dict(state.tally)
-        except ValueError as error:
-            raise damaged(f"{run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
+        saved = state.tally
         tally.coverage["delete_markers"] = saved.coverage["delete_markers"]
         tally.hashing, tally.routed = saved.hashing, saved.routed
         tally.failed, tally.failed_accepted = saved.failed, saved.failed_accepted

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from enum import Enum, EnumType
-from functools import cache
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from msgspec import Struct, StructMeta
+from msgspec.structs import fields
 
 from auditor.model.json_text import JsonError, as_object, items, member, typed
 from auditor.model.object import Skipped, Unread
 
 T = TypeVar("T")
-Reader = Callable[[Any], Any]
 
 
 def fact_to_json(value: Any) -> Any:
@@ -35,75 +35,43 @@ def fact_to_json(value: Any) -> Any:
 
 
 def fact_from_json(kind: type[T], value: Any) -> T:
-    """Read a Struct of facts that fact_to_json() wrote. Raises JsonError for a wrong value, and for other members
-    than those of the Struct.
+    """Read a Struct of facts that fact_to_json() wrote. A `Mapping[str, Any]` is read as it is. Raises JsonError for a
+    wrong value, and for other members than those of the Struct.
     """
-    read: Reader = _reader(kind)  # type: ignore[arg-type]
-    found: T = read(value)
+    found: T = _fact(kind, value)
     return found
 
 
-@cache
-def _reader(kind: Any) -> Reader:
+def _fact(kind: Any, value: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return _union(arguments)
+        return _one_of(arguments, value)
     if origin is tuple:
-        item = _reader(arguments[0])
-        return lambda value: items(value, item)
-    if origin is Mapping:
-        item = _reader(arguments[1])
-        return lambda value: dict(items(value, lambda pair: _pair(pair, item)))
-    if isinstance(kind, StructMeta):
-        return _struct(kind)
-    return lambda value: _scalar(kind, value)
+        return items(value, partial(_fact, arguments[0]))
+    if origin is Mapping and arguments[1] is not Any:
+        return {name: _fact(arguments[1], item) for name, item in typed(tuple[tuple[str, Any], ...], value)}
+    if not isinstance(kind, StructMeta):
+        return typed(kind, value)
+    types = _types(kind)
+    if as_object(value).keys() != types.keys():
+        raise JsonError("has other members")
+    return kind(**{name: member(value, name, partial(_fact, one)) for name, one in types.items()})
 
 
-def _union(arguments: tuple[Any, ...]) -> Reader:
-    present = [one for one in arguments if one not in (Unread, Skipped, NoneType)]
-    read = _reader(present[0]) if present else _refuse
-
-    def read_one(value: Any) -> Any:
-        if value is None and NoneType in arguments:
-            return None
-        if Unread in arguments and isinstance(value, dict) and value.keys() == {"unread"}:
-            return member(value, "unread", lambda found: typed(Unread, found))
-        if Skipped in arguments and isinstance(value, dict) and value.keys() == {"skipped"}:
-            return Skipped(member(value, "skipped", lambda found: _scalar(str, found)))
-        return read(value)
-
-    return read_one
+def _one_of(kinds: tuple[Any, ...], value: Any) -> Any:
+    names = set(value) if isinstance(value, dict) else set()
+    if Unread in kinds and names == {"unread"}:
+        return member(value, "unread", partial(typed, Unread))
+    if Skipped in kinds and names == {"skipped"}:
+        return Skipped(member(value, "skipped", partial(typed, str)))
+    if value is None and NoneType in kinds:
+        return None
+    kind = next((one for one in kinds if one not in (Unread, Skipped, NoneType)), None)
+    if kind is None:
+        raise JsonError("is not a reason why the fact is missing")
+    return _fact(kind, value)
 
 
-def _refuse(value: Any) -> Any:
-    raise JsonError("is not a reason why the fact is missing")
-
-
-def _pair(pair: Any, read: Reader) -> tuple[str, Any]:
-    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-        raise JsonError("is not a pair")
-    return pair[0], read(pair[1])
-
-
-def _scalar(kind: Any, value: Any) -> Any:
-    if isinstance(kind, EnumType):
-        try:
-            return kind(value)
-        except ValueError:
-            raise JsonError("is not a known word") from None
-    if type(value) is not kind:
-        raise JsonError(f"is not of the type {kind.__name__}")
-    return value
-
-
-def _struct(kind: Any) -> Reader:
-    hints = get_type_hints(kind)
-    readers = {name: _reader(hints[name]) for name in kind.__struct_fields__}
-
-    def read(value: Any) -> Any:
-        given = as_object(value)
-        if given.keys() != readers.keys():
-            raise JsonError("has other members")
-        return kind(**{name: member(given, name, readers[name]) for name in given})
-
-    return read
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    return {one.name: one.type for one in fields(kind)}

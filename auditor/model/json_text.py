@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
-from enum import Enum, EnumType
+from enum import Enum
 from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, NoReturn, TypeVar
+from urllib.parse import unquote_plus
 
 import msgspec
-from msgspec import NODEFAULT, UNSET, Struct, StructMeta
-from msgspec.structs import fields
+from msgspec import NODEFAULT, UNSET, Meta, Struct
+
+from auditor.model.dates import iso_date, seconds_in_utc
 
 T = TypeVar("T")
 Reader = Callable[[Any], T]
@@ -29,7 +31,8 @@ FORMAT: Final = 1
 """The format of each JSON file that an audit writes, its member `format`."""
 _LARGEST: Final = 2**63
 """No number of a run, a size or a count, is larger."""
-_WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+_DIGITS: Final = 20
+"""Number of characters of the longest whole number that is read."""
 
 
 class JsonError(ValueError):
@@ -56,6 +59,12 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _whole(text: str) -> int:
+    if len(text) > _DIGITS or abs(number := int(text)) > _LARGEST:
+        raise JsonError("has a number that is too large")
+    return number
+
+
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -74,13 +83,17 @@ def memory_of(data: bytes) -> int:
 _FOUR_BYTES: Final = re.compile(rb"[\xf0-\xff]|\\u[dD]")
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 _UNIQUE: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
+_OURS: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_whole)
 
 
 def parse_object(text: str | bytes, name: str = "it", *, unique: bool = False) -> dict[str, Any]:
     """Parse a text or UTF-8 bytes as one JSON object. Raises JsonError, whose message calls the text `name`. unique:
     True to refuse an object that has two members of one name, because programs differ in which one they take.
     """
-    decoder = _UNIQUE if unique else _DECODER
+    return _parsed(text, name, _UNIQUE if unique else _DECODER)
+
+
+def _parsed(text: str | bytes, name: str, decoder: json.JSONDecoder) -> dict[str, Any]:
     if len(text) > _SMALL and memory_of(text if isinstance(text, bytes) else text.encode()) > MOST_MEMORY:
         raise JsonError("is too large", name)
     try:
@@ -122,17 +135,42 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-_EXPECTED: Final = {kind.__name__: words for kind, words in _WORDS.items()} | {
-    "object": "a JSON object",
-    "array": "a list",
+_MISFITS: Final[dict[str, str]] = {}
+"""By a pattern, as repr() writes it: the problem of a text that does not match."""
+
+
+def matching(pattern: str, problem: str) -> Meta:
+    """Return the limit of a text that has to match all of this pattern. problem: of a text that does not."""
+    whole = f"^{pattern}{END}"
+    _MISFITS[repr(whole)] = problem
+    return Meta(pattern=whole)
+
+
+END: Final = r"$(?!\n)"
+"""The end of a text in a pattern: Python takes `$` also before a newline at the end."""
+PlainText = Annotated[
+    str, Meta(min_length=1, max_length=LONGEST), matching("[ -~]*", "has characters that are not printable ASCII")
+]
+"""A text that plain_text() accepts."""
+
+_EXPECTED: Final = {
+    "str": "is not text",
+    "int": "is not a whole number",
+    "float": "is not a number",
+    "bool": "is not true or false",
+    "object": "is not a JSON object",
+    "array": "is not a list",
 }
-"""The types in words, by the names that msgspec gives them."""
 _PROBLEMS: Final = (
+    (re.compile(r"Expected `(\w+)(?: \||`, got)"), None),
     (re.compile(r".* out of range"), "is too large"),
     (re.compile(r"Expected `int` [<>]"), "is negative or too large"),
+    (re.compile(r"Expected `str` of length >="), "is not a string with text"),
+    (re.compile(r"Expected `str` of length <="), "is too long"),
     (re.compile(r"Invalid enum value"), "is not a known word"),
+    (re.compile(r"Object contains unknown field"), "has other members"),
 )
-_OTHER_TYPE: Final = re.compile(r"Expected `(\w+)(?: \||`, got)")
+_PATTERN: Final = re.compile(r"Expected `str` matching regex (.+)", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `([^`]*)`")
 
 
@@ -146,10 +184,12 @@ def _json_error(error: Exception) -> JsonError:
     path = place.removesuffix("`").removeprefix("$").removeprefix(".").replace("[...]", ".*")
     if missing := _MISSING.match(told):
         return JsonError("is missing", f"{path}.{missing[1]}".removeprefix("."))
-    if (other := _OTHER_TYPE.match(told)) and other[1] in _EXPECTED:
-        return JsonError(f"is not {_EXPECTED[other[1]]}", path)
-    known = (problem for pattern, problem in _PROBLEMS if pattern.match(told))
-    return JsonError(next(known, "is of another type"), path)
+    if misfit := _PATTERN.match(told):
+        return JsonError(_MISFITS.get(misfit[1], "has another form"), path)
+    for pattern, problem in _PROBLEMS:
+        if found := pattern.match(told):
+            return JsonError(problem or _EXPECTED.get(found[1], "is of another type"), path)
+    return JsonError("is of another type", path)
 
 
 def as_object(value: Any) -> dict[str, Any]:
@@ -179,6 +219,38 @@ def plain_text(value: Any) -> str:
     return found
 
 
+def form_text(value: Any) -> str:
+    """Decode a URL-encoded object key, as in S3's events, where "+" stands for a space. Raises JsonError."""
+    if not isinstance(value, str):
+        raise JsonError("is not a string with text")
+    try:
+        return text(unquote_plus(value, errors="strict"))
+    except UnicodeDecodeError as error:
+        raise JsonError("is not valid unicode") from error
+
+
+def text_or_none(value: Any) -> str | None:
+    """Return the value if it is printable ASCII text; None for null and for an empty text. Raises JsonError."""
+    return None if value in (None, "") else plain_text(value)
+
+
+def etag_text(value: Any) -> str:
+    """Return an ETag without its quotes. Raises JsonError for an empty ETag, which would differ from every object's."""
+    etag = plain_text(value).strip('"')
+    if not etag:
+        raise JsonError("is not a string with text")
+    return etag
+
+
+def time_text(value: Any) -> str:
+    """Convert an ISO 8601 time to UTC, without fractions of a second. Raises JsonError."""
+    written = plain_text(value)
+    try:
+        return seconds_in_utc(iso_date(written))
+    except ValueError as error:
+        raise JsonError("is not a time") from error
+
+
 def size(value: Any, largest: int = 2**53) -> int:
     """Return the value if it is a whole number from 0 to `largest` (2**53: some parsers round above it). Raises
     JsonError.
@@ -190,10 +262,9 @@ def size(value: Any, largest: int = 2**53) -> int:
     return value
 
 
-Text = Annotated[str, text]
-PlainText = Annotated[str, plain_text]
-Size = Annotated[int, size]
-Whole = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST - 1)]
+Size = Annotated[int, Meta(ge=0, le=2**53)]
+"""A number that size() accepts."""
+Whole = Annotated[int, Meta(ge=0, le=_LARGEST - 1)]
 """A size or a count."""
 
 
@@ -242,15 +313,21 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def typed(kind: Callable[..., T], value: object) -> T:
-    """Make the Struct `kind` from a JSON value: the reverse of plain(). Ignores members that `kind` does not
-    declare. Raises JsonError for a wrong value, and for a missing member without a default.
-
-    A field's type is str, int, float, bool, an enum, a Struct, `tuple[X, ...]`, `Mapping[str, X]`, `X | None`, Any
-    or `Annotated[X, reader]`.
+def typed(kind: type[T], value: object) -> T:
+    """Make a value of the type `kind`, mostly a Struct, from a JSON value: the reverse of plain(). Ignores members that
+    the Struct does not declare. Raises JsonError for a wrong value, and for a missing member without a default.
     """
-    found: T = _reader(kind)(value)
-    return found
+    try:
+        return msgspec.convert(value, kind, dec_hook=_counter)
+    except UnicodeEncodeError as error:
+        raise JsonError("has a text that is not valid unicode") from error
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _json_error(error) from error
+
+
+def _counter(kind: Any, value: Any) -> Counter[str]:
+    """Make a Counter, the only type of our Structs that msgspec does not know."""
+    return Counter(typed(dict[str, Whole], value))
 
 
 def document(value: Any) -> dict[str, Any]:
@@ -272,73 +349,9 @@ def without_format(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def parse_document(data: bytes) -> dict[str, Any]:
     """Parse the bytes of a JSON file, and return what without_format() returns. Raises JsonError."""
-    return without_format(parse_object(data))
-
-
-def typed_document(kind: type[T], data: bytes) -> T:
-    """Make the Struct `kind` from the bytes of a JSON file, which has exactly the members that `kind` declares.
-    Raises JsonError.
-    """
-    value = parse_document(data)
-    if value.keys() != member_names(kind):
-        raise JsonError("has other members")
-    return typed(kind, value)
+    return without_format(_parsed(data, "it", _OURS))
 
 
 def member_names(kind: Any) -> set[str]:
     """Return the names that the fields of the Struct `kind` have in JSON."""
     return set(kind.__struct_encode_fields__)
-
-
-@cache
-def _reader(kind: Any) -> Reader[Any]:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if isinstance(kind, EnumType):
-        return lambda value: _word(kind, value)
-    if origin is Annotated:
-        return arguments[1]  # type: ignore[no-any-return]
-    if kind is Any:
-        return lambda value: value
-    if kind in _WORDS:
-        return lambda value: _scalar(kind, value)
-    if isinstance(kind, StructMeta):
-        return _struct(kind)
-    if origin in (Union, UnionType):
-        (read,) = (_reader(item) for item in arguments if item is not NoneType)
-        return lambda value: None if value is None else read(value)
-    read = _reader(arguments[-1 if origin is Mapping else 0])
-    if origin is Mapping:
-        return lambda value: {
-            name: _at("*", read, item) for name, item in as_object(value).items()
-        }  # the path shows no name, because a name is content
-    return lambda value: items(value, read)
-
-
-def _scalar(kind: Any, value: Any) -> Any:
-    if type(value) is not kind and not (kind is float and type(value) is int):
-        raise JsonError(f"is not {_WORDS[kind]}")
-    if type(value) is int and abs(value) > _LARGEST:
-        raise JsonError("is too large")
-    return value
-
-
-def _word(kind: EnumType, value: Any) -> Any:
-    try:
-        return kind(value)
-    except ValueError:
-        raise JsonError("is not a known word") from None
-
-
-def _struct(kind: Any) -> Reader[Any]:
-    members = [(one.name, one.encode_name, _reader(one.type), one.required) for one in fields(kind)]
-
-    def read(value: Any) -> Any:
-        given, values = as_object(value), {}
-        for name, written, read_member, needed in members:
-            if written in given:
-                values[name] = _at(written, read_member, given[written])
-            elif needed:
-                raise JsonError("is missing", written)
-        return kind(**values)
-
-    return read

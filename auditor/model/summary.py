@@ -11,7 +11,7 @@ from auditor.model.access import Verdict
 from auditor.model.changes import Changes
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import RuleUndecided, Severity
-from auditor.model.json_text import JsonError, as_object, document, member_names, typed, without_format
+from auditor.model.json_text import JsonError, as_object, document, member_names, parse_document, typed, without_format
 from auditor.model.target import Target
 
 NO_INVENTORY: Final = "an S3 Inventory of the bucket"
@@ -189,7 +189,15 @@ class Summary(Struct, frozen=True, kw_only=True):
     @classmethod
     def from_dict(cls, value: object) -> Self:
         """Make a summary from the JSON value of a summary.json; unknown members are ignored. Raises JsonError."""
-        members = without_format(as_object(value))
+        return cls._of(without_format(as_object(value)))
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Make a summary from the bytes of a summary.json, as from_dict() does."""
+        return cls._of(parse_document(data))
+
+    @classmethod
+    def _of(cls, members: Mapping[str, Any]) -> Self:
         if missing := sorted(member_names(cls) - members.keys()):
             raise JsonError("is missing", missing[0])
         found = typed(cls, members)

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import BucketFacts
 from auditor.model.fact_json import fact_from_json, fact_to_json
-from auditor.model.json_text import JsonError, items, member
+from auditor.model.json_text import typed
 from auditor.model.object import Acl, Head, ObjectRef, Skipped, Unread
 from auditor.verdict.judge import Kind, VerdictJudge
 
@@ -119,21 +119,10 @@ class SavedKinds(Struct, frozen=True):
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> SavedKinds:
         """Raises JsonError for anything else."""
-        pairs = member(saved, "kinds", lambda found: items(found, _pair))
-        return cls(
-            tuple((fact_from_json(OpenObject, value), number) for value, number in pairs),
-            tuple(member(saved, "others", lambda found: items(found, _other))),
-        )
+        found = typed(_KindsSaved, saved)
+        return cls(tuple((fact_from_json(OpenObject, one), number) for one, number in found.kinds), found.others)
 
 
-def _pair(value: Any) -> tuple[Any, int]:
-    if not (isinstance(value, list) and len(value) == 2 and type(value[1]) is int and value[1] > 0):
-        raise JsonError("is no kind with its number")
-    return value[0], value[1]
-
-
-def _other(value: Any) -> tuple[str, bool, int]:
-    known = isinstance(value, list) and len(value) == 3 and value[0] in set(OPEN) and type(value[1]) is bool
-    if not known or type(value[2]) is not int:
-        raise JsonError("is no count of other kinds")
-    return value[0], value[1], value[2]
+class _KindsSaved(Struct, frozen=True):
+    kinds: tuple[tuple[Any, Annotated[int, Meta(gt=0)]], ...]
+    others: tuple[tuple[Literal["exposed", "shared"], bool, int], ...]

@@ -5,10 +5,10 @@ one level above.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -137,7 +137,7 @@ def _place(sample: Sample) -> bytes:
     return (sample.key or "").encode("utf-8", "surrogatepass")
 
 
-class SavedCount(Struct, frozen=True, kw_only=True):
+class SavedCount(Struct, frozen=True):
     """The counts of one subject below one prefix, as a checkpoint has them."""
 
     kind: GroupKind
@@ -151,36 +151,26 @@ class SavedCount(Struct, frozen=True, kw_only=True):
     new: Size | None
     excepted: Size
     since: str | None
-    samples: tuple[Sample, ...]
+    samples: list[Sample]
 
 
-def saved_count(subject: Subject, prefix: str | None, count: PrefixCount) -> dict[str, Any]:
-    """Return the JSON value of a SavedCount."""
-    samples = [
-        {
-            "key": one.key,
-            "version_id": one.version_id,
-            "grantee": one.grantee,
-            "permission": one.permission,
-            "since": one.since,
-            "fingerprint": one.fingerprint,
-        }
-        for one in count.samples
-    ]
-    return {
-        **subject._asdict(),
-        "prefix": prefix,
-        "count": count.count,
-        "bytes": count.bytes,
-        "new": count.new,
-        "excepted": count.excepted,
-        "since": count.since,
-        "samples": samples,
-    }
+class _CountsSaved(Struct, frozen=True):
+    counts: tuple[SavedCount, ...]
 
 
-def restored_count(value: Any) -> tuple[Subject, str | None, PrefixCount]:
-    """Return what saved_count() described. Raises JsonError for anything else."""
-    one = typed(SavedCount, value)
-    subject = Subject(one.kind, one.rule, one.verdict, one.severity, one.audience)
-    return subject, one.prefix, PrefixCount(one.count, one.bytes, one.new, one.excepted, one.since, list(one.samples))
+def saved_counts(rows: Mapping[Subject, Row]) -> list[dict[str, Any]]:
+    """Return the counts as JSON values, each of a SavedCount."""
+    found: list[dict[str, Any]] = to_builtins(
+        [
+            SavedCount(*subject, prefix, one.count, one.bytes, one.new, one.excepted, one.since, one.samples)
+            for subject, prefix, one in each(rows)
+        ]
+    )
+    return found
+
+
+def restored_counts(saved: Mapping[str, Any]) -> Iterator[tuple[Subject, str | None, PrefixCount]]:
+    """Yield the counts in the member `counts`, which saved_counts() made. Raises JsonError for anything else."""
+    for one in typed(_CountsSaved, saved).counts:
+        count = PrefixCount(one.count, one.bytes, one.new, one.excepted, one.since, one.samples)
+        yield Subject(one.kind, one.rule, one.verdict, one.severity, one.audience), one.prefix, count

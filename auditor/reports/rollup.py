@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from auditor.model.access import AudienceKind, ObjectAccess, Verdict
 from auditor.model.audiences import listed
 from auditor.model.finding import Finding, Severity
-from auditor.model.json_text import JsonError, items, member
+from auditor.model.json_text import JsonError
 from auditor.model.object import Outcome
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.standing import Recorded, Standing
@@ -33,8 +33,8 @@ from auditor.reports.prefix_counts import (
     merge_small,
     merge_smallest,
     prefix_of,
-    restored_count,
-    saved_count,
+    restored_counts,
+    saved_counts,
 )
 
 GROUPS: Final = 400
@@ -159,14 +159,14 @@ class RollUpBuilder:
 
     def saved(self) -> dict[str, Any]:
         """Return the counts as JSON values, for a checkpoint."""
-        counts = {"counts": [saved_count(*one) for one in each(self._rows)]}
+        counts = {"counts": saved_counts(self._rows)}
         return counts if self._kinds is None else {**counts, **self._kinds.saved()}
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any]) -> Self:
         """Make the builder that saved() described. Raises JsonError for anything else."""
         builder = cls()
-        for subject, prefix, count in member(saved, "counts", lambda value: items(value, restored_count)):
+        for subject, prefix, count in restored_counts(saved):
             row = builder._rows.setdefault(subject, {})
             if prefix in row:
                 raise JsonError("names a prefix twice", "counts")
@@ -180,7 +180,7 @@ class RollUpBuilder:
         """Add the counts of a checkpoint, of keys after all that were counted so far. Raises JsonError for anything
         else.
         """
-        for subject, prefix, count in member(saved, "counts", lambda value: items(value, restored_count)):
+        for subject, prefix, count in restored_counts(saved):
             if subject not in self._rows and subject.audience is not None and len(self._rows) >= SUBJECTS:
                 subject = subject._replace(audience=OTHERS)
             row = self._rows.setdefault(subject, {})

@@ -5,19 +5,18 @@ With it a run can be judged again from its folder, without a request to the buck
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Self
+from typing import Any, Final, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.model.bucket import BucketFacts
-from auditor.model.fact_json import fact_from_json, fact_to_json
-from auditor.model.json_text import JsonError, document, items, typed_document
+from auditor.model.json_text import JsonError, plain
 from auditor.model.object import Ask
 from auditor.model.target import Target
 from auditor.model.version import VERSION
+from auditor.runs.documents import FactFile
 from auditor.runs.seal import Link
 
 NAME: Final = "bucket.json"
@@ -34,17 +33,9 @@ class ReadFacts(Struct, frozen=True):
     ask: Ask
 
 
-def _read(value: Any) -> tuple[ReadFacts, ...]:
-    found = items(value, lambda one: fact_from_json(ReadFacts, one))
-    if not found:
-        raise JsonError("is empty")
-    return found
-
-
-class BucketFile(Struct, frozen=True, kw_only=True):
+class BucketFile(FactFile, frozen=True, kw_only=True):
     """The content of bucket.json."""
 
-    run: str
     target: Target
     now: str
     """The time at which conditions with a date are judged: the begin of the run that read the facts, in ISO 8601."""
@@ -54,7 +45,7 @@ class BucketFile(Struct, frozen=True, kw_only=True):
     """IDs of the rules that the run selected, in the order in which it judged them."""
     configuration: Mapping[str, Any]
     """The settings that decide on verdicts and findings, in the form of auditor.toml."""
-    read: Annotated[tuple[ReadFacts, ...], _read]
+    read: tuple[ReadFacts, ...]
     """The facts by process: one entry, unless a process that continued the run read other facts than the last one."""
     auditor: str = VERSION
     """The version of the auditor that judged."""
@@ -85,11 +76,9 @@ class BucketFile(Struct, frozen=True, kw_only=True):
         earlier = (one for one in self.read if one.first_part < first_part)
         return replace(self, read=(*earlier, ReadFacts(first_part, facts, ask)))
 
-    def to_json(self) -> bytes:
-        value = {**document(replace(self, read=())), "read": fact_to_json(self.read)}
-        return json.dumps(value, indent=1, default=str).encode() + b"\n"  # a date in auditor.toml becomes text
+    def _members(self) -> dict[str, Any]:
+        return {**super()._members(), "configuration": plain(self.configuration)}
 
-    @classmethod
-    def from_json(cls, data: bytes) -> Self:
-        """Make a BucketFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        return typed_document(cls, data)
+    def check(self) -> None:
+        if not self.read:
+            raise JsonError("is empty", "read")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import JsonError, Size, document, member_names, parse_document, plain, typed
+from auditor.model.json_text import JsonError, Size
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
-from auditor.runs.documents import load
+from auditor.runs.documents import RunFile, load
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.stores.base import Store
+from auditor.runs.tally import Tally
 
 
 class RangeEnd(Struct, frozen=True, kw_only=True):
@@ -24,33 +24,32 @@ class RangeEnd(Struct, frozen=True, kw_only=True):
     """True if the server has no ACLs of objects."""
 
 
-class Checkpoint(Struct, frozen=True, kw_only=True):
+class Checkpoint(RunFile, frozen=True, kw_only=True, omit_defaults=True):
     """The progress of a run, as its checkpoint file saves it.
 
     The parts with numbers below next_part have the lines of all objects up to the key start_after. The process that
     continues the run begins after this key, with the part next_part.
     """
 
-    run: str
     target: Target
     selection: Mapping[str, Any] = field(name="asked")
     """The run's questions about each object. A run with another selection may not continue this one: its counts
     would mix two audits."""
-    rules_undecided: Sequence[RuleUndecided]
+    rules_undecided: tuple[RuleUndecided, ...]
     """Rules that lacked a bucket fact at any time of the run."""
     next_part: Size
     start_after: str | None
     """The last object key in the parts; None if there is none yet."""
     hop: Size
-    tally: Mapping[str, Any]
-    """The result of Tally.to_dict, unchecked."""
-    skipped_parts: Sequence[Size] = field(default=(), name="void")
+    tally: Tally
+    """The counts so far."""
+    skipped_parts: tuple[Size, ...] = field(default=(), name="void")
     """Numbers below next_part whose parts are empty."""
     writer: str | None = None
     """The process that writes the run, in a store that has no locks; None if there is none."""
     rollups: Mapping[str, Any] = field(default_factory=dict)
     """The roll-ups so far, unchecked; missing if no object was audited."""
-    unsent: Sequence[ObjectVersion] = ()
+    unsent: tuple[ObjectVersion, ...] = ()
     """Objects of the parts that are not sent to the hashing queue yet. The next process sends them."""
 
     ended: RangeEnd | None = None
@@ -61,27 +60,10 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
         """True if the run has written lines into at least one part."""
         return self.next_part > len(self.skipped_parts)
 
-    def to_json(self) -> bytes:
-        value = document(self)
-        for name in ("void", "writer", "rollups", "unsent"):  # a run in a directory has neither of the first two
-            if not value[name]:
-                del value[name]
-        if value["ended"] is None:
-            del value["ended"]
-        return json.dumps(value).encode() + b"\n"
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Self:
-        """Make a Checkpoint from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value = parse_document(data)
-        checkpoint = typed(cls, value)
-        if value.keys() - member_names(cls):
-            raise JsonError("has a member that is not known")
-        if any(number >= checkpoint.next_part for number in checkpoint.skipped_parts):
+    def check(self) -> None:
+        if any(number >= self.next_part for number in self.skipped_parts):
             raise JsonError("has a part that is not behind", "void")
-        if plain(checkpoint.target) != value["target"]:
-            raise JsonError("has other members than a target", "target")
-        return checkpoint
+        self.tally.check()
 
 
 def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> Checkpoint | None:
@@ -89,4 +71,4 @@ def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDI
 
     range_id: UNDIVIDED unless the run is divided into ranges of keys.
     """
-    return load(store, f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}", Checkpoint.from_json, run_id)
+    return load(store, f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}", Checkpoint, run_id)

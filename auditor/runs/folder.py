@@ -303,14 +303,14 @@ class RunFolder:
             next_part=next_part,
             start_after=mark.key,
             hop=self._hop,
-            tally=(mark.tally or self._tally).to_dict(),
+            tally=(mark.tally or self._tally).copy(),
             rollups=mark.rollups,
             skipped_parts=self._skipped_parts,
-            unsent=[
+            unsent=tuple(
                 ObjectVersion(one.key, one.version_id, one.etag, one.size)
                 for one in mark.unsent
                 if mark.key is not None and one.key <= mark.key
-            ],
+            ),
         )
 
     def _raise_failure(self) -> None:

@@ -50,7 +50,7 @@ class LockedRun:
         """
         self.release = self._store.hold(self._folder, self._range_id)
         data, uri = self._store.get(self._path), self._store.uri(self._path)
-        if loaded is not None and (data is None or parsed(data, uri, Checkpoint.from_json, self._run_id) != loaded):
+        if loaded is not None and (data is None or parsed(data, uri, Checkpoint, self._run_id) != loaded):
             raise _taken(uri)
         return first
 
@@ -102,7 +102,7 @@ class ClaimedRun:
         """
         if loaded is not None:  # else the condition of the first write shows that nobody wrote a checkpoint
             data, self._tag = self._store.get_tagged(self._path)
-            if data is None or parsed(data, self._uri, Checkpoint.from_json, self._run_id) != loaded:
+            if data is None or parsed(data, self._uri, Checkpoint, self._run_id) != loaded:
                 raise _taken(self._uri)
         if loaded is not None and loaded.writer is not None:
             log.warning("%s names a writer that did not end: this process goes on, and that one stops", self._uri)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Final, Self
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.errors import UsageError
-from auditor.model.json_text import JsonError, Size, document, typed_document
+from auditor.model.json_text import JsonError, Size
 from auditor.model.target import Target
-from auditor.runs.documents import load
+from auditor.runs.documents import RunFile, load
 from auditor.runs.paths import run_path
 from auditor.runs.stores.base import Store
 
@@ -33,10 +32,11 @@ class PlannedRange(Struct, frozen=True):
     keys: Size
 
 
-class PlanFile(Struct, frozen=True, kw_only=True):
+class PlanFile(RunFile, frozen=True, kw_only=True):
     """The content of plan.json."""
 
-    run: str
+    LINED = "ranges"
+
     target: Target
     """The target of the whole run."""
     source: str
@@ -82,20 +82,9 @@ class PlanFile(Struct, frozen=True, kw_only=True):
         if not self.ranges or before != self.target.stop_at:
             yield "the last range does not end at the target's end"
 
-    def to_json(self) -> bytes:
-        """Return the plan as JSON, with a line for each range."""
-        value = document(self)
-        lines = ",\n".join(map(json.dumps, value.pop("ranges")))
-        return f'{json.dumps(value)[:-1]}, "ranges": [\n{lines}\n]}}\n'.encode()
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Self:
-        """Make a PlanFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        found = typed_document(cls, data)
-        fault = next(found.faults(), None)
-        if fault is not None:
+    def check(self) -> None:
+        if fault := next(self.faults(), None):
             raise JsonError(f"is not whole: {fault}", "ranges")
-        return found
 
 
 def numbered(number: int) -> str:
@@ -105,4 +94,4 @@ def numbered(number: int) -> str:
 
 def load_plan(store: Store, bucket: str, run_id: str) -> PlanFile | None:
     """Return the plan of a run; None if the run is not divided. Raises RunDamaged if plan.json is damaged. Blocks."""
-    return load(store, f"{run_path(bucket, run_id)}/{NAME}", PlanFile.from_json, run_id)
+    return load(store, f"{run_path(bucket, run_id)}/{NAME}", PlanFile, run_id)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError, RunDamaged
-from auditor.model.json_text import JsonError, parse_document, parse_object, typed
+from auditor.model.json_text import JsonError, parse_document, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.rollup import RollUps, TrendNight
@@ -70,7 +70,7 @@ class RunReader:
     def summary(self) -> Summary | None:
         """The run's summary; None if the run has not written one. Raises OutputError if it is damaged."""
         data = self._store.get(f"{self.path}/summary.json")
-        return self._parsed("summary.json", data, lambda data: Summary.from_dict(parse_object(data)))
+        return self._parsed("summary.json", data, Summary.from_json)
 
     def rollups(self) -> RollUps:
         """Return the content of rollups.json, the run's results in few groups. Raises OutputError if the file is

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, Self
+from typing import Final
 
 from msgspec import Struct, field
 
-from auditor.model.json_text import JsonError, Size, decode, document, member_names, parse_document, typed
+from auditor.model.json_text import JsonError, Size, decode
+from auditor.runs.documents import RunFile
 
 NAME: Final = "parts.json"
 FILES: Final = ("bucket.json", "report.html", "rollups.json")
@@ -18,8 +18,6 @@ FILES: Final = ("bucket.json", "report.html", "rollups.json")
 which has the seal's digest."""
 OF_RANGES: Final = re.compile(r"plan\.json|(state|parts|keys)-[0-9]{5,}\.json")
 """The names of further such files, of a run that is divided into ranges of keys."""
-_DECODER: Final = json.JSONDecoder()
-_KEY_FIRST: Final = b'{"key":"'
 
 
 class SealedPart(Struct, frozen=True, kw_only=True):
@@ -43,32 +41,20 @@ class Link(Struct, frozen=True):
     sha256: str | None
 
 
-class Seal(Struct, frozen=True, kw_only=True):
+class Seal(RunFile, frozen=True, kw_only=True):
     """The content of parts.json."""
 
-    run: str
+    LINED = "parts"
+
     previous: Link | None = None
     """The latest complete run of the same target when this run began."""
     files: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each of FILES that the run wrote, and of the files of its ranges."""
     parts: tuple[SealedPart, ...] = ()
 
-    def to_json(self) -> bytes:
-        """Return the seal as JSON, with a line for each part."""
-        value = document(self)
-        lines = ",\n".join(map(json.dumps, value.pop("parts")))
-        return f'{json.dumps(value)[:-1]}, "parts": [\n{lines}\n]}}\n'.encode()
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Self:
-        """Make a Seal from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        value = parse_document(data)
-        if value.keys() != member_names(cls):
-            raise JsonError("has other members")
-        seal = typed(cls, value)
-        if not all(name in FILES or OF_RANGES.fullmatch(name) for name in seal.files):
+    def check(self) -> None:
+        if not all(name in FILES or OF_RANGES.fullmatch(name) for name in self.files):
             raise JsonError("names a file that no run has", "files")
-        return seal
 
 
 def sha256_of(data: bytes) -> str:

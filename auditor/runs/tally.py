@@ -8,12 +8,14 @@ from functools import lru_cache
 from typing import Final
 
 from msgspec import field
+from msgspec.structs import asdict
 
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.audiences import listed
 from auditor.model.dates import iso_date
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
+from auditor.model.json_text import JsonError, Whole
 from auditor.model.object import FactSource, Outcome
 from auditor.model.summary import HASHING
 from auditor.runs.counters import Counters
@@ -42,48 +44,48 @@ class Tally(Counters):
     Counts never fall, except by move() and go_back_to().
     """
 
-    accepted: int = 0
-    audiences: dict[str, int] = field(default_factory=dict)
+    accepted: Whole = 0
+    audiences: dict[str, Whole] = field(default_factory=dict)
     """Number of objects by verdict and audience, with a space between the two."""
-    calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CALLS, 0))
-    changes: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, Whole] = field(default_factory=lambda: dict.fromkeys(CALLS, 0))
+    changes: dict[str, Whole] = field(default_factory=dict)
     """Number of changes since the last run: by "verdict" or "finding", the verdict or severity, and the ChangeKind."""
-    compared: dict[str, int] = field(default_factory=dict)
+    compared: dict[str, Whole] = field(default_factory=dict)
     """Number of open verdicts and of findings of the last run that were compared, by the verdict or severity."""
-    coverage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COVERAGE, 0))
-    excepted_findings: dict[str, int] = field(default_factory=dict)
+    coverage: dict[str, Whole] = field(default_factory=lambda: dict.fromkeys(COVERAGE, 0))
+    excepted_findings: dict[str, Whole] = field(default_factory=dict)
     """Number of findings by severity that an exception covers."""
-    excepted_verdicts: dict[str, int] = field(default_factory=dict)
+    excepted_verdicts: dict[str, Whole] = field(default_factory=dict)
     """Number of objects by verdict whose verdict an exception covers."""
-    exceptions: dict[str, int] = field(default_factory=dict)
+    exceptions: dict[str, Whole] = field(default_factory=dict)
     """By the name of an exception, how often it covered something; for an expired one, how often it would have."""
-    failed: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, Whole] = field(default_factory=dict)
     """By code: the number of pending objects that this run could not hash."""
-    failed_accepted: dict[str, int] = field(default_factory=dict)
+    failed_accepted: dict[str, Whole] = field(default_factory=dict)
     """By code: the number of objects in `failed` that auditor.toml accepts."""
-    findings: dict[str, int] = field(default_factory=lambda: {severity.value: 0 for severity in Severity})
-    hashing: dict[str, int] = field(default_factory=lambda: dict.fromkeys(HASHING, 0))
-    healed: int = 0
+    findings: dict[str, Whole] = field(default_factory=lambda: {severity.value: 0 for severity in Severity})
+    hashing: dict[str, Whole] = field(default_factory=lambda: dict.fromkeys(HASHING, 0))
+    healed: Whole = 0
     """Number of damaged rows of the ledger that were written anew."""
-    kept: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, Whole] = field(default_factory=dict)
     """Number of facts that the run took from an earlier source, by "acl" or "head" and the FactSource."""
-    left_bytes: dict[str, int] = field(default_factory=dict)
-    left_objects: dict[str, int] = field(default_factory=dict)
-    oldest: dict[str, int] = field(default_factory=dict)
+    left_bytes: dict[str, Whole] = field(default_factory=dict)
+    left_objects: dict[str, Whole] = field(default_factory=dict)
+    oldest: dict[str, Whole] = field(default_factory=dict)
     """When the oldest kept "acl" and "head" were read, in seconds since 1970. It is no count, and only falls."""
-    routed: dict[str, int] = field(default_factory=lambda: {"objects": 0, "bytes": 0})
-    rules: dict[str, int] = field(default_factory=dict)
-    shadowed: dict[str, int] = field(default_factory=dict)
+    routed: dict[str, Whole] = field(default_factory=lambda: {"objects": 0, "bytes": 0})
+    rules: dict[str, Whole] = field(default_factory=dict)
+    shadowed: dict[str, Whole] = field(default_factory=dict)
     """By the name of an exception, how often it would have covered something that an earlier one covers."""
-    trusted: dict[str, int] = field(default_factory=dict)
+    trusted: dict[str, Whole] = field(default_factory=dict)
     """The entries of `trusted` that trusted something; the numbers mean nothing."""
-    unanswered: dict[str, int] = field(default_factory=dict)
-    uncompared: int = 0
+    unanswered: dict[str, Whole] = field(default_factory=dict)
+    uncompared: Whole = 0
     """1 if the last run could not be read, so that the changes are not all counted."""
-    unreported: int = 0
+    unreported: Whole = 0
     """Number of listed objects whose stored ACL the S3 Inventory report of the run does not tell."""
-    unread: dict[str, int] = field(default_factory=dict)
-    verdicts: dict[str, int] = field(default_factory=lambda: {verdict.value: 0 for verdict in Verdict})
+    unread: dict[str, Whole] = field(default_factory=dict)
+    verdicts: dict[str, Whole] = field(default_factory=lambda: {verdict.value: 0 for verdict in Verdict})
 
     def add(self, judgement: Judgement) -> None:
         """Count one listed object: its outcome, verdict and findings, and its facts that could not be read."""
@@ -247,10 +249,13 @@ class Tally(Counters):
         self.routed["bytes"] += size
 
     def check(self, hashing: bool = False) -> None:
-        """Raise ValueError if the counts do not add up.
+        """Raise JsonError if the counts do not add up.
 
         hashing: True to check also that each judged object has a digest state.
         """
+        for name, counts in asdict(Tally()).items():
+            if isinstance(counts, dict) and counts.keys() - getattr(self, name).keys():
+                raise JsonError("lack counts", name)
         coverage = self.coverage
         judged = coverage["audited"] + coverage["undecided"]
         sums = {
@@ -268,7 +273,7 @@ class Tally(Counters):
             "routed <= unhashable": self.routed["objects"] <= self.hashing["unhashable"],
         }
         if broken := [words for words, holds in sums.items() if not holds]:
-            raise ValueError(f"the counts do not add up: {'; '.join(broken)}; {self.to_dict()}")
+            raise JsonError(f"do not add up: {'; '.join(broken)}", "the counts")
 
 
 def _count(counts: dict[str, int], name: str) -> None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, Self
 
 from msgspec import Struct, field
 
 from auditor.model.dates import iso_date
-from auditor.model.json_text import items, typed
+from auditor.runs.documents import JsonFile
 from auditor.verify.pipeline import Done
 from auditor.verify.tally import VerifyTally
 
@@ -30,6 +29,18 @@ class UnfinishedObject(Struct, frozen=True):
     key: str
     version_id: str | None
     checkpoint: Mapping[str, Any]
+
+
+class VerifyFile(JsonFile, frozen=True, kw_only=True):
+    """The content of state-NUMBER.json, the file of a checkpoint."""
+
+    verify: str
+    """The verification's ID."""
+    as_of: str
+    begun_after: str | None
+    tally: VerifyTally
+    start_after: str | None
+    unfinished: tuple[UnfinishedObject, ...]
 
 
 class VerifyCheckpoint(Struct):
@@ -80,34 +91,21 @@ class VerifyCheckpoint(Struct):
             return self._before
         return self.tally, self.start_after
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the checkpoint, with the tally that is kept, as a JSON object."""
+    def file(self, verify_id: str) -> VerifyFile:
+        """Return the checkpoint as its file has it, with the tally that is kept."""
         tally, start_after = self.kept
-        return {
-            "as_of": self.as_of.isoformat(),
-            "begun_after": self.begun_after,
-            "tally": tally.to_dict(),
-            "start_after": start_after,
-            "unfinished": [
-                {"key": key, "version_id": version_id, "checkpoint": checkpoint}
-                for (key, version_id), checkpoint in self.paused.items()
-            ],
-        }
+        return VerifyFile(
+            verify=verify_id,
+            as_of=self.as_of.isoformat(),
+            begun_after=self.begun_after,
+            tally=tally,
+            start_after=start_after,
+            unfinished=tuple(UnfinishedObject(*name, one) for name, one in self.paused.items()),
+        )
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Read a checkpoint from the JSON object that to_dict() made. Raises KeyError, TypeError or ValueError for any
-        other value.
-        """
-        if not all(isinstance(value[name], str | None) for name in ("begun_after", "start_after")):
-            raise ValueError("start_after is no key")
-        tally = VerifyTally.from_dict(value["tally"])
-        tally.check()
-        unfinished = items(value["unfinished"], partial(typed, UnfinishedObject))
-        return cls(
-            iso_date(value["as_of"]),
-            value["begun_after"],
-            value["start_after"],
-            tally,
-            {(one.key, one.version_id): one.checkpoint for one in unfinished},
-        )
+    def of(cls, file: VerifyFile) -> Self:
+        """Return the checkpoint with which the next hop begins. Raises ValueError if the file is damaged."""
+        file.tally.check()
+        resumed = {(one.key, one.version_id): one.checkpoint for one in file.unfinished}
+        return cls(iso_date(file.as_of), file.begun_after, file.start_after, file.tally, resumed)

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from auditor.errors import OutputError, RunTaken
-from auditor.model.json_text import FORMAT, parse_document
 from auditor.runs.parts import PartFile
 from auditor.runs.paths import bucket_path, parse_run_id
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
-from auditor.verify.checkpoint import VerifyCheckpoint
+from auditor.verify.checkpoint import VerifyCheckpoint, VerifyFile
 from auditor.verify.summary import VerifySummary
 
 PART_LINES: Final = 1_000_000
@@ -94,19 +93,18 @@ class VerifyFolder:
 
     def put_checkpoint(self, checkpoint: VerifyCheckpoint) -> None:
         """Write the checkpoint with which the next invocation of the Lambda function continues."""
-        data = json.dumps({"format": FORMAT, "verify": self._id, **checkpoint.to_dict()}).encode() + b"\n"
-        self._store.put(f"{self.path}/state-{self._hop:05}.json", data)
+        self._store.put(f"{self.path}/state-{self._hop:05}.json", checkpoint.file(self._id).to_json())
 
     def load_checkpoint(self) -> VerifyCheckpoint:
         """Return the checkpoint that the previous invocation wrote. Raises OutputError if it is missing or damaged."""
         path = f"{self.path}/state-{self._hop - 1:05}.json"
         data = self._store.get(path)
         try:
-            value = parse_document(data or b"")
-            if value["verify"] != self._id:
+            file = VerifyFile.from_json(data or b"")
+            if file.verify != self._id:
                 raise ValueError("another run's")
-            return VerifyCheckpoint.from_dict(value)
-        except (ValueError, KeyError, TypeError) as error:
+            return VerifyCheckpoint.of(file)
+        except ValueError as error:
             raise OutputError(f"{self._store.uri(path)} is not there or damaged: verify again") from error
 
     @property

@@ -6,6 +6,7 @@ from collections import Counter
 
 from msgspec import field
 
+from auditor.model.json_text import Whole
 from auditor.model.outcome import VerifyOutcome
 from auditor.runs.counters import Counters
 from auditor.verify.outcome import LEFT
@@ -15,30 +16,28 @@ from auditor.verify.read import ReadResult
 class VerifyTally(Counters):
     """The counts of a verification so far. The counts of earlier invocations are included."""
 
-    PAIRS = frozenset({"left"})
-
-    listed: int = 0
-    ledger_only: int = 0
+    listed: Whole = 0
+    ledger_only: Whole = 0
     """Number of objects that the ledger has and the listing lacks."""
-    delete_markers: int = 0
+    delete_markers: Whole = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     """Number of objects by outcome; the sum is listed + ledger_only."""
     unreadable: Counter[str] = field(default_factory=Counter)
     """Number of unreadable objects by error code."""
     accepted: Counter[str] = field(default_factory=Counter)
     """Number of objects that were due and not read, and that auditor.toml accepts, by reason (Verified.unread)."""
-    left: dict[str, tuple[int, int]] = field(default_factory=dict)
+    left: dict[str, tuple[Whole, Whole]] = field(default_factory=dict)
     """Objects and bytes that were not read because reading them costs extra, by storage class."""
-    read_objects: int = 0
+    read_objects: Whole = 0
     """Number of objects that were read to their ends."""
-    read_bytes: int = 0
-    recorded: int = 0
+    read_bytes: Whole = 0
+    recorded: Whole = 0
     """Number of objects whose digests are new in the ledger."""
-    healed: int = 0
+    healed: Whole = 0
     """Number of damaged rows of the ledger that were written anew."""
-    late_objects: int = 0
+    late_objects: Whole = 0
     """Number of objects that were read when their age exceeded the schedule's limit."""
-    late_seconds: int = 0
+    late_seconds: Whole = 0
     """The largest number of seconds by which the age of a read object exceeded the limit."""
 
     @property

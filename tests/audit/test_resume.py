@@ -49,7 +49,7 @@ def test_the_run_goes_on_where_it_stopped(store: LocalStore) -> None:
     begin(store)
     found, target = checkpoint(store, RUN, BUCKET, SELECTION)
     assert found is not None
-    assert (found.run, found.start_after, found.tally["coverage"]["audited"], target) == (RUN, "photos/c", 1, BUCKET)
+    assert (found.run, found.start_after, found.tally.coverage["audited"], target) == (RUN, "photos/c", 1, BUCKET)
 
 
 def test_the_run_keeps_the_beginning_of_its_range(store: LocalStore) -> None:

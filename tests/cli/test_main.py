@@ -128,7 +128,7 @@ def test_a_malformed_message_goes_to_the_dead_letter_queue_with_its_reason(run: 
     assert (code, counts["failed"], counts["dead_lettered"]) == (4, 1, 1)
     (letter,) = loaded.sqs.receive_message(QueueUrl=loaded.dead, MessageAttributeNames=["All"])["Messages"]
     assert letter["Body"] == '{"v": 1, "bucket": 7}'
-    assert any(value["StringValue"].startswith("run is missing") for value in letter["MessageAttributes"].values())
+    assert any(value["StringValue"].startswith("bucket is not text") for value in letter["MessageAttributes"].values())
 
 
 @pytest.mark.parametrize("engine", ["aioboto3", "boto3"])

@@ -218,7 +218,7 @@ def test_a_run_that_has_not_ended(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
-    tally = Tally.from_dict(state.tally)
+    tally = state.tally
     folder = RunFolder(store, "audited", RUN, target=target(), tally=tally, state=state, part_lines=PART)
     with folder:
         folder.prepare()

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from auditor.errors import OldRun, RunDamaged
 from auditor.model.finding import RuleUndecided
+from auditor.model.json_text import plain
 from auditor.model.target import Target
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.documents import parsed
+from auditor.runs.tally import Tally
 from tests.support.samples.reports import RUN
 
 PLAIN = Checkpoint(
@@ -23,7 +25,7 @@ PLAIN = Checkpoint(
     next_part=3,
     start_after="photos/c",
     hop=2,
-    tally={"accepted": 1},
+    tally=Tally(),
 )
 WRITTEN: dict[str, Any] = {
     "format": 1,
@@ -34,7 +36,7 @@ WRITTEN: dict[str, Any] = {
     "next_part": 3,
     "start_after": "photos/c",
     "hop": 2,
-    "tally": {"accepted": 1},
+    "tally": plain(Tally()),
 }
 
 
@@ -51,7 +53,7 @@ def test_it_is_one_line_of_json_and_reads_back(checkpoint: Checkpoint, more: dic
     data = checkpoint.to_json()
     assert data.endswith(b"}\n")
     assert json.loads(data) == WRITTEN | more
-    assert parsed(data, "state.json", Checkpoint.from_json, RUN) == checkpoint
+    assert parsed(data, "state.json", Checkpoint, RUN) == checkpoint
 
 
 def test_a_run_has_begun_once_a_part_has_lines() -> None:
@@ -65,21 +67,21 @@ def test_a_run_has_begun_once_a_part_has_lines() -> None:
     [
         ({"format": 2}, "format is not 1, the only format known"),
         ({"format": True}, "format is not 1, the only format known"),
-        ({"more": 1}, "it has a member that is not known"),
+        ({"more": 1}, "it has other members"),
         ({"void": [3]}, "void has a part that is not behind"),
         ({"void": [0, 4]}, "void has a part that is not behind"),
-        ({"target": WRITTEN["target"] | {"more": 1}}, "target has other members than a target"),
+        ({"target": WRITTEN["target"] | {"more": 1}}, "target has other members"),
         ({"run": "20260102T030405Z-ffffff"}, "it is another run's"),
         ({"next_part": "3"}, "next_part"),
     ],
 )
 def test_damage_is_named_with_the_file_and_the_member(change: dict[str, Any], words: str) -> None:
     with pytest.raises(RunDamaged, match=rf"^s3://out/state\.json is damaged \({words}.*\): start a new run$"):
-        parsed(json.dumps(WRITTEN | change).encode(), "s3://out/state.json", Checkpoint.from_json, RUN)
+        parsed(json.dumps(WRITTEN | change).encode(), "s3://out/state.json", Checkpoint, RUN)
 
 
 def test_a_checkpoint_of_a_development_version() -> None:
     data = json.dumps({"v": 1, **{name: value for name, value in WRITTEN.items() if name != "format"}}).encode()
     with pytest.raises(OldRun, match=r"^state\.json was written by a development version: audit again$") as refused:
-        parsed(data, "state.json", Checkpoint.from_json, RUN)
+        parsed(data, "state.json", Checkpoint, RUN)
     assert refused.value.exit_code == 2

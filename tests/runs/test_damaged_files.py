@@ -108,7 +108,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     )
     (other / "plan.json").write_bytes(plan.to_json())
     (other / "state-00001.json").write_text(json.dumps(state | {"run": OTHER}) + "\n")
-    keys = KeyFile(OTHER, {"arn:aws:kms:us-east-1:111122223333:key/a": "{}", "b": Unread("GetKeyPolicy", "Denied")})
+    policies: dict[str, str | Unread] = {
+        "arn:aws:kms:us-east-1:111122223333:key/a": "{}",
+        "b": Unread("GetKeyPolicy", "Denied"),
+    }
+    keys = KeyFile(run=OTHER, policies=policies)
     (other / "keys-00001.json").write_bytes(keys.to_json())
     lines, findings = unpacked(folder / "objects" / PART), unpacked(folder / "findings" / PART)
     found_last = [decode(FindingLine, line) for line in findings[-1:]]

@@ -187,7 +187,7 @@ def test_checkpoint_is_that_of_its_lines(store: LocalStore) -> None:
     assert state is not None
     assert (state.next_part, state.start_after, state.hop) == (1, "b", 3)
     assert state.target == target()
-    assert Tally.from_dict(state.tally).coverage["listed"] == 2
+    assert state.tally.coverage["listed"] == 2
     saved = json.loads(store.get(f"{FOLDER}/state.json") or b"")
     assert set(saved) == {
         *("format", "run", "target", "asked", "rules_undecided", "next_part", "start_after", "hop", "tally"),
@@ -202,13 +202,13 @@ def test_saved_tally_has_what_was_counted_after_the_last_line(store: LocalStore)
         folder.save()
         state = load_checkpoint(store, "audited", RUN)
         assert state is not None
-        assert state.tally["coverage"]["delete_markers"] == 1
+        assert state.tally.coverage["delete_markers"] == 1
         tally.delete_marker()
         folder.save()
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert (state.next_part, state.start_after) == (1, "a")
-    assert state.tally["coverage"]["delete_markers"] == 2
+    assert state.tally.coverage["delete_markers"] == 2
 
 
 def test_no_checkpoint_yet(store: LocalStore) -> None:
@@ -252,7 +252,7 @@ def test_part_never_ends_between_two_versions_of_a_key(store: LocalStore) -> Non
         state = load_checkpoint(store, "audited", RUN)
         assert state is not None
         assert (state.next_part, state.start_after) == (1, "a")
-        assert state.tally["coverage"]["listed"] == 4
+        assert state.tally.coverage["listed"] == 4
         assert keys(store) == ["a"] * 4
         folder.save()
     assert keys(store) == ["a"] * 4 + ["b"]
@@ -269,7 +269,7 @@ def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert state.start_after == "a"
-    tally = Tally.from_dict(state.tally)
+    tally = state.tally
     with opened(store, tally, state=state) as folder:
         assert keys(store) == ["a", "a"]
         put_all(folder, tally, versions("b", "1", "2"))
@@ -450,7 +450,7 @@ def kill(root: Path, step: int) -> int:
 def go_on(store: LocalStore) -> Tally:
     """Resume as the audit does: list after the checkpoint and write the rest."""
     state = load_checkpoint(store, "audited", RUN)
-    tally = Tally.from_dict(state.tally) if state else Tally()
+    tally = state.tally if state else Tally()
     after = state.start_after if state and state.start_after else ""
     rest = [judgement for judgement in judgements() if judgement.evidence.ref.key > after]
     with opened(store, tally, state=state, part_lines=PART) as folder:
@@ -479,7 +479,7 @@ def assert_once(store: LocalStore, tally: Tally) -> None:
     expected = Tally()
     for judgement in judgements():
         expected.add(judgement)
-    assert tally.to_dict() == expected.to_dict()
+    assert tally == expected
     assert keys(store) == [judgement.evidence.ref.key for judgement in judgements()]
     assert len(keys(store, "findings")) == sum(expected.findings.values())
     assert len(keys(store, "undecided")) == expected.coverage["undecided"]

@@ -51,7 +51,7 @@ class Process:
     def __init__(self, store: S3Store) -> None:
         self.store = store
         self.state: Checkpoint | None = load_checkpoint(store, "audited", RUN)
-        self.tally = Tally.from_dict(self.state.tally) if self.state else Tally()
+        self.tally = self.state.tally if self.state else Tally()
         self.folder = RunFolder(
             store, "audited", RUN, target=target(), tally=self.tally, state=self.state, part_lines=PART
         )
@@ -92,9 +92,9 @@ def check(store: S3Store) -> None:
     lines = {kind: run_lines(RunReader(store, "audited", RUN), kind) for kind in KINDS}
     assert [line["key"] for line in lines["objects"]] == KEYS
     assert [line["key"] for line in lines["findings"]] == [f.key for j in judgements() for f in j.findings]
-    assert len(lines["undecided"]) == state.tally["coverage"]["undecided"]
-    assert state.tally["coverage"]["listed"] == len(KEYS)
-    assert sum(state.tally["findings"].values()) == len(lines["findings"])
+    assert len(lines["undecided"]) == state.tally.coverage["undecided"]
+    assert state.tally.coverage["listed"] == len(KEYS)
+    assert sum(state.tally.findings.values()) == len(lines["findings"])
 
 
 def begun(start: Start, objects: int = 10) -> None:

@@ -32,7 +32,7 @@ EARLIER = "20260101T030405Z-0a1b2c"
 def opened(store: Store, **changes: Any) -> RunFolder:
     """The folder of a process that begins the run, or goes on with it."""
     state = load_checkpoint(store, "audited", RUN)
-    tally = Tally.from_dict(state.tally) if state else Tally()
+    tally = state.tally if state else Tally()
     values = {"target": target(), "tally": tally, "state": state, "part_lines": PART, "describe": lambda part: b"{}\n"}
     folder = RunFolder(store, "audited", RUN, **{**values, "described": store.get(f"{FOLDER}/bucket.json"), **changes})
     folder.prepare()

@@ -465,7 +465,7 @@ def test_run_in_a_bucket_is_killed_and_resumed(s3: Any, moto_url: str) -> None:
         state = load_checkpoint(store, "audited", RUN)
         assert state is not None
         assert state.start_after == "k009"
-        tally = Tally.from_dict(state.tally)
+        tally = state.tally
         with RunFolder(store, "audited", RUN, target=target(), tally=tally, state=state, part_lines=PART) as folder:
             folder.prepare()
             assert gzip.decompress(store.get(stale) or b"") == b""

@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> LocalStore:
 def resume(store: LocalStore) -> None:
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
-    with RunFolder(store, "audited", RUN, target=target(), tally=Tally.from_dict(state.tally), state=state) as folder:
+    with RunFolder(store, "audited", RUN, target=target(), tally=state.tally, state=state) as folder:
         folder.prepare()
 
 

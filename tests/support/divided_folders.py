@@ -76,7 +76,7 @@ def fill(run: Divided, objects: int, ranges: int, part_lines: int = PART_LINES, 
             target=replace(state.target, start_after=one.start_after, stop_at=one.stop_at),
             next_part=parts,
             start_after=key_of((at + 1) * each - 1),
-            tally=tally.to_dict(),
+            tally=tally,
             rollups=RollUpBuilder().saved(),
             ended=RangeEnd(),
         )

@@ -6,11 +6,12 @@ from collections import Counter
 from datetime import UTC, datetime
 
 from auditor.model.outcome import VerifyOutcome
-from auditor.verify.checkpoint import VerifyCheckpoint
+from auditor.verify.checkpoint import VerifyCheckpoint, VerifyFile
 from auditor.verify.outcome import Verified
 from auditor.verify.pipeline import Done
 from auditor.verify.read import ReadResult
 from auditor.verify.tally import VerifyTally
+from tests.support.samples.reports import RUN
 
 MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -24,23 +25,23 @@ def test_key_that_is_read_in_part_is_counted_by_the_next_hop_with_all_its_versio
     for result in (done("b", markers=2), done("c"), done("c")):
         checkpoint.move(result, versions=True)
     checkpoint.paused = {("c", "v3"): {"bytes": 1}, ("d", None): {}}
-    written = checkpoint.to_dict()
-    assert (written["start_after"], written["begun_after"]) == ("b", "a")
-    assert written["tally"]["outcomes"] == {"match": 1}
-    read = VerifyCheckpoint.from_dict(written)
+    written = checkpoint.file(RUN)
+    assert (written.start_after, written.begun_after) == ("b", "a")
+    assert written.tally.outcomes == {"match": 1}
+    read = VerifyCheckpoint.of(VerifyFile.from_json(written.to_json()))
     assert (read.start_after, read.tally.listed, read.tally.delete_markers) == ("b", 1, 2)
     assert read.resumed == {("c", "v3"): {"bytes": 1}, ("d", None): {}}
     checkpoint.paused = {("d", None): {}}
-    assert checkpoint.to_dict()["start_after"] == "c"
-    assert checkpoint.to_dict()["tally"]["outcomes"] == {"match": 3}
+    assert checkpoint.file(RUN).start_after == "c"
+    assert checkpoint.file(RUN).tally.outcomes == {"match": 3}
 
 
 def test_first_key_that_is_read_in_part_leaves_the_begin() -> None:
     checkpoint = VerifyCheckpoint(MOMENT, None, None)
     checkpoint.move(done("b"), versions=True)
     checkpoint.paused = {("b", "v1"): {}}
-    written = checkpoint.to_dict()
-    assert (written["start_after"], written["tally"]["outcomes"]) == (None, {})
+    written = checkpoint.file(RUN)
+    assert (written.start_after, written.tally.outcomes) == (None, {})
 
 
 def test_without_versions_every_result_is_counted() -> None:
@@ -48,8 +49,8 @@ def test_without_versions_every_result_is_counted() -> None:
     checkpoint.move(done("b"), versions=False)
     checkpoint.move(Done("c", None, 3), versions=False)
     checkpoint.paused = {("c", None): {}}
-    written = checkpoint.to_dict()
-    assert (written["start_after"], written["tally"]["outcomes"]) == ("c", {"match": 1})
+    written = checkpoint.file(RUN)
+    assert (written.start_after, written.tally.outcomes) == ("c", {"match": 1})
     assert checkpoint.tally.delete_markers == 3
 
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.aio.stop import Grace, Stop
 from auditor.errors import OutputError, RunTaken
 from auditor.ledger.base import Event, Ledger
+from auditor.model.json_text import plain
 from auditor.runs.stores.local import LocalStore
 from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.folder import VerifyFolder
@@ -140,9 +142,9 @@ async def test_what_the_hop_before_left_must_be_there(bench: Bench) -> None:
         {"start_after": 7},
         {"unfinished": [{"key": 7, "version_id": None, "checkpoint": {}}]},
         {"unfinished": [{"key": "a", "version_id": [], "checkpoint": {}}]},
-        {"tally": {**VerifyTally().to_dict(), "outcomes": {"match": [1, 2]}}},
-        {"tally": {**VerifyTally().to_dict(), "left": {"GLACIER": 1}}},
-        {"tally": {**VerifyTally().to_dict(), "left": {"GLACIER": [1, 2, 3]}}},
+        {"tally": {**plain(VerifyTally()), "outcomes": {"match": [1, 2]}}},
+        {"tally": {**plain(VerifyTally()), "left": {"GLACIER": 1}}},
+        {"tally": {**plain(VerifyTally()), "left": {"GLACIER": [1, 2, 3]}}},
     ],
 )
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
@@ -159,8 +161,8 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, change: dict[str, objec
 
 
 def test_the_time_of_a_checkpoint_without_a_zone_is_utc() -> None:
-    written = VerifyCheckpoint(datetime(2026, 1, 2, tzinfo=UTC), None, None).to_dict()
-    read = VerifyCheckpoint.from_dict({**written, "as_of": "2026-01-02T00:00:00"})
+    written = VerifyCheckpoint(datetime(2026, 1, 2, tzinfo=UTC), None, None).file(RUN)
+    read = VerifyCheckpoint.of(replace(written, as_of="2026-01-02T00:00:00"))
     assert read.as_of == datetime(2026, 1, 2, tzinfo=UTC)
 
 

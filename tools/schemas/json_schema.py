@@ -9,19 +9,17 @@ from __future__ import annotations
 import collections.abc
 from collections.abc import Collection, Mapping
 from enum import Enum, EnumType
-from functools import partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from msgspec import Struct, StructMeta
+from msgspec import Meta, Struct, StructMeta
 from msgspec.structs import FieldInfo, fields
 
-from auditor.hashing.queue import message
 from auditor.model.access import Verdict
 from auditor.model.changes import ChangeKind, Changes
 from auditor.model.estate import EstateReport
 from auditor.model.finding import Severity
-from auditor.model.json_text import FORMAT, LONGEST, plain_text, size, text
+from auditor.model.json_text import END, FORMAT
 from auditor.model.object import Head, Skipped, Unread
 from auditor.model.outcome import VerifyOutcome
 from auditor.model.rollup import RollUps, Totals, TrendNight
@@ -33,7 +31,6 @@ from auditor.runs.key_file import KeyFile
 from auditor.runs.paths import RUN_ID
 from auditor.runs.plan_file import PlanFile
 from auditor.runs.seal import FILES, OF_RANGES, Seal
-from auditor.s3.sequencer import MAX_LENGTH
 from auditor.verify.summary import VerifySummary
 from tools.schemas.field_texts import texts_of
 
@@ -91,15 +88,14 @@ _SIMPLE: Final[Mapping[Any, Schema]] = {
     NoneType: {"type": "null"},
     Any: {},
 }
-_TEXT: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": LONGEST}
-_PRINTABLE: Final = "^[ -~]+$"
-_READERS: Final[Mapping[Any, Schema]] = {
-    text: _TEXT,
-    plain_text: {**_TEXT, "pattern": _PRINTABLE},
-    size: {**WHOLE, "maximum": 2**53},
-    message.bucket_name: {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$"},
-    message.sequencer_text: {"type": "string", "pattern": f"^[0-9A-Fa-f]{{1,{MAX_LENGTH}}}$"},
+_LIMITS: Final = {
+    "ge": "minimum",
+    "le": "maximum",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "pattern": "pattern",
 }
+"""The limits of a Meta, as a schema names them."""
 _NOT_THERE: Final = {"not": {"anyOf": [{"required": ["unread"]}, {"required": ["skipped"]}]}}
 _SHA256: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _MEMBERS: Final[Mapping[tuple[type, str], Schema]] = {
@@ -110,6 +106,7 @@ _MEMBERS: Final[Mapping[tuple[type, str], Schema]] = {
         ],
         "description": "The names of user metadata; with `keep_metadata` also their values.",
     },
+    (Checkpoint, "tally"): {"type": "object"},
     (UndecidedLine, "unread"): {"type": "array", "items": {"$ref": "#/$defs/Unread"}, "minItems": 1},
     (Seal, "files"): {
         "type": "object",
@@ -134,7 +131,7 @@ class SchemaMaker:
         """Return the schema of a type. facts: True if it is written as a fact."""
         origin, arguments = get_origin(kind), get_args(kind)
         if origin is Annotated:
-            return self._annotated(*arguments[:2])
+            return self._annotated(arguments[0], arguments[1:], facts)
         if isinstance(kind, EnumType | StructMeta):
             return self._reference(kind, facts)
         if origin in (Union, UnionType):
@@ -177,11 +174,12 @@ class SchemaMaker:
         }
 
     def _member(self, kind: Any, one: FieldInfo, facts: bool, said: Mapping[str, str]) -> Schema:
-        hint = one.type
+        hint, facts = one.type, facts or (kind, one.name) == (BucketFile, "read")
         words = KEYS.get((kind, one.name))
         if found := _MEMBERS.get((kind, one.name)):
-            self.of(hint, facts=facts)
             schema = dict(found)
+            if (kind, one.name) != (Checkpoint, "tally"):
+                self.of(hint, facts=facts)
         elif words:
             schema = self._by_word(hint, words, whole=(kind, one.name) in _ALL_WORDS)
         else:
@@ -200,11 +198,14 @@ class SchemaMaker:
             "additionalProperties": self._by_word(value, words[1:], whole) if words[1:] else self.of(value),
         }
 
-    def _annotated(self, kind: Any, read: Any) -> Schema:
-        if isinstance(read, partial) and read.func is size:
-            return {**WHOLE, "maximum": read.keywords["largest"]}
-        found = _READERS.get(read)
-        return self.of(kind, facts=True) if found is None else dict(found)
+    def _annotated(self, kind: Any, metas: tuple[Meta, ...], facts: bool) -> Schema:
+        schema = self.of(kind, facts=facts)
+        for meta in metas:
+            limits = {name: getattr(meta, limit) for limit, name in _LIMITS.items() if getattr(meta, limit) is not None}
+            schema |= limits | (meta.extra_json_schema or {})
+            if meta.pattern is not None:
+                schema["pattern"] = meta.pattern.replace(END, "$")
+        return schema
 
     def _reference(self, kind: Any, facts: bool) -> Schema:
         name = kind.__name__

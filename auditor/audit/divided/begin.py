@@ -257,7 +257,7 @@ class _Begin:
             next_part=0,
             start_after=None,
             hop=0,
-            tally=Tally().to_dict(),
+            tally=Tally(),
         )
         writer = writer_of(self._store, self._target.bucket, self._run_id, UNDIVIDED)
         try:

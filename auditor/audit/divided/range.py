@@ -29,7 +29,6 @@ from auditor.runs.paths import checkpoint_name
 from auditor.runs.plan_file import numbered
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
-from auditor.runs.tally import Tally
 from auditor.s3.inventory.configured import AskPage
 
 if TYPE_CHECKING:
@@ -110,7 +109,6 @@ class RangeRun(RunKind):
         try:
             if state.target != target:
                 raise ValueError("it is of other keys than plan.json gives the range")
-            Tally.from_dict(state.tally).check()
             begun_rollups(state)
         except ValueError as error:
             raise damaged(place, error) from error
@@ -121,7 +119,7 @@ class RangeRun(RunKind):
     def describer(self, run: RunContext) -> Callable[[int], bytes] | None:
         """Return a function that makes the bytes of keys-RANGE.json; None if the run reads no policies of keys."""
         keys = run.keys
-        return None if keys is None else lambda _: KeyFile(run.run_id, dict(keys.policies)).to_json()
+        return None if keys is None else lambda _: KeyFile(run=run.run_id, policies=dict(keys.policies)).to_json()
 
     def open_mixed(self, run: RunContext, ask: AskPage) -> AbstractAsyncContextManager[PageFacts]:
         """Open those rows of the report that the run's begin has spread to this range."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from auditor.aio.threads import in_order
 from auditor.runs.checkpoint import Checkpoint
-from auditor.runs.documents import damaged, parsed
+from auditor.runs.documents import parsed
 from auditor.runs.parts import Part, found_parts, sealed_from_store
 from auditor.runs.paths import checkpoint_name, run_path, seal_name
 from auditor.runs.plan_file import PlanFile, PlannedRange
@@ -67,12 +67,8 @@ def range_progress(store: Store, plan: PlanFile) -> Iterator[RangeProgress]:
             yield RangeProgress(one.id, False, None, 0)
             continue
         place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
-        state = parsed(data, place, Checkpoint.from_json, plan.run)
-        try:
-            listed = Tally.from_dict(state.tally).coverage["listed"]
-        except ValueError as error:
-            raise damaged(place, error) from error
-        yield RangeProgress(one.id, state.ended is not None, state.start_after, listed)
+        state = parsed(data, place, Checkpoint, plan.run)
+        yield RangeProgress(one.id, state.ended is not None, state.start_after, state.tally.coverage["listed"])
 
 
 def range_states(store: Store, plan: PlanFile) -> Iterator[RangeState]:
@@ -105,18 +101,13 @@ def _state(
 ) -> RangeState:
     folder = run_path(plan.target.bucket, plan.run)
     place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
-    state = parsed(data, place, Checkpoint.from_json, plan.run)
-    try:
-        tally = Tally.from_dict(state.tally)
-        tally.check()
-    except ValueError as error:
-        raise damaged(place, error) from error
+    state = parsed(data, place, Checkpoint, plan.run)
     files = {checkpoint_name(one.id): sha256_of(data)}
     if sealed is not None:
         files[seal_name(one.id)] = sha256_of(sealed)
     parts = _parts(store, folder, state, one, sealed, found)
-    fault = _fault(plan, one, state, tally, parts, {part.path for part in found})
-    return RangeState(one, state, tally, parts, files, fault)
+    fault = _fault(plan, one, state, parts, {part.path for part in found})
+    return RangeState(one, state, state.tally, parts, files, fault)
 
 
 def _parts(
@@ -143,12 +134,11 @@ def _fault(
     plan: PlanFile,
     one: PlannedRange,
     state: Checkpoint,
-    tally: Tally,
     parts: Sequence[SealedPart],
     there: set[str],
 ) -> str | None:
     """Return why the range does not count as complete, in words that are safe to print; None if it does."""
-    damage = _damage(plan, one, state, tally, parts, there)
+    damage = _damage(plan, one, state, parts, there)
     if damage is not None:  # no process reads again what the checkpoint covers
         return f"{damage}: start a new run"
     if state.ended is None:
@@ -160,7 +150,6 @@ def _damage(
     plan: PlanFile,
     one: PlannedRange,
     state: Checkpoint,
-    tally: Tally,
     parts: Sequence[SealedPart],
     there: set[str],
 ) -> str | None:
@@ -178,6 +167,7 @@ def _damage(
             return f"{part.path} has keys before the range"
         if part.last is not None and high is not None and part.last > high:
             return f"{part.path} has keys behind the range"
+    tally = state.tally
     counts = {
         "objects": tally.coverage["listed"],
         "findings": sum(tally.findings.values()),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Self
+from typing import Final
 
 from msgspec import Struct
 
 from auditor.audit.mixed.report_origin import ReportOrigin
 from auditor.errors import RunTaken
-from auditor.model.json_text import JsonError, Size, document, items, typed_document
+from auditor.model.json_text import JsonError, Size
+from auditor.runs.documents import RunFile
 from auditor.runs.stores.base import ConditionalStore, Store
 from auditor.s3.inventory.facts import FACT_COLUMNS, Shape
 
@@ -30,20 +30,9 @@ class SpreadPiece(Struct, frozen=True):
     lines: Size
 
 
-def _shapes(value: Any) -> tuple[Shape, ...]:
-    return items(value, _shape)
-
-
-def _shape(value: Any) -> Shape:
-    if not isinstance(value, list) or len(value) != len(FACT_COLUMNS) or not all(isinstance(one, str) for one in value):
-        raise JsonError("is not the cells of a row")
-    return tuple(value)
-
-
-class SpreadFile(Struct, frozen=True, kw_only=True):
+class SpreadFile(RunFile, frozen=True, kw_only=True):
     """How far a report is spread: all rows of its first data files, and nothing of the others, are in the pieces."""
 
-    run: str
     manifest: str
     """The path of the report's manifest in its bucket."""
     md5: str
@@ -55,7 +44,7 @@ class SpreadFile(Struct, frozen=True, kw_only=True):
     """Number of data files of the report."""
     rows: Size
     """Number of rows of the data files that are done."""
-    shapes: Annotated[tuple[Shape, ...], _shapes]
+    shapes: tuple[Shape, ...]
     """The shapes of these rows, each at the index of its number."""
     pieces: Mapping[str, tuple[SpreadPiece, ...]]
     """By the ID of a range: its pieces."""
@@ -64,13 +53,9 @@ class SpreadFile(Struct, frozen=True, kw_only=True):
     def complete(self) -> bool:
         return self.done == self.files
 
-    def to_json(self) -> bytes:
-        return json.dumps(document(self)).encode() + b"\n"
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Self:
-        """Make a SpreadFile from the JSON that to_json() wrote. Raises JsonError for anything else."""
-        return typed_document(cls, data)
+    def check(self) -> None:
+        if any(len(shape) != len(FACT_COLUMNS) for shape in self.shapes):
+            raise JsonError("are not the cells of rows", "shapes")
 
 
 class SpreadFolder:

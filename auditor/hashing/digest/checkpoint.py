@@ -10,14 +10,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from auditor.errors import CheckpointError
 from auditor.hashing.digest.digester import CRC64NVME, STATE_DIGITS
 from auditor.hashing.digest.resumable import BLOCK
-from auditor.model.json_text import FORMAT, JsonError, Size, as_object, plain, typed
+from auditor.model.json_text import FORMAT, JsonError, Size, plain, typed
 from auditor.model.object import ObjectVersion
 
 _HEX: Final = re.compile(r"[0-9a-f]+\Z")
@@ -35,17 +35,14 @@ class Binding(Struct, frozen=True):
         return {"format": FORMAT, "bucket": self.bucket, **version, "algorithms": list(self.algorithms)}
 
 
-def _digests(value: object) -> dict[str, str]:
-    """Check and return a JSON object of hex texts by algorithm.
-
-    Raises JsonError for an unknown algorithm, or for a text that has not the length of its digests.
-    """
-    for algorithm, state in as_object(value).items():
-        if algorithm not in STATE_DIGITS:
-            raise JsonError("names an algorithm that is not known")
-        if not isinstance(state, str) or len(state) != STATE_DIGITS[algorithm] or not _HEX.match(state):
-            raise JsonError(f"has no such {algorithm}")
-    return as_object(value)
+def _check_digests(progress: HashProgress) -> None:
+    """Raise JsonError for an unknown algorithm, or for a text that has not the length of its digests in hex."""
+    for name, digests in (("states", progress.states), ("stored", progress.stored)):
+        for algorithm, state in digests.items():
+            if algorithm not in STATE_DIGITS:
+                raise JsonError("names an algorithm that is not known", name)
+            if len(state) != STATE_DIGITS[algorithm] or not _HEX.match(state):
+                raise JsonError(f"has no such {algorithm}", name)
 
 
 class HashProgress(Struct, frozen=True, kw_only=True):
@@ -56,8 +53,8 @@ class HashProgress(Struct, frozen=True, kw_only=True):
     """
 
     bytes: Size
-    states: Annotated[Mapping[str, str], _digests]
-    stored: Annotated[Mapping[str, str], _digests]
+    states: Mapping[str, str]
+    stored: Mapping[str, str]
     bytes_read: Size
 
 
@@ -82,6 +79,7 @@ def opened(document: object, binding: Binding) -> HashProgress:
             raise CheckpointError(f"the checkpoint is of another {name}")
     try:
         progress = typed(HashProgress, document)
+        _check_digests(progress)
     except JsonError as error:
         raise CheckpointError(f"the checkpoint is damaged: {error}") from error
     if progress.bytes % BLOCK or progress.bytes >= binding.version.size:

@@ -10,25 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from auditor.errors import MessageError
 from auditor.hashing.limits import LARGE, MIB
 from auditor.model.digest import ALGORITHMS
-from auditor.model.json_readers import matching
-from auditor.model.json_text import (
-    JsonError,
-    PlainText,
-    Size,
-    Text,
-    parse_object,
-    plain_text,
-    size,
-    typed,
-)
+from auditor.model.json_text import LONGEST, JsonError, PlainText, Size, matching, parse_object, typed
 from auditor.model.object import AnyVersion, ObjectVersion
 from auditor.s3.sequencer import MAX_LENGTH, SEQUENCER
 
@@ -51,8 +40,9 @@ KiB with attributes."""
 MOST_HOPS_READ: Final = 10_000
 """Largest number of hops that a reader accepts in a message: far more than any worker allows."""
 
-bucket_name: Final = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", "is not a bucket's name")
-sequencer_text: Final = matching(SEQUENCER, f"is not hexadecimal of at most {MAX_LENGTH} digits", plain_text)
+BucketName = Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9._-]{1,254}", "is not a bucket's name")]
+Sequencer = Annotated[str, matching(SEQUENCER, f"is not hexadecimal of at most {MAX_LENGTH} digits")]
+Hops = Annotated[int, Meta(ge=0, le=MOST_HOPS_READ)]
 
 
 class HashTask(ObjectVersion, frozen=True):
@@ -86,15 +76,15 @@ class HashMessage(Struct, frozen=True):
 class WrittenTask(Struct, frozen=True, kw_only=True):
     """An object version to hash, as a queue message describes it."""
 
-    key: Text
+    key: Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": LONGEST})]
     version_id: PlainText | None = None
     etag: PlainText
     size: Size
     attempts: Size
     """Number of attempts to hash the object that have failed so far."""
-    hops: Annotated[int, partial(size, largest=MOST_HOPS_READ)] = 0
+    hops: Hops = 0
     """Number of workers that left the object unfinished, because their time ran out or S3 refused it."""
-    sequencer: Annotated[str, sequencer_text] = ""
+    sequencer: Sequencer = ""
     """Sequencer of the S3 event that reported the object, in hexadecimal; "" if no event did."""
 
     def task(self) -> HashTask:
@@ -108,7 +98,7 @@ class WrittenMessage(Struct, frozen=True):
     """
 
     run: PlainText
-    bucket: Annotated[str, bucket_name]
+    bucket: BucketName
     algorithms: tuple[str, ...]
     objects: tuple[WrittenTask, ...]
 
@@ -135,6 +125,13 @@ def decode_document(document: dict[str, Any]) -> HashMessage:
         raise JsonError(f"is empty or names an unknown one; known are {', '.join(ALGORITHMS)}", "algorithms")
     if not 0 < len(message.objects) <= MAX_OBJECTS:
         raise JsonError(f"has {len(message.objects)} entries, not 1 to {MAX_OBJECTS}", "objects")
+    for index, one in enumerate(message.objects):
+        try:
+            length = len(one.key.encode())
+        except UnicodeEncodeError as error:
+            raise JsonError("is not valid unicode", f"objects[{index}].key") from error
+        if length > LONGEST:
+            raise JsonError(f"has {length} bytes, more than {LONGEST}", f"objects[{index}].key")
     algorithms = tuple(dict.fromkeys(message.algorithms))
     return HashMessage(message.run, message.bucket, algorithms, tuple(one.task() for one in message.objects))
 

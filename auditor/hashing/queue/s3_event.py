@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from auditor.hashing.queue.message import MAX_OBJECTS, bucket_name, sequencer_text
-from auditor.model.json_readers import etag_text, form_text, text_or_none, time_text
-from auditor.model.json_text import JsonError, members, plain_text, size, text
+from auditor.hashing.queue.message import MAX_OBJECTS, BucketName, Sequencer
+from auditor.model.json_text import (
+    JsonError,
+    etag_text,
+    form_text,
+    members,
+    plain_text,
+    size,
+    text,
+    text_or_none,
+    time_text,
+    typed,
+)
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -60,11 +71,11 @@ def _fields(place: str, at: str, etag: str, version: str, key: Callable[[Any], s
     entry = f"{place}.object"
     lost = {
         "at": (at, time_text, ""),
-        "bucket": (f"{place}.bucket.name", bucket_name),
+        "bucket": (f"{place}.bucket.name", partial(typed, BucketName)),
         "key": (f"{entry}.key", key),
     }
     named = {**lost, "version_id": (f"{entry}.{version}", text_or_none)}
-    gone = {**named, "sequencer": (f"{entry}.sequencer", sequencer_text, "")}
+    gone = {**named, "sequencer": (f"{entry}.sequencer", partial(typed, Sequencer), "")}
     content = {"etag": (f"{entry}.{etag}", etag_text), "size": (f"{entry}.size", size)}
     return {
         "created": {**gone, **content},

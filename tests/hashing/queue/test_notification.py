@@ -241,7 +241,7 @@ def test_a_version_of_another_type_is_refused_and_not_taken_for_none(value: Any)
         (event_bridge().replace('"version": "0", "bucket"', '"event-version": "2.0", "bucket"'), "is not 1.x"),
         (event_bridge().replace('"version": "0", "bucket"', '"event-version": 1, "bucket"'), "is not a string"),
         (plain(record(sequencer="0x12")), r"s3.object.sequencer is not hexadecimal"),
-        (plain(record(sequencer=12)), r"s3.object.sequencer is not a string"),
+        (plain(record(sequencer=12)), r"s3.object.sequencer is not text"),
         (event_bridge(sequencer="g"), r"detail.object.sequencer is not hexadecimal"),
         (plain(record() | {"eventTime": "yesterday"}), r"Records\[0\].eventTime is not a time"),
         (plain(record() | {"eventTime": 1}), r"Records\[0\].eventTime is not a string"),
