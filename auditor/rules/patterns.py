@@ -2,68 +2,57 @@
 
 The syntax is the usual one: characters, `.`, `[a-z]`, `[^a-z]`, `\\d`, `\\w`, `\\s`, groups, `|`, and the repetitions
 `?`, `*`, `+`, `{2}`, `{2,}`, `{2,5}`. A pattern always means the whole value. Python's own expressions go back and try
-again, so that a short value can cost minutes; these keep all possible states at once (Thompson's construction).
+again, so that a short value can cost minutes; these keep all possible states at once (Thompson's construction). Python
+only tells if one character belongs to a class.
 """
 
 from __future__ import annotations
 
 import re
-import string
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import Final, NamedTuple, Self
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 MOST_STATES: Final = 500
 """Largest size of a pattern, its repetitions written out."""
 MOST_CHARACTERS: Final = 1000
 _MOST_GROUPS: Final = 50
-_CLASSES: Final = {
-    "d": frozenset(string.digits),
-    "w": frozenset(string.ascii_letters + string.digits + "_"),
-    "s": frozenset(string.whitespace),
-}
-_COUNTS: Final = re.compile(r"\{([0-9]{1,3})(,?)([0-9]{0,3})\}")
-_ENDLESS: Final = 10**6
-
-
-class _Characters(NamedTuple):
-    """A set of characters: singles, and ranges from one to another; if negated, all other characters."""
-
-    singles: frozenset[str] = frozenset()
-    ranges: tuple[tuple[str, str], ...] = ()
-    negated: bool = False
-
-    def has(self, character: str) -> bool:
-        found = character in self.singles or any(low <= character <= high for low, high in self.ranges)
-        return found is not self.negated
-
-
-class _Split(NamedTuple):
-    """A state that reads nothing, and goes on in each of the states `to`."""
-
-    to: tuple[int, ...]
-
-
-class _Choice(NamedTuple):
-    """A part of a pattern: one of several sequences of items."""
-
-    branches: tuple[tuple[_Item, ...], ...]
+_COUNTS: Final = re.compile(r"[?*+]|\{([0-9]{1,3})(?:(,)([0-9]{0,3}))?\}")
+_SIGNS: Final = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 
 class _Item(NamedTuple):
-    """A part of a pattern with its repetitions. most: _ENDLESS for no limit."""
+    """A part of a pattern with its repetitions. part: Python's expression for one character, or a group: several
+    sequences of items, one of which matches. most: None for no limit.
+    """
 
-    part: _Characters | _Choice
+    part: str | _Group
     least: int = 1
-    most: int = 1
+    most: int | None = 1
+
+
+_Group = tuple[tuple[_Item, ...], ...]
+
+
+class _Reading(NamedTuple):
+    """A state of a pattern: it reads a character and goes on in the state `to`; or, without a reader, it goes on in
+    each of the states `to`. The end has neither.
+    """
+
+    reader: re.Pattern[str] | None
+    to: list[int]
 
 
 class Pattern(Struct):
-    """A parsed pattern. next_after: for each state, the states that can read the next character, or the end."""
+    """A parsed pattern. states: the end comes first. Each state goes on in states that read a character, or in the end.
+    first: the states in which a match begins.
+    """
 
-    readers: list[_Characters | None]
-    next_after: list[tuple[int, ...]]
+    states: list[_Reading]
+    first: list[int]
 
     @classmethod
     @lru_cache(64)
@@ -71,97 +60,72 @@ class Pattern(Struct):
         """Parse a pattern. Raises ValueError, whose message is made for the user."""
         if len(text) > MOST_CHARACTERS:
             raise ValueError(f"a pattern has at most {MOST_CHARACTERS} characters")
-        program = _Program()
-        program.add(_Parser(text).whole())
-        program.states.append(None)
-        readers = [state if isinstance(state, _Characters) else None for state in program.states]
-        return cls(readers, [program.reading(number) for number in range(len(readers))])
+        made = _PatternStates()
+        start = made.add(_Item(_Parser(text).whole()), 0)
+        return cls([_Reading(state.reader, made.reading(state.to)) for state in made.listed], made.reading([start]))
 
     def matches(self, value: str) -> bool:
         """True if the pattern matches the whole value."""
-        end = len(self.readers) - 1
-        now = self.next_after[0]
+        now: Iterable[int] = self.first
         for character in value:
-            following: dict[int, None] = {}
-            for number in now:
-                reader = self.readers[number]
-                if reader is not None and reader.has(character):
-                    following.update(dict.fromkeys(self.next_after[number + 1]))
-            if not following:
+            states = [self.states[number] for number in now]
+            read = [state.to for state in states if state.reader is not None and state.reader.match(character)]
+            now = dict.fromkeys(chain.from_iterable(read))
+            if not now:
                 return False
-            now = tuple(following)
-        return end in now
+        return 0 in now
 
 
-class _Program(Struct):
-    """The states of a pattern. A state that reads a character goes on in the state after it. None is the end."""
+class _PatternStates:
+    """The states of a pattern. The end comes first; the others are added from the pattern's end to its beginning."""
 
-    states: list[_Characters | _Split | None] = field(default_factory=list)
-    _work: int = 0
+    def __init__(self) -> None:
+        self.listed = [_Reading(None, [])]
+        self._work = -1  # the whole pattern is no part of itself
 
-    def add(self, choice: _Choice) -> None:
-        """Append the states of a choice. Raises ValueError if the pattern is too large."""
-        first, ends = len(self.states), []
-        several = len(choice.branches) > 1
-        if several:
-            self._append(_Split(()))
-        starts = []
-        for branch in choice.branches:
-            starts.append(len(self.states))
-            for item in branch:
-                self._repeat(item)
-            if several:
-                ends.append(self._append(_Split(())))
-        if several:
-            self.states[first] = _Split(tuple(starts))
-            for end in ends:
-                self.states[end] = _Split((len(self.states),))
-
-    def _repeat(self, item: _Item) -> None:
+    def add(self, item: _Item, then: int) -> int:
+        """Add the states of an item and return the first. then: the state after the item. Raises ValueError if the
+        pattern is too large.
+        """
+        if item.most is None:
+            loop = self._append(None, [then])
+            self.listed[loop].to.append(self._once(item.part, loop))
+            first = loop
+        else:
+            first = then
+            for _ in range(item.most - item.least):
+                first = self._append(None, [self._once(item.part, first), then])
         for _ in range(item.least):
-            self._once(item.part)
-        if item.most == _ENDLESS:
-            start = self._append(_Split(()))
-            self._once(item.part)
-            self._append(_Split((start,)))
-            self.states[start] = _Split((start + 1, len(self.states)))
-            return
-        skips = []
-        for _ in range(item.most - item.least):
-            skips.append(self._append(_Split(())))
-            self._once(item.part)
-        for skip in skips:
-            self.states[skip] = _Split((skip + 1, len(self.states)))
+            first = self._once(item.part, first)
+        return first
 
-    def _once(self, part: _Characters | _Choice) -> None:
+    def _once(self, part: str | _Group, then: int) -> int:
         self._work += 1
         if self._work > MOST_STATES:
             raise ValueError(f"a pattern has at most {MOST_STATES} parts, its repetitions written out")
-        if isinstance(part, _Choice):
-            self.add(part)
-        else:
-            self._append(part)
+        if isinstance(part, str):
+            return self._append(re.compile(part, re.ASCII | re.DOTALL), [then])
+        starts = []
+        for branch in part:
+            first = then
+            for item in reversed(branch):
+                first = self.add(item, first)
+            starts.append(first)
+        return self._append(None, starts)
 
-    def _append(self, state: _Characters | _Split) -> int:
-        self.states.append(state)
-        return len(self.states) - 1
+    def _append(self, reader: re.Pattern[str] | None, to: list[int]) -> int:
+        self.listed.append(_Reading(reader, to))
+        return len(self.listed) - 1
 
-    def reading(self, start: int) -> tuple[int, ...]:
-        """Return the states that read a character, or are the end, and that the state `start` reaches without
-        reading.
-        """
-        found: dict[int, None] = {}
-        waiting = [start]
-        seen = {start}
+    def reading(self, starts: list[int]) -> list[int]:
+        """Return the states that read a character, or are the end, and that these states reach without reading."""
+        waiting, seen = list(starts), dict.fromkeys(starts)
         while waiting:
-            number = waiting.pop()
-            state = self.states[number]
-            if isinstance(state, _Split):
+            state = self.listed[waiting.pop()]
+            if state.reader is None:
                 waiting += [one for one in state.to if one not in seen]
-                seen.update(state.to)
-            else:
-                found[number] = None
-        return tuple(found)
+                seen.update(dict.fromkeys(state.to))
+        return [one for one in seen if not one or self.listed[one].reader is not None]
 
 
 class _Parser:
@@ -172,11 +136,11 @@ class _Parser:
         self._at = 0
         self._open = 0
 
-    def whole(self) -> _Choice:
-        choice = self._choice()
+    def whole(self) -> _Group:
+        branches = self._branches()
         if self._at < len(self._text):
             raise ValueError("a pattern has a closing parenthesis that no other opens")
-        return choice
+        return branches
 
     def _peek(self) -> str:
         return self._text[self._at : self._at + 1]
@@ -189,100 +153,93 @@ class _Parser:
         self._at += 1
         return found
 
-    def _choice(self) -> _Choice:
-        branches: list[tuple[_Item, ...]] = []
-        items: list[_Item] = []
+    def _branches(self) -> _Group:
+        branches: list[list[_Item]] = [[]]
         while (one := self._peek()) and one != ")":
             if one == "|":
                 self._at += 1
-                branches.append(tuple(items))
-                items = []
+                branches.append([])
             else:
-                items.append(self._item())
-        return _Choice((*branches, tuple(items)))
+                branches[-1].append(self._item())
+        return tuple(map(tuple, branches))
 
     def _item(self) -> _Item:
-        part = self._part()
-        least, most = self._counts()
+        item = _Item(self._part(), *self._counts())
         if (self._peek() or " ") in "?*+{":
             raise ValueError("a pattern repeats a repetition: put parentheses around the inner one")
-        return _Item(part, least, most)
+        return item
 
-    def _part(self) -> _Characters | _Choice:
+    def _part(self) -> str | _Group:
         one = self._take("a part")
         if one == "(":
             return self._group()
         if one == "[":
             return self._set()
-        if one == "\\":
-            return self._escaped()
-        if one == ".":
-            return _Characters(negated=True)
         if one in "?*+{":
             raise ValueError(f"a pattern repeats nothing: write \\{one} for the character itself")
         if one in "^$":
             raise ValueError(f"a pattern always means the whole value: leave out {one}, or write \\{one}")
-        return _Characters(frozenset(one))
+        return one if one == "." else self._escaped(one)
 
-    def _group(self) -> _Choice:
+    def _group(self) -> _Group:
         self._open += 1
         if self._open > _MOST_GROUPS:
             raise ValueError(f"a pattern has at most {_MOST_GROUPS} groups within each other")
         if self._peek() == "?":
             raise ValueError("a pattern has only plain groups: no (?")
-        choice = self._choice()
+        branches = self._branches()
         self._take("a group")
         self._open -= 1
-        return choice
+        return branches
 
-    def _escaped(self) -> _Characters:
+    def _escaped(self, one: str) -> str:
+        """Return Python's expression for the character that was taken, or for the escape that it begins. It ends with
+        the character itself, unless it is a class: a backslash with a letter.
+        """
+        if one != "\\":
+            return re.escape(one)
         one = self._take("an escape")
-        if one.lower() in _CLASSES:
-            return _Characters(_CLASSES[one.lower()], negated=one.isupper())
-        if one.isalnum():
+        if one.isalnum() and one not in "dwsDWS":
             raise ValueError("a pattern has only the escapes \\d, \\w, \\s, \\D, \\W, \\S and those of signs")
-        return _Characters(frozenset(one))
+        return f"\\{one}" if one.isalnum() else re.escape(one)
 
-    def _set(self) -> _Characters:
-        negated = self._peek() == "^"
-        self._at += negated
-        singles: set[str] = set()
-        ranges: list[tuple[str, str]] = []
-        while (one := self._take("a set")) != "]" or not (singles or ranges):
-            found = self._escaped() if one == "\\" else _Characters(frozenset(one))
-            if found.negated:
+    def _set(self) -> str:
+        text = "[^" if self._peek() == "^" else "["
+        self._at += len(text) - 1
+        begun = text
+        while (one := self._take("a set")) != "]" or text == begun:
+            low = self._escaped(one)
+            if low[1:] in ("D", "W", "S"):
                 raise ValueError("a set in a pattern has no \\D, \\W or \\S")
             following = self._text[self._at : self._at + 2]
-            if len(found.singles) == 1 and following[:1] == "-" and following != "-]":
+            text += low
+            if not _is_class(low) and following[:1] == "-" and following != "-]":
                 self._at += 1
-                ranges.append(self._range(min(found.singles)))
-            else:
-                singles |= found.singles
-        return _Characters(frozenset(singles), tuple(ranges), negated)
+                high = self._escaped(self._take("a set"))
+                if _is_class(high) or high[-1] < low[-1]:
+                    raise ValueError("a range in a pattern goes from a lower character to a higher one")
+                text += f"-{high}"
+        return f"{text}]"
 
-    def _range(self, low: str) -> tuple[str, str]:
-        one = self._take("a set")
-        high = self._escaped().singles if one == "\\" else frozenset(one)
-        if len(high) != 1 or min(high) < low:
-            raise ValueError("a range in a pattern goes from a lower character to a higher one")
-        return low, min(high)
-
-    def _counts(self) -> tuple[int, int]:
+    def _counts(self) -> tuple[int, int | None]:
         """Take the repetitions after a part: the smallest and the largest number."""
         one = self._peek()
-        if one and one in "?*+":
-            self._at += 1
-            return {"?": (0, 1), "*": (0, _ENDLESS), "+": (1, _ENDLESS)}[one]
-        if one != "{":
+        if not one or one not in "?*+{":
             return 1, 1
         found = _COUNTS.match(self._text, self._at)
-        if found is None or (found[3] and not found[2]):
+        if found is None:
             raise ValueError(
                 "a pattern's repetition is {2}, {2,} or {2,5}, up to 999; write \\{ for the character itself"
             )
         self._at = found.end()
+        if one in _SIGNS:
+            return _SIGNS[one]
         least = int(found[1])
-        most = least if not found[2] else int(found[3]) if found[3] else _ENDLESS
-        if most < least:
+        most = least if not found[2] else int(found[3]) if found[3] else None
+        if most is not None and most < least:
             raise ValueError("a pattern's repetition goes from a lower number to a higher one")
         return least, most
+
+
+def _is_class(expression: str) -> bool:
+    return expression[:1] == "\\" and expression[1:].isalpha()
