@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from itertools import combinations, product
 from typing import Final
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode
+from auditor.model.wildcard import matches_arn
 
 MOST_NAMED: Final = 20
 """Largest number of audiences in the line of one object."""
@@ -139,7 +139,7 @@ class WiderAudiences:
             steps = name.split("/")
             yield from ("/".join(steps[:length]) for length in range(1, len(steps)))
         if kind in _PATTERNED:
-            yield from (one for one in self._patterns[kind] if one != name and _matches_arn(one, name))
+            yield from (one for one in self._patterns[kind] if one != name and matches_arn(one, name))
 
 
 def _fewer_headers(audience: Audience) -> Iterator[str]:
@@ -162,11 +162,3 @@ def _network(name: str) -> IPv4Network | IPv6Network | None:
         return ip_network(name)
     except ValueError:
         return None
-
-
-def _matches_arn(pattern: str, arn: str) -> bool:
-    """True if each of the six parts of an ARN matches the same part of a pattern."""
-    wanted, parts = pattern.split(":", 5), arn.split(":", 5)
-    return len(wanted) == len(parts) and all(
-        fnmatchcase(part, one.replace("[", "[[]")) for one, part in zip(wanted, parts, strict=True)
-    )

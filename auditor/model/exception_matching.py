@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
@@ -12,6 +13,7 @@ from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import Finding
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS
 from auditor.model.run_lines import FindingLine
+from auditor.model.wildcard import Wild, Wildcard
 
 _UNKNOWN: Final = frozenset(
     {
@@ -41,24 +43,13 @@ def covers_key(entry: ExceptionEntry, key: str | None) -> bool:
     """True if the entry covers this key. An entry with a prefix or a pattern does not cover the bucket, key None."""
     if key is None:
         return entry.prefix is None and entry.pattern is None
-    return key.startswith(entry.prefix or "") and (entry.pattern is None or matches(entry.pattern, key))
+    return key.startswith(entry.prefix or "") and (entry.pattern is None or _key_pattern(entry.pattern).matches(key))
 
 
-def matches(pattern: str, key: str) -> bool:
-    """True if the whole key has the form of the pattern, in which `*` stands for any characters, also for none."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return key == pattern
-    *inner, last = rest
-    if not key.startswith(first) or not key.endswith(last) or len(key) < len(first) + len(last):
-        return False
-    at, end = len(first), len(key) - len(last)
-    for part in inner:
-        at = key.find(part, at, end)
-        if at < 0:
-            return False
-        at += len(part)
-    return True
+@lru_cache(1024)
+def _key_pattern(text: str) -> Wildcard:
+    """Return the pattern of keys, in which only `*` is a wildcard."""
+    return Wildcard(tuple(Wild.STAR if part == "*" else part for part in re.findall(r"\*|[^*]+", text)))
 
 
 def accepts_object(entries: Sequence[ExceptionEntry], key: str, unread: Sequence[tuple[str, str]]) -> bool:

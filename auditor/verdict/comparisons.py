@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from auditor.verdict.globs import Glob, Sieve, Wild
+from auditor.model.wildcard import Wild
+from auditor.verdict.globs import Glob, Sieve
 from auditor.verdict.networks import Network, parse_address
 from auditor.verdict.variables import Bound
 

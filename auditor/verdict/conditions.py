@@ -14,10 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.model.bucket import Semantics
+from auditor.model.wildcard import Part, variables_of
 from auditor.verdict.comparisons import Comparison, Ordered, Patterns, Presence
 from auditor.verdict.domains import Domain
 from auditor.verdict.operators import OPERATORS, TextForm, as_aws, as_ceph
-from auditor.verdict.variables import Part, bind, keys
+from auditor.verdict.variables import bind
 
 
 class Quantifier(Enum):
@@ -152,7 +153,7 @@ def compile_test(
         if_exists=if_exists,
         quantifier=quantifier,
         ceph=ceph,
-        variables=frozenset().union(*map(keys, parts)),
+        variables=frozenset().union(*map(variables_of, parts)),
         _form=known.form,
         _values=parts,
     )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from auditor.model.bucket import Semantics
 from auditor.model.policy import Policy, Statement, is_bucket_tag
+from auditor.model.wildcard import split, variables_of
 from auditor.verdict.conditions import ConditionTest, compile_test, key_name
 from auditor.verdict.identities import HEADERS, PLACE_KEYS
 from auditor.verdict.named import SOURCE_KEYS, Names
@@ -18,7 +19,6 @@ from auditor.verdict.principals import PrincipalSet
 from auditor.verdict.resources import KeyClass, KeyCoverage
 from auditor.verdict.search import Needs
 from auditor.verdict.ways import WAYS, ways_of
-from auditor.verdict.wildcard import variables_of
 
 _SERVICE_KEYS: Final = SOURCE_KEYS | {
     "aws:principalisawsservice",
@@ -121,7 +121,8 @@ class Keys:
         """
         question = (resources, negated)
         if question not in self._questions:
-            found = variables_of(resources) if variables else frozenset()
+            parts = (part for text in resources for part in split(text, variables=variables))
+            found = variables_of(parts)
             default = variables and any(map(_DEFAULT.search, resources))
             cause = min(found, default="Resource")[:MOST_OF_CAUSE]
             key = Key(f"?{len(self.listed)}", cause, [], found, negated, default)

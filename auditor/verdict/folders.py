@@ -7,11 +7,9 @@ For one object, such a pattern is a condition on the variable's key: the key mus
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from auditor.verdict.wildcard import Wildcard
-
-_VARIABLE: Final = re.compile(r"\$\{\s*([^\s,'{}*?$]+)\s*(?:,\s*'([^'}]*)'\s*)?\}")
+from auditor.model.wildcard import Variable, Wildcard
 
 
 class FolderPattern(NamedTuple):
@@ -30,13 +28,11 @@ class FolderPattern(NamedTuple):
         """Return the parsed pattern. Return None if it has no variable, several variables, or a wildcard before the
         variable.
         """
-        found = list(_VARIABLE.finditer(pattern))
-        if len(found) != 1 or pattern.count("${") != 1:
-            return None
-        start, rest = pattern[: found[0].start()], pattern[found[0].end() :]
-        if re.search(r"[*?]", start):
-            return None
-        return cls(found[0][1].lower(), start, Wildcard.of(rest), found[0][2])
+        start, parts = Wildcard.of(pattern, variables=True).divided
+        match parts:
+            case (Variable(key, default, False), *rest) if pattern.count("${") == 1 and not re.search("[*?$]", key):
+                return cls(key, start, Wildcard(tuple(rest)), default)
+        return None
 
     def values(self, path: str) -> tuple[str, ...]:
         """Return the values of the variable with which the pattern matches the path."""

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from auditor.model.wildcard import Wild
 from auditor.verdict.steps import KeySteps
 
 DIGITS: Final = "0123456789"
 _SPARE: Final = "xyzwvutsrqponmlkjihgfedcba-_. XYZWVUTSRQPONMLKJIHGFEDCBA/@+=,!~"
-
-
-class Wild(Enum):
-    """A wildcard in a pattern."""
-
-    ANY = "?"
-    """Any one character."""
-    PART = "?:"
-    """Any one character but a colon."""
-    DIGIT = "#"
-    """One of the ten ASCII digits."""
-    STAR = "*"
-    """Any text."""
-    STAR_PART = "*:"
-    """Any text without a colon."""
 
 
 _STARS: Final = {Wild.STAR: Wild.ANY, Wild.STAR_PART: Wild.PART}

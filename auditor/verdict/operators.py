@@ -9,10 +9,11 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from auditor.model.wildcard import Part, Variable, Wild, variables_of
 from auditor.verdict.comparisons import Comparison, Networks, Ordered, Patterns, Presence, Relation, date, number
-from auditor.verdict.globs import Glob, Sieve, Wild
+from auditor.verdict.globs import Glob, Sieve
 from auditor.verdict.networks import EVERY_ADDRESS, Network, parse_network
-from auditor.verdict.variables import Bound, Part, Variable, bind, keys, split
+from auditor.verdict.variables import Bound, bind, parts_of
 
 MOST_DIGITS: Final = 40
 """Largest number of characters of a number or a date: compile_test() refuses a longer one."""
@@ -113,7 +114,7 @@ def as_aws(name: str, values: Sequence[str], *, variables: bool) -> Compiled:
     if known.make is not None:
         return known.make(values), ()
     form = known.form
-    parts = tuple(split(v, wildcards=form.wildcards, variables=variables) for v in values)
+    parts = tuple(parts_of(v, wildcards=form.wildcards, variables=variables) for v in values)
     if form.arn and not all(map(_has_six_parts, parts)):
         raise ValueError("the value is not an ARN")
     return form.compare([bound for value in parts for bound in bind(value, {})]), parts
@@ -123,7 +124,7 @@ def _has_six_parts(value: Sequence[Part]) -> bool:
     """True if the value has the six parts of an ARN, or may have them because a policy variable can contain the missing
     parts.
     """
-    return bool(keys(value)) or sum(part.count(":") for part in value if isinstance(part, str)) >= 5
+    return bool(variables_of(value)) or sum(part.count(":") for part in value if isinstance(part, str)) >= 5
 
 
 # ---- Ceph
@@ -150,7 +151,7 @@ def as_ceph(name: str, values: Sequence[str], *, variables: bool) -> Compiled:
         parts: tuple[tuple[Part, ...], ...] = ((Variable(last.lower(), None),),)
     else:
         wildcards = known.form.wildcards
-        parts = tuple(split(value, wildcards=wildcards, variables=False) for value in values)
+        parts = tuple(parts_of(value, wildcards=wildcards, variables=False) for value in values)
     return known.form.compare([bound for value in parts for bound in bind(value, {})]), parts
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from auditor.model.policy import parse
-from auditor.verdict.wildcard import Wildcard
+from auditor.model.wildcard import Wildcard
 
 _DECODER: Final = json.JSONDecoder()
 _BLANK: Final = re.compile(r"[ \t\r\n]*")

@@ -12,8 +12,8 @@ from auditor.model.access import AudienceKind
 from auditor.model.bucket import Semantics
 from auditor.model.object import ANONYMOUS_OWNER
 from auditor.model.policy import EVERYONE
+from auditor.model.wildcard import Wildcard
 from auditor.verdict.trust import Arn
-from auditor.verdict.wildcard import Wildcard
 
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _UNIQUE_ID: Final = re.compile(r"A[A-Z]{3}[A-Z0-9]{12,}")

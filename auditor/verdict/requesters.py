@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import Semantics
+from auditor.model.wildcard import Wildcard
 from auditor.verdict.conditions import ConditionTest
 from auditor.verdict.distinguished import parties_of
 from auditor.verdict.documents import PATHS_OF, Key
@@ -28,7 +29,6 @@ from auditor.verdict.steps import MOST_KEY_STEPS, Excess, KeySteps, Steps, TooCo
 from auditor.verdict.trust import Trust
 from auditor.verdict.trusted_party import trusted_party, trusted_place
 from auditor.verdict.values import truth_vectors
-from auditor.verdict.wildcard import Wildcard
 
 Choice = tuple[int, ...] | None
 """The sets of a condition key's tests that the requester can make true together, as in search.Options; None if the

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from auditor.model.wildcard import Wildcard
 from auditor.verdict.folders import FolderPattern
-from auditor.verdict.wildcard import Wildcard
 
 _EVERY_OBJECT: Final = Wildcard.of("*")
 

@@ -11,12 +11,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind
+from auditor.model.wildcard import matches_arn
 from auditor.verdict.domains import Domain, FixedValues, Texts
 from auditor.verdict.named import Names
 from auditor.verdict.persons import Frame
 from auditor.verdict.principals import ANY_SERVICE, Party, is_account, is_fixed
 from auditor.verdict.steps import Steps
-from auditor.verdict.wildcard import matches_arn
 
 STEPS_OF_SOURCE: Final = 5
 """Steps to make the party of a source with its owner."""

@@ -6,24 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from auditor.model.wildcard import Part, Variable, Wild, split
 from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts
-from auditor.verdict.globs import Glob, Sieve, Wild
+from auditor.verdict.globs import Glob, Sieve
 
-_WILD: Final = {"*": Wild.STAR, "?": Wild.ANY}
-_SHAPE: Final = {**_WILD, "#": Wild.DIGIT}
-_ESCAPES: Final = {"${*}": "*", "${?}": "?", "${$}": "$"}
-_PART: Final = re.compile(r"\$\{[^}]*\}?|[*?]|[^$*?]+|\$")
-_VARIABLE: Final = re.compile(r"\$\{\s*([^\s,'{}]+)\s*(?:,\s*'([^'}]*)'\s*)?\}")
-
-
-class Variable(NamedTuple):
-    """A policy variable. key: the condition key in lower case. default: its text if the key is absent, or None."""
-
-    key: str
-    default: str | None
-
-
-Part = str | Wild | Variable
+_SHAPE: Final = {"*": Wild.STAR, "?": Wild.ANY, "#": Wild.DIGIT}
 
 
 def shape(text: str) -> Glob:
@@ -35,31 +22,14 @@ def sieve(domain: Texts) -> Sieve:
     return Sieve(tuple(map(shape, domain.only)), tuple(map(shape, domain.never)))
 
 
-def split(text: str, *, wildcards: bool, variables: bool) -> tuple[Part, ...]:
-    """Split a condition's value into literal texts, wildcards and policy variables. wildcards: True if `*` and `?` are
-    wildcards. variables: True if `${key}` is a policy variable, and `${*}`, `${?}` and `${$}` are the characters.
-    Raises ValueError for a malformed variable.
+def parts_of(text: str, *, wildcards: bool, variables: bool) -> tuple[Part, ...]:
+    """Split a condition's value as wildcard.split() does. wildcards: True if `*` and `?` are wildcards. Raises
+    ValueError for a malformed variable.
     """
-    parts: list[Part] = []
-    for part in _PART.findall(text) if variables else re.findall(r"[*?]|[^*?]+", text):
-        if variables and part.startswith("$"):
-            parts.append(_dollar(part))
-        else:
-            parts.append(_WILD[part] if wildcards and part in _WILD else part)
-    return tuple(parts)
-
-
-def _dollar(part: str) -> Part:
-    if part == "$" or part in _ESCAPES:
-        return _ESCAPES.get(part, part)
-    match = _VARIABLE.fullmatch(part)
-    if match is None:
+    parts = split(text, variables=variables)
+    if any(isinstance(part, Variable) and part.malformed for part in parts):
         raise ValueError("the value has a malformed policy variable")
-    return Variable(match[1].lower(), match[2])
-
-
-def keys(parts: Sequence[Part]) -> frozenset[str]:
-    return frozenset(part.key for part in parts if isinstance(part, Variable))
+    return parts if wildcards else tuple(part.value if isinstance(part, Wild) else part for part in parts)
 
 
 class Bound(NamedTuple):

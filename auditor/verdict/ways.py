@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from auditor.verdict.wildcard import Wildcard
+from auditor.model.wildcard import Wildcard
 
 WAYS: Final = (
     "s3:GetObject",

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.verdict.globs import Glob, Sieve, Wild, memberships
+from auditor.model.wildcard import Wild
+from auditor.verdict.globs import Glob, Sieve, memberships
 from auditor.verdict.steps import TooComplexError
 from auditor.verdict.variables import shape
 

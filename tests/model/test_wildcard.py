@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.verdict.wildcard import Wildcard
+from auditor.model.wildcard import Wildcard
 
 PATTERNS = st.text(alphabet="ab/*?", max_size=9)
 TEXTS = st.text(alphabet="ab/", max_size=9)
@@ -88,6 +88,8 @@ def test_a_pattern_made_to_backtrack_is_answered() -> None:
     assert not Wildcard.of("*a" * 500 + "*b").matches("a" * 1024)
     assert Wildcard.of("*a" * 500 + "*b").matches("a" * 1023 + "b")
     assert not Wildcard.of("*?a" * 60 + "*b").matches("a" * 1024)
+    assert not Wildcard.of("*" + "a" * 500 + "b*" + "a" * 400 + "c").matches("a" * 1024)
+    assert not Wildcard.of("*a" * 10_000 + "*b").matches("a" * 1024)
 
 
 @pytest.mark.parametrize(
