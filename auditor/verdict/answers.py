@@ -28,17 +28,19 @@ class PartyKind(Struct, frozen=True, eq=False):
 
 
 class Kinds:
-    """Divides the parties of one case into kinds. grantees: the owners and grantees of the ACLs."""
+    """Divides the parties of one case into kinds. grantees: the owners and grantees of the ACLs. clauses: the
+    statements that cover the objects, and those of the gates, each with the tests that it needs.
+    """
 
     def __init__(self, door: Door, crowd: Crowd, case: Case, grantees: frozenset[str]) -> None:
         self._door = door
         self._case = case
         self._grantees = grantees
-        self._clauses = [*case.covered, *((clause, clause.needs) for clause in door.clauses_of_gates)]
+        self.clauses = [*case.covered, *((clause, clause.needs) for clause in door.clauses_of_gates)]
         self._crowd = crowd
         self._in_vpc: dict[Site, bool] = {}
         self._tests: dict[int, int] = {}
-        for _, needs in self._clauses:
+        for _, needs in self.clauses:
             for key, tests in needs:
                 self._tests[key] = self._tests.get(key, 0) | tests
         self._kinds: dict[tuple[object, ...], PartyKind] = {}
@@ -94,13 +96,13 @@ class Kinds:
         """Return for each statement if it is for the party; None if that is not known."""
         found = self._standing.get(sender)
         if found is None:
-            self._case.steps.spend(2 + len(self._clauses))
-            clauses = [clause for clause, _ in self._clauses]
+            self._case.steps.spend(2 + len(self.clauses))
+            clauses = [clause for clause, _ in self.clauses]
             found = self._standing[sender] = self._door.standing(sender.party, clauses)
         return found
 
     def _of_standing(self, standing: Sequence[bool | None]) -> tuple[Covered, Mapping[int, int]]:
-        concerned = [one for one, has in zip(self._clauses, standing, strict=True) if has is not False]
+        concerned = [one for one, has in zip(self.clauses, standing, strict=True) if has is not False]
         relevant: dict[int, int] = {}
         for clause, needs in concerned:
             for key, tests in (*needs, (clause.who, 1)):

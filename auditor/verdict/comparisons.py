@@ -9,9 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from enum import Enum
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
-from operator import eq, ge, gt, le, lt
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final
 
 from msgspec import Struct
@@ -27,28 +26,19 @@ _NUMBER: Final = r"[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?
 _EPOCH: Final = r"-?([0-9]{1,3}|[0-9]{5,60})(\.[0-9]{1,60})?"
 _DATE: Final = (
     r"[0-9]{4}-[0-9]{2}(-[0-9]{2}"
-    r"(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?)?"
+    r"(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](?P<fraction>\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?)?"
+    r"|[0-9]{8}T([01][0-9]|2[0-3])([0-5][0-9]){2}Z"
 )
-_COMPACT: Final = r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})Z"
 
 
-class Relation(Enum):
-    """The relation between the value of a request and a policy's value, as an operator demands it."""
-
-    EQUALS = "equals"
-    LESS = "lessthan"
-    AT_MOST = "lessthanequals"
-    GREATER = "greaterthan"
-    AT_LEAST = "greaterthanequals"
-
-
-_RELATIONS: Final[dict[Relation, Callable[[Any, Any], bool]]] = {
-    Relation.EQUALS: eq,
-    Relation.LESS: lt,
-    Relation.AT_MOST: le,
-    Relation.GREATER: gt,
-    Relation.AT_LEAST: ge,
+RELATIONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "equals": eq,
+    "lessthan": lt,
+    "lessthanequals": le,
+    "greaterthan": gt,
+    "greaterthanequals": ge,
 }
+"""The relations between the value of a request and a policy's value, by the word that an operator has for each."""
 
 
 def number(text: str) -> Decimal:
@@ -66,20 +56,17 @@ def date(text: str) -> Decimal:
     """
     if re.fullmatch(_EPOCH, text):
         return Decimal(text)
-    if compact := re.fullmatch(_COMPACT, text):
-        text = "{}-{}-{}T{}:{}:{}Z".format(*compact.groups())
-    if not re.fullmatch(_DATE, text):
+    if not (match := re.fullmatch(_DATE, text)):
         raise ValueError("the value is not a date")
-    whole, dot, fraction = text.partition(".")
-    digits = re.match("[0-9]*", fraction)[0] if dot else ""  # type: ignore[index] # always matches
+    fraction = match["fraction"] or ""
     try:
-        moment = datetime.fromisoformat(whole + fraction[len(digits) :] if len(whole) != 7 else f"{whole}-01")
+        moment = datetime.fromisoformat(f"{text}-01" if len(text) == 7 else text.replace(fraction, ""))
     except ValueError:
         raise ValueError("the value is not a date") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     since = moment - EPOCH
-    return Decimal(since.days * 86_400 + since.seconds) + Decimal(f"0.{digits or 0}")
+    return Decimal(since.days * 86_400 + since.seconds) + Decimal(f"0{fraction or '.0'}")
 
 
 class Patterns(Struct, frozen=True):
@@ -145,28 +132,26 @@ def _arn(parts: Sequence[str | Wild]) -> list[str | Wild] | None:
 
 class Ordered(Struct, frozen=True):
     """The comparison that a value meets if it is a number, or a date, in a relation to one of the limits, such as "less
-    than". dates: True if the limits are seconds since 1970.
+    than". relation: the word for it in RELATIONS. dates: True if the limits are seconds since 1970.
     """
 
-    relation: Relation
+    relation: str
     limits: tuple[Decimal, ...]
     dates: bool = False
 
     def matches(self, value: str) -> bool:
-        try:
-            read = date(value) if self.dates else number(value)
-        except ValueError:
-            return False
-        related = _RELATIONS[self.relation]
-        return any(related(read, limit) for limit in self.limits)
+        return self._relates(value, RELATIONS[self.relation])
 
     def differs(self, value: str) -> bool:
         """Return whether the value is a number, or a date, that does not equal one of the limits."""
+        return self._relates(value, ne)
+
+    def _relates(self, value: str, relation: Callable[[Any, Any], bool]) -> bool:
         try:
             read = date(value) if self.dates else number(value)
         except ValueError:
             return False
-        return any(read != limit for limit in self.limits)
+        return any(relation(read, limit) for limit in self.limits)
 
 
 class Networks(Struct, frozen=True):

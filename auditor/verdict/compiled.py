@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from auditor.model.access import AudienceKind, Reason, ReasonCode
 from auditor.model.bucket import AccessGrants, BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
-from auditor.model.policy import Policy, parse
+from auditor.model.policy import Policy
 from auditor.verdict.bucket_tags import with_known_tags
 from auditor.verdict.conditions import ConditionTest, compile_test, key_name
 from auditor.verdict.distinguished import places_of
@@ -18,7 +19,7 @@ from auditor.verdict.entry import Door, Gate
 from auditor.verdict.grants import GrantsOfBucket
 from auditor.verdict.identities import CONDITIONAL, Situation
 from auditor.verdict.named import Names
-from auditor.verdict.points import points_of, through_places
+from auditor.verdict.points import points_of, read_policy, through_places
 from auditor.verdict.principals import Party, is_account
 from auditor.verdict.public import is_public
 from auditor.verdict.requesters import Requesters
@@ -45,7 +46,7 @@ class Representatives:
         self._keys = keys
         self._special = {*names.accounts, *names.organizations, own}
         self._chosen: dict[tuple[object, ...], list[str]] = {}
-        self._known: dict[tuple[str, str], tuple[object, ...]] = {}
+        self._signature = lru_cache(MOST_REMEMBERED)(self._find_signature)
 
     def of(self, key: str, groups: Sequence[Sequence[str]]) -> list[set[str]]:
         """Return the representatives of each group of values. No two groups share one. key: the condition key of the
@@ -55,7 +56,7 @@ class Representatives:
         own: dict[tuple[object, ...], list[str]] = {}
         for place, values in enumerate(groups):
             for value in values:
-                signature = self._remembered(key, value)
+                signature = self._signature(key, value)
                 alike.setdefault(signature, {})[place] = None
                 own.setdefault(signature, []).append(value)
         found: list[set[str]] = [set() for _ in groups]
@@ -66,15 +67,7 @@ class Representatives:
                 found[place].add(text)
         return found
 
-    def _remembered(self, key: str, value: str) -> tuple[object, ...]:
-        found = self._known.get((key, value))
-        if found is None:
-            if len(self._known) >= MOST_REMEMBERED:
-                self._known.clear()
-            found = self._known[key, value] = self._signature(key, value)
-        return found
-
-    def _signature(self, key: str, value: str) -> tuple[object, ...]:
+    def _find_signature(self, key: str, value: str) -> tuple[object, ...]:
         tests = self._keys.listed[self._keys.place_of(key)].tests
         if value in self._special or any(test.variables for test in tests):
             return key, value
@@ -91,10 +84,10 @@ class CompiledBucket:
     OutOfStepsError.
     """
 
-    def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None) -> None:
+    def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None, policy: Policy | None = None) -> None:
         self.facts = facts
         steps = Steps()
-        policy = _policy(facts.policy)
+        policy = policy or read_policy(facts.policy)
         self.unread = policy is None
         policy = policy or Policy()
         self.own_id = facts.owner if isinstance(facts.owner, str) and facts.owner else None
@@ -112,7 +105,6 @@ class CompiledBucket:
         places = list(places_of(self.names, facts.semantics, steps))
         points += list(through_places(points, places, steps))
         gates = {one.place: Gate(one.document, cut=one.cut) for one in points if one.document is not None}
-        self.gates = [*gates.values(), *key_gates.values()]
         if any(not _OF_ACCOUNTS.isdisjoint(key.depends_on) for key in self.keys):
             self.names.add_principals([Party(AudienceKind.ACCOUNT, one, account=one) for one in self.names.accounts])
         situation = Situation.of(facts, self.names, self.own_account, now)
@@ -159,22 +151,12 @@ class CompiledBucket:
         policies = self.facts.key_policies
         if isinstance(policies, Skipped):
             return {}
-        read = {key: _policy(text) for key, text in policies.items()}
+        read = {key: read_policy(text) for key, text in policies.items()}
         return {
             key: Gate(Document(policy, keys, self.names, start="", ways=DECRYPT, of="kms-key"), 1)
             for key, policy in read.items()
             if policy is not None
         }
-
-
-def _policy(text: str | Unread | Skipped) -> Policy | None:
-    """Return the parsed policy; None if its text was not read, or is malformed."""
-    if not isinstance(text, str):
-        return None
-    try:
-        return parse(text)
-    except ValueError:
-        return None
 
 
 def _own_account(facts: BucketFacts) -> str | None:

@@ -95,12 +95,6 @@ class ConditionTest(Struct, frozen=True, kw_only=True):
             return not self.every
         return None if None in each else self.every
 
-    def holds(self, values: Sequence[str] | None) -> bool:
-        """True if a request with these values of the condition key can meet the test. None, or no value, stands for an
-        absent key.
-        """
-        return self.outcome(values) is not False
-
     def of_one(self, value: str) -> bool | None:
         """Return the outcome for one value of a condition key that is present, in the form of outcome()."""
         if self.ceph and self.negated and isinstance(self.comparison, Patterns | Ordered):

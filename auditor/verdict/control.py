@@ -7,11 +7,10 @@ objects.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -181,34 +180,23 @@ def _access(
     steps = steps or Steps()
     if steps.excess is not None:
         return ObjectAccess(Verdict.UNKNOWN, (), (steps.excess.reason,))
-    document = {
-        "Version": "2012-10-17" if policy.variables else "2008-10-17",
-        "Statement": [_on_reading(statement, action) for statement in statements],
-    }
-    judged = replace(facts, policy=json.dumps(document), ownership=BUCKET_OWNER_ENFORCED)
-    engine = AccessEngine(judged, trust, now)
+    judged = replace(facts, ownership=BUCKET_OWNER_ENFORCED)
+    reading = tuple(_on_reading(statement, action) for statement in statements)
+    engine = AccessEngine(judged, trust, now, replace(policy, statements=reading))
     acls, cause = views(_NO_ACL, None, judged)
     found = engine.access(engine.class_of(""), acls, EncryptionFacts(), latest=True, cause=cause)
     steps.spent += engine.spent
     return found
 
 
-def _on_reading(statement: Statement, action: str) -> dict[str, Any]:
-    conditions: dict[str, dict[str, list[str]]] = {}
-    for operator, key, values in statement.conditions:
-        if not _CHOSEN.match(key):
-            conditions.setdefault(operator, {})[key] = list(values)
-    return {
-        "Effect": "Allow" if statement.allows else "Deny",
-        "NotPrincipal" if statement.not_principal else "Principal": _principals(statement.principals),
-        "Action": action,
-        "Resource": "*",
-        "Condition": conditions,
-    }
-
-
-def _principals(principals: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for kind, value in principals:
-        found.setdefault(kind, []).append(value)
-    return found
+def _on_reading(statement: Statement, action: str) -> Statement:
+    """Return the statement as one on reading any object, without the conditions that the requester chooses."""
+    return replace(
+        statement,
+        actions=(action,),
+        resources=("*",),
+        conditions=tuple(one for one in statement.conditions if not _CHOSEN.match(one[1])),
+        not_action=False,
+        not_resource=False,
+        sid=None,
+    )

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.verdict.networks import EVERY_ADDRESS, NOT_PUBLIC, Network
+from auditor.verdict.networks import EVERY_ADDRESS, Network
 
 
 class FixedValues(Struct, frozen=True):
@@ -57,9 +57,3 @@ class Unknown(Struct, frozen=True):
 Domain = FixedValues | Texts | Addresses | Numbers | Unknown
 
 UNKNOWN: Final = Unknown()
-TRUE_OR_FALSE: Final = Texts(only=("true", "false"))
-
-
-def public_addresses(*, never: tuple[Network, ...] = (), may_be_absent: bool = False) -> Addresses:
-    """Return the domain of all addresses of the internet. never: networks to leave out."""
-    return Addresses(never=NOT_PUBLIC + never, may_be_absent=may_be_absent)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Semantics
 from auditor.model.object import PUBLIC_GROUPS
+from auditor.model.policy import Policy
 from auditor.verdict.answers import Answers, Kinds
 from auditor.verdict.audience import Containment, Inside, audience_of
 from auditor.verdict.compiled import CompiledBucket
@@ -20,7 +21,7 @@ from auditor.verdict.entry import Case, Result, WayIn
 from auditor.verdict.grants import Granted, GrantedParty
 from auditor.verdict.object_facts import AclView, EncryptionFacts
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, PUBLIC_PROVIDERS, Party
-from auditor.verdict.reasons import MOST_REASONS, Explainer
+from auditor.verdict.reasons import MOST_REASONS, reasons_of
 from auditor.verdict.requesters import Requester, Sender, Site
 from auditor.verdict.resources import KeyClass
 from auditor.verdict.steps import Excess, OutOfStepsError, Steps
@@ -39,9 +40,11 @@ _KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
 
 
 class AccessEngine:
-    """Finds the access to the objects of one bucket. It compiles the policies once."""
+    """Finds the access to the objects of one bucket. It compiles the policies once. policy: the one to judge by, in
+    place of the bucket's own.
+    """
 
-    def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None) -> None:
+    def __init__(self, facts: BucketFacts, trust: Trust, now: datetime | None, policy: Policy | None = None) -> None:
         self._enforced = facts.ownership == BUCKET_OWNER_ENFORCED
         self._holders: dict[Party, list[Requester]] = {}
         self._not_public = facts.semantics is Semantics.AWS and facts.policy_is_public is False
@@ -50,7 +53,7 @@ class AccessEngine:
         self.spent = 0
         """The largest number of steps that the objects of one kind took so far."""
         try:
-            self._bucket = CompiledBucket(facts, trust, now)
+            self._bucket = CompiledBucket(facts, trust, now, policy)
             self.spent = self._bucket.steps
         except OutOfStepsError as error:
             self._excess, self.spent = error.excess, error.excess.number
@@ -123,9 +126,7 @@ class _Judging:
         self._containment = Containment(self._crowd, parties, case.steps)
 
     def access(self, cause: Reason) -> ObjectAccess:
-        unknowns, names, too_complex = unknowns_of(
-            self._bucket, self._case, self._acls, self._crowd, self._kinds, cause
-        )
+        unknowns, names, too_complex = unknowns_of(self._bucket, self._acls, self._crowd, self._kinds, cause)
         worlds, excess = unknowns.worlds(too_complex)
         results = [self._result(world) for world in worlds]
         verdicts = [result.verdict for result in results]
@@ -136,8 +137,7 @@ class _Judging:
         if verdict is Verdict.UNKNOWN:
             reasons = list(dict.fromkeys([*unknowns.causes(worlds, verdicts, names), *limits]))
             return ObjectAccess(verdict, self._containment.named(_certain(results)), tuple(reasons[:MOST_REASONS]))
-        explainer = Explainer(self._bucket)
-        reasons = explainer.reasons(verdict, results, worlds, self._case)[:MOST_REASONS]
+        reasons = reasons_of(self._bucket, verdict, results, worlds, self._case)[:MOST_REASONS]
         if verdict is Verdict.EXPOSED:
             return ObjectAccess(verdict, (_exposing(results),), tuple(reasons))
         return ObjectAccess(verdict, self._containment.named(_of_any(results)), tuple(reasons))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -78,7 +79,7 @@ class Glob(Struct, frozen=True):
             stay[Wild.ANY],
             stay[Wild.PART],
             stay[Wild.ANY] | stay[Wild.PART] & ((1 << colons) - 1),
-            "".join(_literals(tokens, loops)),
+            "".join(takewhile(lambda cases: len(cases) == 1, _literals(tokens, loops))),
         )
 
     def step(self, positions: int, char: str) -> int:
@@ -128,12 +129,7 @@ class Glob(Struct, frozen=True):
         """The literal text before the first wildcard, with which every match begins. It is in lower case if case does
         not count.
         """
-        taken = ""
-        for token, loop in zip(self.tokens, self.loops, strict=False):
-            if loop is not None or not isinstance(token, str):
-                break
-            taken += token[0]
-        return taken
+        return "".join(token[0] for token in _literals(self.tokens, self.loops))
 
     def awaited(self, positions: int) -> Iterator[str | Wild]:
         """Yield the tokens and the stars at these positions. They decide which next characters match."""
@@ -148,9 +144,9 @@ class Glob(Struct, frozen=True):
 
 
 def _literals(tokens: Sequence[str | Wild], loops: Sequence[Wild | None]) -> Iterator[str]:
-    """Yield the characters with which every match begins."""
+    """Yield the characters with which every match begins, each in all its cases."""
     for token, loop in zip(tokens, loops, strict=False):
-        if loop is not None or isinstance(token, Wild) or len(token) > 1:
+        if loop is not None or isinstance(token, Wild):
             return
         yield token
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from auditor.model.wildcard import Part, Variable, Wild, variables_of
-from auditor.verdict.comparisons import Comparison, Networks, Ordered, Patterns, Presence, Relation, date, number
+from auditor.verdict.comparisons import RELATIONS, Comparison, Networks, Ordered, Patterns, Presence, date, number
 from auditor.verdict.globs import Glob, Sieve
 from auditor.verdict.networks import EVERY_ADDRESS, Network, parse_network
 from auditor.verdict.variables import Bound, bind, parts_of
@@ -43,7 +43,7 @@ class Operator(NamedTuple):
     make: Callable[[Sequence[str]], Comparison] | None = None
 
 
-def _ordered(relation: Relation, dates: bool) -> Callable[[Sequence[str]], Comparison]:
+def _ordered(relation: str, dates: bool) -> Callable[[Sequence[str]], Comparison]:
     read = date if dates else number
 
     def make(values: Sequence[str]) -> Comparison:
@@ -58,17 +58,19 @@ def _networks(values: Sequence[str]) -> Comparison:
     return Networks.of(tuple(map(parse_network, values)))
 
 
-def _truth(values: Sequence[str]) -> Comparison:
+def _truths(values: Sequence[str]) -> list[str]:
     lowered = [value.lower() for value in values]
     if not set(lowered) <= {"true", "false"}:
         raise ValueError("the value is neither true nor false")
-    return Patterns.of([Bound((value,)) for value in lowered], ignore_case=True)
+    return lowered
+
+
+def _truth(values: Sequence[str]) -> Comparison:
+    return Patterns.of([Bound((value,)) for value in _truths(values)], ignore_case=True)
 
 
 def _presence(values: Sequence[str]) -> Comparison:
-    lowered = [value.lower() for value in values]
-    if not set(lowered) <= {"true", "false"}:
-        raise ValueError("the value is neither true nor false")
+    lowered = _truths(values)
     return Presence(absent="true" in lowered, present="false" in lowered)
 
 
@@ -102,10 +104,10 @@ OPERATORS: Final[dict[str, Operator]] = {
     "ipaddress": Operator(False, _EQUALS, _networks),
     "notipaddress": Operator(True, _EQUALS, _networks),
     "null": Operator(False, _EQUALS, _presence),
-    "numericnotequals": Operator(True, _EQUALS, _ordered(Relation.EQUALS, dates=False)),
-    "datenotequals": Operator(True, _EQUALS, _ordered(Relation.EQUALS, dates=True)),
-    **{f"numeric{relation.value}": Operator(False, _EQUALS, _ordered(relation, dates=False)) for relation in Relation},
-    **{f"date{relation.value}": Operator(False, _EQUALS, _ordered(relation, dates=True)) for relation in Relation},
+    "numericnotequals": Operator(True, _EQUALS, _ordered("equals", dates=False)),
+    "datenotequals": Operator(True, _EQUALS, _ordered("equals", dates=True)),
+    **{f"numeric{word}": Operator(False, _EQUALS, _ordered(word, dates=False)) for word in RELATIONS},
+    **{f"date{word}": Operator(False, _EQUALS, _ordered(word, dates=True)) for word in RELATIONS},
 }
 
 

@@ -118,12 +118,7 @@ def _account(text: str) -> str | None:
 
 
 def _read(point: AccessPoint, keys: Keys, names: Names) -> PointOfBucket:
-    policy: Policy | None = None
-    if isinstance(point.policy, str):
-        try:
-            policy = parse(point.policy)
-        except ValueError:
-            policy = None
+    policy = read_policy(point.policy)
     place = Place(
         AudienceKind.ACCESS_POINT,
         point.arn,
@@ -145,3 +140,11 @@ def _read(point: AccessPoint, keys: Keys, names: Names) -> PointOfBucket:
     cut = restricted and (is_public(policy, semantics=Semantics.AWS) if public is None else public)
     start = f"{point.arn}/object/"
     return PointOfBucket(place, Document(policy, keys, names, start=start, whole_arns=True, of="access-point"), cut)
+
+
+def read_policy(text: object) -> Policy | None:
+    """Return the parsed policy; None if its text was not read, or is malformed."""
+    try:
+        return parse(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

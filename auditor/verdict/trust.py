@@ -80,8 +80,8 @@ class Trust:
     def principal(self, kind: str, value: str) -> str | None:
         """Return the entry that trusts a policy's principal. kind: AWS, CanonicalUser, Service or Federated."""
         if kind != "AWS":
-            return self.canonical(value) if kind == "CanonicalUser" else self._exactly(value)
-        if (entry := self._exactly(value) or self._account(value)) is not None:
+            return self.canonical(value) if kind == "CanonicalUser" else self.exactly(value)
+        if (entry := self.exactly(value) or self._account(value)) is not None:
             return entry
         arn = Arn.parse(value)
         if arn is None or arn.service not in ("iam", "sts"):
@@ -91,14 +91,14 @@ class Trust:
             role = self._roles.get((arn.account, name.partition("/")[0]))
             return self._note(role) or self._account(arn.account)
         if arn.account == "cloudfront":  # user/CloudFront Origin Access Identity E2ABCD
-            return self._exactly(name.rpartition(" ")[2])
+            return self.exactly(name.rpartition(" ")[2])
         # Ceph writes a user's name here; the canonical ID of such a user is USER, or TENANT$USER.
         user = arn.resource.removeprefix("user/")
-        return self._account(arn.account) or self._exactly(f"{arn.account}${user}" if arn.account else user)
+        return self._account(arn.account) or self.exactly(f"{arn.account}${user}" if arn.account else user)
 
     def canonical(self, canonical_id: str) -> str | None:
         """Return the entry that trusts an owner or a grantee: a canonical ID, or the URI of a group of ACLs."""
-        return self._exactly(canonical_id) or self._note(self._users.get(canonical_id))
+        return self.exactly(canonical_id) or self._note(self._users.get(canonical_id))
 
     def organization(self, organization: str) -> str | None:
         """Return the entry that trusts an organization (o-..), or a path below one (o-../r-../ou-../). A trusted
@@ -127,19 +127,17 @@ class Trust:
         self._used.update(parts)
         return parts[0]
 
-    def directory(self, directory_id: str) -> str | None:
-        """Return the entry that trusts a user or a group of the corporate directory, by its UUID."""
-        return self._exactly(directory_id)
-
-    def place(self, place: str) -> str | None:
-        """Return the entry that trusts a VPC (vpc-..) or a VPC endpoint (vpce-..)."""
-        return self._exactly(place)
+    def exactly(self, text: str) -> str | None:
+        """Return the entry that is this text: for a VPC (vpc-..), a VPC endpoint (vpce-..), and a user or a group of
+        the corporate directory (its UUID).
+        """
+        return self._note(text if text in self._entries else None)
 
     def source(self, source: str) -> str | None:
         """Return the entry that trusts the source of a service's request: an ARN, which may have wildcards in its
         resource, or an account.
         """
-        if (entry := self._exactly(source) or self._account(source)) is not None:
+        if (entry := self.exactly(source) or self._account(source)) is not None:
             return entry
         arn = Arn.parse(source)
         if arn is None:
@@ -147,7 +145,7 @@ class Trust:
         if (entry := self._account(arn.account)) is not None:
             return entry
         distribution = arn.resource.removeprefix("distribution/")
-        return self._exactly(distribution) if arn.service == "cloudfront" else None
+        return self.exactly(distribution) if arn.service == "cloudfront" else None
 
     @property
     def accounts(self) -> Iterable[str]:
@@ -171,9 +169,6 @@ class Trust:
         used.
         """
         return tuple(sorted(self._entries - self._used - frozenset(used_before)))
-
-    def _exactly(self, text: str) -> str | None:
-        return self._note(text if text in self._entries else None)
 
     def _account(self, number: str) -> str | None:
         return self._note(self._accounts.get(number))

@@ -18,7 +18,7 @@ def trusted_party(trust: Trust, party: Party) -> str | None:
     if party.vended:
         return None  # its grantees are trusted one by one
     if party.kind in (AudienceKind.DIRECTORY_USER, AudienceKind.DIRECTORY_GROUP) and party.name is not None:
-        return trust.directory(party.name)
+        return trust.exactly(party.name)
     if party.service is not None:
         source = next(filter(None, map(trust.source, filter(None, (party.source, party.source_account)))), None)
         if source is None and party.source_organization:
@@ -45,7 +45,7 @@ def trusted_place(trust: Trust, place: Place) -> str | None:
     if place.network is not None:
         return trust.network(str(place.network))
     for name in (place.vpc_endpoint, place.vpc):
-        if name is not None and (entry := trust.place(name)) is not None:
+        if name is not None and (entry := trust.exactly(name)) is not None:
             return entry
     for account in place.accounts:
         if (entry := trust.principal("AWS", account)) is not None:

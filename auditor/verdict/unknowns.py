@@ -11,7 +11,6 @@ from auditor.model.object import PUBLIC_GROUPS, Skipped, Unread
 from auditor.model.policy import is_bucket_tag
 from auditor.verdict.answers import Kinds
 from auditor.verdict.compiled import CompiledBucket
-from auditor.verdict.entry import Case
 from auditor.verdict.identities import CONDITIONAL
 from auditor.verdict.object_facts import SOMEBODY, AclView
 from auditor.verdict.places import Doubt
@@ -21,15 +20,15 @@ from auditor.verdict.worlds import Unknowns
 
 
 def unknowns_of(
-    bucket: CompiledBucket, case: Case, acls: Sequence[AclView], crowd: Crowd, kinds: Kinds, cause: Reason
+    bucket: CompiledBucket, acls: Sequence[AclView], crowd: Crowd, kinds: Kinds, cause: Reason
 ) -> tuple[Unknowns, dict[Any, Reason], dict[int, Reason]]:
     """Return the facts that are not known; the reason to give for each; and the condition keys that are too complex,
     each with its reason. cause: the reason for an ACL that is not known.
     """
-    keys, too_complex = _keys(bucket, case, crowd, kinds)
+    keys, too_complex = _keys(bucket, crowd, kinds)
     doubts = dict.fromkeys(place.doubt for place in crowd.places if place.doubt is not None)
     unclear = [sender.party for sender in crowd.senders if _is_unclear(sender.party, bucket.own_account)]
-    conditional = _conditional(bucket, case)
+    conditional = _conditional(bucket, kinds)
     unknowns = Unknowns(
         acls,
         (False, True) if bucket.unread else (False,),
@@ -57,15 +56,12 @@ def unknowns_of(
     return unknowns, names, too_complex
 
 
-def _keys(
-    bucket: CompiledBucket, case: Case, crowd: Crowd, kinds: Kinds
-) -> tuple[dict[int, tuple[int, ...]], dict[int, Reason]]:
+def _keys(bucket: CompiledBucket, crowd: Crowd, kinds: Kinds) -> tuple[dict[int, tuple[int, ...]], dict[int, Reason]]:
     """Return the possible sets of true tests of each condition key that the world decides; and the keys that are too
     complex, each with the reason.
     """
-    clauses = [*case.covered, *((clause, clause.needs) for gate in bucket.gates for clause in gate.document.clauses)]
-    relevant = {key for _, needs in clauses for key, _ in needs}
-    relevant |= {clauses[place][0].who for sender in crowd.senders for place in kinds.unclear(sender)}
+    relevant = {key for _, needs in kinds.clauses for key, _ in needs}
+    relevant |= {kinds.clauses[place][0].who for sender in crowd.senders for place in kinds.unclear(sender)}
     keys: dict[int, tuple[int, ...]] = {}
     too_complex: dict[int, Reason] = {}
     for index, truth in crowd.truths():
@@ -76,10 +72,9 @@ def _keys(
     return keys, too_complex
 
 
-def _conditional(bucket: CompiledBucket, case: Case) -> str | None:
+def _conditional(bucket: CompiledBucket, kinds: Kinds) -> str | None:
     """Return the first condition key of conditional requests that a Deny tests; None if there is none."""
-    clauses = [*case.covered, *((clause, clause.needs) for gate in bucket.gates for clause in gate.document.clauses)]
-    keys = (bucket.keys[key] for clause, needs in clauses if not clause.allows for key, _ in needs)
+    keys = (bucket.keys[key] for clause, needs in kinds.clauses if not clause.allows for key, _ in needs)
     return next((key.spelled for key in keys if key.name in CONDITIONAL), None)
 
 
@@ -112,11 +107,8 @@ def _is_unclear(party: Party, own_account: str | None) -> bool:
 
 
 def _unclear_name(unclear: Iterable[Party]) -> str | None:
-    return next((party.provider or _unclear_key(party) for party in unclear), None)
-
-
-def _unclear_key(party: Party) -> str:
-    return "aws:userid" if party.grants is None else "s3:AccessGrantsInstanceArn"
+    of_grants = {False: "aws:userid", True: "s3:AccessGrantsInstanceArn"}
+    return next((party.provider or of_grants[party.grants is not None] for party in unclear), None)
 
 
 def _unknown_key(bucket: CompiledBucket, index: int) -> Reason:

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 from itertools import pairwise, product
 from typing import Final
 
-from auditor.verdict.comparisons import EPOCH, Networks, Ordered, Patterns, Presence
+from auditor.verdict.comparisons import Networks, Ordered, Patterns, Presence
 from auditor.verdict.conditions import ConditionTest
 from auditor.verdict.domains import Addresses, Domain, FixedValues, Numbers, Texts, Unknown
 from auditor.verdict.globs import Glob, memberships
@@ -24,7 +23,6 @@ Vector = tuple[bool, ...]
 Witnesses = dict[Vector, tuple[str, ...]]
 """Truth vectors, each with example values of the condition key that give it. Without values, the key is absent."""
 
-_LAST: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH).days * 86_400
 _WHOLE: Final = re.compile("0|[1-9][0-9]{0,30}")
 _OCTETS: Final = re.compile(r"((0|[1-9][0-9]{0,2})\.){1,3}")
 _BEGINS_ADDRESS: Final = re.compile("[0-9a-fA-F:.]*")
@@ -65,18 +63,6 @@ def _examples(tests: Sequence[ConditionTest], domain: Texts | Addresses | Number
             return _addresses(tests, domain, steps)
         case Numbers():
             return _numbers(tests, domain)
-
-
-def next_change(tests: Iterable[ConditionTest], now: datetime) -> datetime | None:
-    """Return the next date at which the outcome of a test on the date may change; None if there is no such date. now:
-    with a time zone.
-    """
-    dated = [test for test in tests if isinstance(test.comparison, Ordered) and test.comparison.dates]
-    limits = {limit for test in dated for limit in _limits(test)}
-    since = now - EPOCH
-    seconds = Decimal(since.days * 86_400 + since.seconds) + Decimal(since.microseconds) / 1_000_000
-    limit = min((limit for limit in limits if seconds <= limit <= _LAST), default=None)
-    return None if limit is None else EPOCH + timedelta(seconds=int(limit), microseconds=int(limit % 1 * 1_000_000))
 
 
 class _Found:
@@ -163,17 +149,13 @@ def _other_kinds(tests: Sequence[ConditionTest], steps: KeySteps) -> list[tuple[
     found: list[tuple[list[ConditionTest], list[str]]] = []
     for dates in (False, True):
         ordered = [test for test in tests if isinstance(test.comparison, Ordered) and test.comparison.dates == dates]
+        limits = {limit for test in ordered if isinstance(test.comparison, Ordered) for limit in test.comparison.limits}
         if ordered:
-            limits = {limit for test in ordered for limit in _limits(test)}
             found.append((ordered, ["x", *_between(sorted(limits))]))
     networks = [test for test in tests if isinstance(test.comparison, Networks)]
     if networks:
         found.append((networks, ["x", *_addresses(networks, Addresses(), steps)]))
     return found
-
-
-def _limits(test: ConditionTest) -> tuple[Decimal, ...]:
-    return test.comparison.limits if isinstance(test.comparison, Ordered) else ()
 
 
 def _between(limits: Sequence[Decimal]) -> list[str]:

@@ -67,15 +67,7 @@ class Unknowns(NamedTuple):
         worlds. too_complex: the condition keys whose combinations are not all known. Raises OutOfStepsError if there
         are too many completions of the other facts.
         """
-        others = (
-            self.acls,
-            self.allows_all,
-            self.own_accounts,
-            self.own_canonicals,
-            self.points,
-            self.unclear,
-            self.bare_reads,
-        )
+        others: tuple[Any, ...] = self[: self._fields.index("keys")]
         facts = math.prod(map(len, others))
         if facts > MOST_WORLDS:
             raise OutOfStepsError(Excess(facts, _WORLDS, MOST_WORLDS))
@@ -85,7 +77,7 @@ class Unknowns(NamedTuple):
             keys = {}
         bounds = (True, False) if len(keys) < len(self.keys) else (True,)
         found = [
-            World(*fact, dict(zip(keys, truth, strict=True)), high)
+            World._make((*fact, dict(zip(keys, truth, strict=True)), high))
             for fact in product(*others)
             for truth in product(*keys.values())
             for high in bounds

@@ -164,7 +164,7 @@ def test_a_network_is_trusted_by_the_networks_that_cover_it(entries: list[str], 
 
 def test_vpcs_and_vpc_endpoints_are_trusted_by_their_id() -> None:
     trust = Trust.of(["vpc-1", "vpce-2"])
-    assert [trust.place(one) for one in ("vpc-1", "vpce-2", "vpce-1", "vpce-*")] == ["vpc-1", "vpce-2", None, None]
+    assert [trust.exactly(one) for one in ("vpc-1", "vpce-2", "vpce-1", "vpce-*")] == ["vpc-1", "vpce-2", None, None]
 
 
 @pytest.mark.parametrize(
