@@ -13,127 +13,82 @@ from auditor.model import version
 __version__ = version.VERSION
 
 if TYPE_CHECKING:
-    from auditor.audit.library import audit_bucket, audit_bucket_async, explain, explain_async
-    from auditor.audit.offline import check_run, judge_run, what_if
-    from auditor.audit.what_if import WhatIf
-    from auditor.config.settings import Settings
-    from auditor.errors import AuditorError
-    from auditor.hashing.library import hash_bucket, hash_bucket_async
-    from auditor.hashing.run import HashRunSummary
-    from auditor.model.access import Verdict
-    from auditor.model.bucket import BucketFacts, PublicAccessBlock
-    from auditor.model.changes import ChangeKind
-    from auditor.model.finding import Finding, Judgement, Severity
-    from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
-    from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
-    from auditor.model.summary import Summary
-    from auditor.progress import Snapshot
-    from auditor.reports.diff import RunChange, diff
-    from auditor.reports.explain import Explanation
-    from auditor.rules import RULES
-    from auditor.rules.judge import judge
-    from auditor.runs.checking import RunCheck
-    from auditor.runs.run import Run, open_run
-    from auditor.verdict.judge import access_of, verdict_of
-    from auditor.verify.library import verify_bucket, verify_bucket_async
-    from auditor.verify.summary import VerifySummary
+    from auditor.audit.library import audit_bucket as audit_bucket
+    from auditor.audit.library import audit_bucket_async as audit_bucket_async
+    from auditor.audit.library import explain as explain
+    from auditor.audit.library import explain_async as explain_async
+    from auditor.audit.offline import check_run as check_run
+    from auditor.audit.offline import judge_run as judge_run
+    from auditor.audit.offline import what_if as what_if
+    from auditor.audit.what_if import WhatIf as WhatIf
+    from auditor.config.settings import Settings as Settings
+    from auditor.errors import AuditorError as AuditorError
+    from auditor.hashing.library import hash_bucket as hash_bucket
+    from auditor.hashing.library import hash_bucket_async as hash_bucket_async
+    from auditor.hashing.run import HashRunSummary as HashRunSummary
+    from auditor.model.access import Verdict as Verdict
+    from auditor.model.bucket import BucketFacts as BucketFacts
+    from auditor.model.bucket import PublicAccessBlock as PublicAccessBlock
+    from auditor.model.changes import ChangeKind as ChangeKind
+    from auditor.model.finding import Finding as Finding
+    from auditor.model.finding import Judgement as Judgement
+    from auditor.model.finding import Severity as Severity
+    from auditor.model.object import Acl as Acl
+    from auditor.model.object import Evidence as Evidence
+    from auditor.model.object import Grant as Grant
+    from auditor.model.object import Head as Head
+    from auditor.model.object import ObjectRef as ObjectRef
+    from auditor.model.object import Skipped as Skipped
+    from auditor.model.object import Unread as Unread
+    from auditor.model.run_lines import FindingLine as FindingLine
+    from auditor.model.run_lines import ObjectLine as ObjectLine
+    from auditor.model.run_lines import UndecidedLine as UndecidedLine
+    from auditor.model.summary import Summary as Summary
+    from auditor.progress import Snapshot as Snapshot
+    from auditor.reports.diff import RunChange as RunChange
+    from auditor.reports.diff import diff as diff
+    from auditor.reports.explain import Explanation as Explanation
+    from auditor.rules import RULES as RULES
+    from auditor.rules.judge import judge as judge
+    from auditor.runs.checking import RunCheck as RunCheck
+    from auditor.runs.run import Run as Run
+    from auditor.runs.run import open_run as open_run
+    from auditor.verdict.judge import access_of as access_of
+    from auditor.verdict.judge import verdict_of as verdict_of
+    from auditor.verify.library import verify_bucket as verify_bucket
+    from auditor.verify.library import verify_bucket_async as verify_bucket_async
+    from auditor.verify.summary import VerifySummary as VerifySummary
 
-_HOMES: Final = {
-    "Acl": "model.object",
-    "AuditorError": "errors",
-    "BucketFacts": "model.bucket",
-    "RunChange": "reports.diff",
-    "ChangeKind": "model.changes",
-    "Evidence": "model.object",
-    "Explanation": "reports.explain",
-    "Finding": "model.finding",
-    "FindingLine": "model.run_lines",
-    "Grant": "model.object",
-    "HashRunSummary": "hashing.run",
-    "Head": "model.object",
-    "Judgement": "model.finding",
-    "ObjectLine": "model.run_lines",
-    "ObjectRef": "model.object",
-    "PublicAccessBlock": "model.bucket",
-    "RULES": "rules",
-    "Run": "runs.run",
-    "RunCheck": "runs.checking",
-    "Settings": "config.settings",
-    "Severity": "model.finding",
-    "Skipped": "model.object",
-    "Snapshot": "progress",
-    "Summary": "model.summary",
-    "UndecidedLine": "model.run_lines",
-    "Unread": "model.object",
-    "Verdict": "model.finding",
-    "VerifySummary": "verify.summary",
-    "WhatIf": "audit.what_if",
-    "access_of": "verdict.judge",
-    "audit_bucket": "audit.library",
-    "audit_bucket_async": "audit.library",
-    "check_run": "audit.offline",
-    "diff": "reports.diff",
-    "explain": "audit.library",
-    "explain_async": "audit.library",
-    "hash_bucket": "hashing.library",
-    "hash_bucket_async": "hashing.library",
-    "judge": "rules.judge",
-    "judge_run": "audit.offline",
-    "open_run": "runs.run",
-    "verdict_of": "verdict.judge",
-    "verify_bucket": "verify.library",
-    "verify_bucket_async": "verify.library",
-    "what_if": "audit.offline",
+_PUBLIC: Final = {
+    "audit.library": ("audit_bucket", "audit_bucket_async", "explain", "explain_async"),
+    "audit.offline": ("check_run", "judge_run", "what_if"),
+    "audit.what_if": ("WhatIf",),
+    "config.settings": ("Settings",),
+    "errors": ("AuditorError",),
+    "hashing.library": ("hash_bucket", "hash_bucket_async"),
+    "hashing.run": ("HashRunSummary",),
+    "model.access": ("Verdict",),
+    "model.bucket": ("BucketFacts", "PublicAccessBlock"),
+    "model.changes": ("ChangeKind",),
+    "model.finding": ("Finding", "Judgement", "Severity"),
+    "model.object": ("Acl", "Evidence", "Grant", "Head", "ObjectRef", "Skipped", "Unread"),
+    "model.run_lines": ("FindingLine", "ObjectLine", "UndecidedLine"),
+    "model.summary": ("Summary",),
+    "progress": ("Snapshot",),
+    "reports.diff": ("RunChange", "diff"),
+    "reports.explain": ("Explanation",),
+    "rules": ("RULES",),
+    "rules.judge": ("judge",),
+    "runs.checking": ("RunCheck",),
+    "runs.run": ("Run", "open_run"),
+    "verdict.judge": ("access_of", "verdict_of"),
+    "verify.library": ("verify_bucket", "verify_bucket_async"),
+    "verify.summary": ("VerifySummary",),
 }
-"""The module of each public name."""
+"""The public names of each module."""
 
-__all__ = [
-    "RULES",
-    "Acl",
-    "AuditorError",
-    "BucketFacts",
-    "ChangeKind",
-    "Evidence",
-    "Explanation",
-    "Finding",
-    "FindingLine",
-    "Grant",
-    "HashRunSummary",
-    "Head",
-    "Judgement",
-    "ObjectLine",
-    "ObjectRef",
-    "PublicAccessBlock",
-    "Run",
-    "RunChange",
-    "RunCheck",
-    "Settings",
-    "Severity",
-    "Skipped",
-    "Snapshot",
-    "Summary",
-    "UndecidedLine",
-    "Unread",
-    "Verdict",
-    "VerifySummary",
-    "WhatIf",
-    "access_of",
-    "audit_bucket",
-    "audit_bucket_async",
-    "check_run",
-    "diff",
-    "explain",
-    "explain_async",
-    "hash_bucket",
-    "hash_bucket_async",
-    "judge",
-    "judge_run",
-    "open_run",
-    "verdict_of",
-    "verify_bucket",
-    "verify_bucket_async",
-    "what_if",
-]
+_HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names}
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:
