@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from auditor.model.digest import SIZES, of_base64
 from auditor.model.object import Evidence, Head, ObjectRef
@@ -72,28 +72,6 @@ def stored(headers: Headers) -> Mapping[str, str]:
         return _NONE
     digests = {name: of_base64(value.strip(), name) for name, value in found.items()}
     return {name: digest for name, digest in digests.items() if digest}
-
-
-def stored_of_reply(reply: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the whole object's checksums in a reply of botocore, by algorithm, in lower-case hex (see stored())."""
-    headers = reply["ResponseMetadata"]["HTTPHeaders"]
-    return stored({name.lower().encode(): str(value).encode() for name, value in headers.items()})
-
-
-def without_validation(client: Any) -> Any:
-    """Let the client ask for the checksums of each whole object that it reads, but not verify them. Return the client.
-
-    With botocore's own setting for this, botocore would also hash each body.
-    """
-    client.meta.events.register("before-call.s3.GetObject", _ask)
-    return client
-
-
-def _ask(params: dict[str, Any], **_: Any) -> None:
-    headers = params["headers"]
-    if "Range" not in headers:
-        name, value = CHECKSUM_MODE
-        headers[name] = value
 
 
 def _of_the_whole(headers: Headers) -> bool:

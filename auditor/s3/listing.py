@@ -160,8 +160,8 @@ async def ask_page(
     beyond_budget: True to list even if --max-calls is used up. Raises CallFailed, and ListingError for a page that
     cannot be right.
     """
-    action = "ListObjectVersions" if query.versions else "ListObjectsV2"
-    page = await caller.call("list", action, partial(engine.list_page, query, position), beyond_budget=beyond_budget)
+    attempt = partial(engine.list_page, query, position)
+    page = await caller.call("list", query.action, attempt, beyond_budget=beyond_budget)
     where = f"s3://{caller.bucket}/{query.prefix}"
     _check_keys((ref.key for ref in page.refs), query, where, twice=query.versions)
     _check_keys(page.delete_markers, query, where, twice=True)

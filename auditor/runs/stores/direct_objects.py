@@ -24,7 +24,6 @@ from auditor.runs.stores.base import ATTEMPTS, LARGEST_FILE, BucketObjects
 from auditor.s3.engines.base import ListQuery, Position
 from auditor.s3.engines.parse_headers import text
 from auditor.s3.engines.parse_xml import page
-from auditor.s3.engines.requests import listing_query
 from auditor.s3.engines.signed import Pairs, failure_of, transport_errors
 from auditor.s3.http.base import Request, Response, Server
 from auditor.s3.http.blocking import BlockingTransport
@@ -117,7 +116,7 @@ class DirectObjects:
             position = found.next
 
     def _listed(self, query: ListQuery, position: Position | None) -> Response:
-        asked = encode_query(listing_query(query, position))
+        asked = encode_query(query.pairs(position))
         return self._retried("ListObjectsV2", lambda: self._send("ListObjectsV2", "GET", "", asked))
 
     def close(self) -> None:

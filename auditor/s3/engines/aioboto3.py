@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import aioboto3
 import aiohttp
@@ -17,21 +17,19 @@ from aiobotocore.session import AioSession
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from botocore import exceptions as sdk
+from botocore import xform_name
 
 from auditor.aws import session as aws
 from auditor.aws.answer_limits import OBJECT, AnswerLimits, check_body, limits_of
-from auditor.aws.connection import Connection
+from auditor.aws.connection import Connection, SharedCredentials
 from auditor.aws.endpoint import tls_context
 from auditor.aws.profiles import profile_missing
 from auditor.aws.scheme import with_warning
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed, UsageError
-from auditor.model.object import Acl, Head
-from auditor.s3.checksums import stored_of_reply, without_validation
-from auditor.s3.engines import parse_reply as replies
-from auditor.s3.engines.aio_role import RoleProvider
-from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
-from auditor.s3.engines.requests import LISTING_ACTIONS, Requests
+from auditor.s3.engines import parse_headers as headers
+from auditor.s3.engines.base import Body, Engine, Span
+from auditor.s3.engines.sdk import SdkEngine, without_validation
 
 _LOST: Final = (aiohttp.ClientError,)
 _BROKEN: Final = (aiohttp.ClientResponseError, HttpProcessingError)
@@ -110,15 +108,11 @@ async def _body(raw: Any, limits: AnswerLimits, read_timeout: float) -> bytes:
 
 
 class Aioboto3Body:
-    """The bytes of an object (a Body) from aiobotocore.
+    """The bytes of an object (a Body) from aiobotocore."""
 
-    Raises CallFailed (Malformed) for a reply without length or ETag.
-    """
-
-    def __init__(self, reply: Any, span: Span | None) -> None:
-        self.length, self.etag = replies.length_and_etag(reply)
-        self.stored: Mapping[str, str] = {} if span else stored_of_reply(reply)
-        self._stream = reply["Body"]
+    def __init__(self, stream: Any, sent: headers.Headers, span: Span | None) -> None:
+        self.length, self.etag, self.stored = headers.body_facts(sent, span)
+        self._stream = stream
 
     async def readinto(self, buffer: memoryview) -> int:
         count, size = 0, len(buffer)
@@ -136,48 +130,53 @@ class Aioboto3Body:
         return count
 
 
-class Aioboto3Engine:
+class Aioboto3Engine(SdkEngine):
     """An engine whose calls are made by one client of aioboto3, for the whole run."""
 
-    def __init__(self, connection: Connection, client: Any) -> None:
-        self._requests = Requests(connection)
-        self._client = client
+    encoding: ClassVar[str] = "utf-8"
 
-    @staticmethod
-    async def _run(action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    async def _call(self, action: str, arguments: dict[str, Any]) -> Any:
         with sdk_errors(action, _LOST, _BROKEN):
-            return await call(**arguments)
+            return await getattr(self._client, xform_name(action))(**arguments)
 
-    @property
-    def open_connections(self) -> int:
-        return 0  # the SDK does not count them
+    def _body(self, stream: Any, sent: headers.Headers, span: Span | None) -> Body:
+        return Aioboto3Body(stream, sent, span)
 
-    def keep_idle(self, connections: int) -> None:
-        pass  # the SDK manages its pool itself
+    async def _close(self, stream: Any) -> None:
+        stream.close()
 
-    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
-        method, arguments = self._requests.listing(query, position)
-        return replies.page(query, await self._run(LISTING_ACTIONS[method], getattr(self._client, method), arguments))
 
-    async def get_acl(self, key: str, version_id: str | None) -> Acl:
-        arguments = self._requests.object(key, version_id)
-        return replies.acl("GetObjectAcl", await self._run("GetObjectAcl", self._client.get_object_acl, arguments))
+class _RoleProvider:
+    """The only source of an AioSession's credentials: an assumed role. The SDK's own chain is never searched."""
 
-    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
-        arguments = self._requests.head(key, version_id, checksum)
-        return replies.head(await self._run("HeadObject", self._client.head_object, arguments))
+    def __init__(self, role: SharedCredentials) -> None:
+        self._role = role
 
-    @asynccontextmanager
-    async def get(
-        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
-    ) -> AsyncIterator[Aioboto3Body]:
-        arguments = self._requests.get(key, version_id, etag, span)
-        reply = await self._run("GetObject", self._client.get_object, arguments)
-        try:
-            replies.check_span(reply.get("ContentRange"), span)
-            yield Aioboto3Body(reply, span)
-        finally:
-            reply["Body"].close()
+    async def load_credentials(self) -> _AioRoleCredentials:
+        return _AioRoleCredentials(await asyncio.to_thread(self._role.current))
+
+
+class _AioRoleCredentials:
+    """Credentials of an assumed role. While they are renewed, which blocks, the event loop goes on."""
+
+    def __init__(self, shared: Any) -> None:
+        """shared: botocore's RefreshableCredentials, which other clients share."""
+        self._shared = shared
+
+    def get_deferred_property(self, name: str) -> Callable[[], None]:
+        """Return a function that gives a property of the credentials for the host name of an endpoint. Those of S3 have
+        none.
+        """
+        return self.get_account_id
+
+    def get_account_id(self) -> None:
+        """The account would be such a property."""
+        return
+
+    async def get_frozen_credentials(self) -> Any:
+        if self._shared.refresh_needed():
+            return await asyncio.to_thread(self._shared.get_frozen_credentials)
+        return self._shared.get_frozen_credentials()
 
 
 @asynccontextmanager
@@ -186,7 +185,7 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     try:
         core = aws.with_shared_models(AioSession(profile=connection.profile))
         if connection.role is not None:
-            core.register_component("credential_provider", RoleProvider(connection.role))
+            core.register_component("credential_provider", _RoleProvider(connection.role))
         session = aioboto3.Session(botocore_session=core, region_name=connection.region)
         opening = session.client(
             "s3",

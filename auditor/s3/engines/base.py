@@ -33,6 +33,31 @@ class ListQuery(Struct, frozen=True):
     versions: bool = False
     page_size: int = 1000
 
+    @property
+    def action(self) -> str:
+        """The API operation that lists so."""
+        return "ListObjectVersions" if self.versions else "ListObjectsV2"
+
+    def pairs(self, position: Position | None) -> list[tuple[str, str]]:
+        """Return the URL query of a page: names and values, not encoded. position: None for the first page."""
+        pairs = [("encoding-type", "url"), ("max-keys", str(self.page_size)), ("prefix", self.prefix)]
+        if self.versions:
+            return [*pairs, ("versions", ""), *self._markers(position)]
+        pairs += [("list-type", "2"), ("fetch-owner", "true")]
+        if position is not None:
+            pairs.append(("continuation-token", position.token or ""))
+        elif self.start_after is not None:
+            pairs.append(("start-after", self.start_after))
+        return pairs
+
+    def _markers(self, position: Position | None) -> list[tuple[str, str]]:
+        if position is None:
+            return [] if self.start_after is None else [("key-marker", self.start_after)]
+        markers = [("key-marker", position.key_marker or "")]
+        if position.version_id_marker is not None:
+            markers.append(("version-id-marker", position.version_id_marker))
+        return markers
+
 
 class Page(Struct, frozen=True):
     """One page of a listing, with decoded keys. next: where the next page begins; None on the last page.

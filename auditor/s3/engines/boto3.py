@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+from botocore import xform_name
 
 from auditor.aws import session as aws
 from auditor.aws.answer_limits import OBJECT
 from auditor.aws.connection import Connection
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed
-from auditor.model.object import Acl, Head
-from auditor.s3.checksums import stored_of_reply, without_validation
-from auditor.s3.engines import parse_reply as replies
-from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
-from auditor.s3.engines.requests import LISTING_ACTIONS, Requests
+from auditor.s3.engines import parse_headers as headers
+from auditor.s3.engines.base import Body, Engine, Span
+from auditor.s3.engines.sdk import SdkEngine, without_validation
 
 PIECE: Final = 64 * 1024
 """Number of bytes to read at once. If the connection breaks, the SDK loses the bytes of the piece that it was
@@ -25,14 +25,11 @@ reading."""
 
 
 class Boto3Body:
-    """The bytes of an object (a Body) from botocore, read in the engine's threads. Raises CallFailed with the code
-    Malformed for a reply without a length or an ETag.
-    """
+    """The bytes of an object (a Body) from botocore, read in the engine's threads."""
 
-    def __init__(self, reply: Any, span: Span | None, run: Callable[..., Any]) -> None:
-        self.length, self.etag = replies.length_and_etag(reply)
-        self.stored: Mapping[str, str] = {} if span else stored_of_reply(reply)
-        self._stream = reply["Body"]
+    def __init__(self, stream: Any, sent: headers.Headers, span: Span | None, run: Callable[..., Any]) -> None:
+        self.length, self.etag, self.stored = headers.body_facts(sent, span)
+        self._stream = stream
         self._run = run
 
     async def readinto(self, buffer: memoryview) -> int:
@@ -51,12 +48,13 @@ class Boto3Body:
         return count
 
 
-class Boto3Engine:
+class Boto3Engine(SdkEngine):
     """An engine whose calls are made by one client of boto3, which is thread-safe (boto3 guide, "Multithreading")."""
 
+    encoding: ClassVar[str] = "latin-1"  # by http.client
+
     def __init__(self, connection: Connection, client: Any, pool: ThreadPoolExecutor) -> None:
-        self._requests = Requests(connection)
-        self._client = client
+        super().__init__(connection, client)
         self._pool = pool
 
     async def _run(self, action: str, call: Callable[..., Any], *args: Any, **arguments: Any) -> Any:
@@ -66,38 +64,14 @@ class Boto3Engine:
 
         return await asyncio.get_running_loop().run_in_executor(self._pool, attempt)
 
-    @property
-    def open_connections(self) -> int:
-        return 0  # the SDK does not count them
+    async def _call(self, action: str, arguments: dict[str, Any]) -> Any:
+        return await self._run(action, getattr(self._client, xform_name(action)), **arguments)
 
-    def keep_idle(self, connections: int) -> None:
-        pass  # the SDK manages its pool itself
+    def _body(self, stream: Any, sent: headers.Headers, span: Span | None) -> Body:
+        return Boto3Body(stream, sent, span, self._run)
 
-    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
-        method, arguments = self._requests.listing(query, position)
-        reply = await self._run(LISTING_ACTIONS[method], getattr(self._client, method), **arguments)
-        return replies.page(query, reply)
-
-    async def get_acl(self, key: str, version_id: str | None) -> Acl:
-        arguments = self._requests.object(key, version_id)
-        return replies.acl("GetObjectAcl", await self._run("GetObjectAcl", self._client.get_object_acl, **arguments))
-
-    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
-        arguments = self._requests.head(key, version_id, checksum)
-        reply = await self._run("HeadObject", self._client.head_object, **arguments)
-        return replies.head(reply, replies.from_latin_1)
-
-    @asynccontextmanager
-    async def get(
-        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
-    ) -> AsyncIterator[Boto3Body]:
-        arguments = self._requests.get(key, version_id, etag, span)
-        reply = await self._run("GetObject", self._client.get_object, **arguments)
-        try:
-            replies.check_span(reply.get("ContentRange"), span)
-            yield Boto3Body(reply, span, self._run)
-        finally:
-            await self._run("GetObject", reply["Body"].close)
+    async def _close(self, stream: Any) -> None:
+        await self._run("GetObject", stream.close)
 
 
 @asynccontextmanager

@@ -17,13 +17,12 @@ from auditor.aws.endpoint import Origin, Services, proxy_for, resolve_endpoint, 
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Head
 from auditor.model.version import VERSION
-from auditor.s3.checksums import CHECKSUM_MODE, stored
+from auditor.s3.checksums import CHECKSUM_MODE
 from auditor.s3.engines import parse_headers as headers
 from auditor.s3.engines import parse_settings as settings
 from auditor.s3.engines import parse_xml as documents
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
-from auditor.s3.engines.parse_reply import Reply, check_span
-from auditor.s3.engines.requests import listing_query
+from auditor.s3.engines.parse_reply import Reply
 from auditor.s3.engines.signed import Pairs, SignedRequests, failure_of, lost, query_of, transport_errors
 from auditor.s3.http.base import Response, Server, Stream, StreamingTransport, Transport, TransportError
 from auditor.s3.http.transport import HttpTransport, ThinStreams
@@ -40,10 +39,7 @@ class DirectBody:
     """
 
     def __init__(self, stream: Stream, span: Span | None) -> None:
-        content_range = stream.headers.get(b"content-range")
-        check_span(None if content_range is None else headers.text(content_range), span)
-        self.length, self.etag = headers.length_and_etag("GetObject", stream.headers)
-        self.stored: Mapping[str, str] = {} if span else stored(stream.headers)
+        self.length, self.etag, self.stored = headers.body_facts(stream.headers, span)
         self._stream = stream
 
     async def readinto(self, buffer: memoryview) -> int:
@@ -120,9 +116,8 @@ class DirectEngine:
         self._small.keep_idle(connections)
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
-        action = "ListObjectVersions" if query.versions else "ListObjectsV2"
-        asked = query_of(action, listing_query(query, position))
-        answer = await self._send(action, "GET", "", asked, self._listing, self._pages)
+        asked = query_of(query.action, query.pairs(position))
+        answer = await self._send(query.action, "GET", "", asked, self._listing, self._pages)
         return documents.page(query, answer.body)
 
     async def get_acl(self, key: str, version_id: str | None) -> Acl:

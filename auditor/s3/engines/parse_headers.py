@@ -8,6 +8,8 @@ from typing import Any, Final
 from auditor.errors import CallFailed
 from auditor.model.dates import http_date_in_utc, iso_date, seconds_in_utc
 from auditor.model.object import Head
+from auditor.s3.checksums import stored
+from auditor.s3.engines.base import Span
 
 Headers = Mapping[bytes, bytes]
 
@@ -29,7 +31,7 @@ def texts(headers: Headers) -> dict[str, str]:
     return {text(name): text(value) for name, value in headers.items()}
 
 
-def _unquoted(value: str) -> str:
+def unquoted(value: str) -> str:
     return value.strip('"')
 
 
@@ -51,7 +53,7 @@ def _boolean(value: str) -> bool:
 
 
 _CONVERTED: Final[Mapping[bytes, tuple[str, Callable[[str], Any]]]] = {
-    b"etag": ("etag", _unquoted),
+    b"etag": ("etag", unquoted),
     b"content-length": ("content_length", number),
     b"last-modified": ("last_modified", http_date_in_utc),
     b"x-amz-missing-meta": ("missing_meta", number),
@@ -117,31 +119,6 @@ def head(headers: Headers) -> Head:
     return Head(*values)
 
 
-NEWER: Final = (
-    "x-amz-checksum-sha512",
-    "x-amz-checksum-md5",
-    "x-amz-checksum-xxhash64",
-    "x-amz-checksum-xxhash3",
-    "x-amz-checksum-xxhash128",
-    "x-amz-object-lock-event-hold",
-    "x-amz-object-lock-event-hold-duration-days",
-    "x-amz-object-lock-event-hold-duration-years",
-)
-"""Headers of 2026 that the model of an older botocore, such as 1.40.61, leaves out of its replies."""
-
-
-def newer(headers: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of Head, by name, that the headers in NEWER give. headers: all of them, by lower-case name.
-
-    Raises CallFailed (Malformed) if a value cannot be parsed.
-    """
-    sent = {name.encode(): headers[name].encode() for name in NEWER if name in headers}
-    if not sent:  # most objects
-        return {}
-    values = _values(sent, text)
-    return {name: values[place] for name, place in _PLACES.items() if values[place] not in (None, {})}
-
-
 def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
     """Return the values of a Head in the order of its fields: positional arguments take half the time of named ones."""
     metadata: dict[str, str] = {}
@@ -171,9 +148,36 @@ def length_and_etag(action: str, headers: Headers) -> tuple[int, str]:
     etag, length = headers.get(b"etag"), headers.get(b"content-length")
     _require(action, etag, length)
     try:
-        return int(length or b""), _unquoted(text(etag or b""))
+        return int(length or b""), unquoted(text(etag or b""))
     except ValueError as error:
         raise malformed(action, str(error)) from error
+
+
+def check_span(content_range: str | None, span: Span | None) -> None:
+    """Raise CallFailed (Malformed) if GetObject's answer has another byte range than asked for.
+
+    The bytes of another range would give a wrong hash. content_range: the header Content-Range. span: the range that
+    was asked for; None for the whole object.
+    """
+    if span is None:
+        if content_range is None:
+            return
+    elif content_range is not None and content_range.startswith(f"bytes {span.first}-"):
+        last = content_range.partition("-")[2].partition("/")[0]
+        if last.isdecimal() and (span.last is None or int(last) <= span.last):
+            return
+    raise malformed("GetObject", f"another span than asked for: {str(content_range)[:100]!r}")
+
+
+def body_facts(headers: Headers, span: Span | None) -> tuple[int, str, Mapping[str, str]]:
+    """Return the length, the ETag and S3's checksums of a body, as Body has them, from the headers of GetObject's
+    answer.
+
+    Raises CallFailed (Malformed) for an answer without length or ETag, or with another byte range than asked for.
+    """
+    content_range = headers.get(b"content-range")
+    check_span(None if content_range is None else text(content_range), span)
+    return *length_and_etag("GetObject", headers), {} if span else stored(headers)
 
 
 def _require(action: str, etag: object, length: object) -> None:

@@ -9,9 +9,9 @@ from urllib.parse import unquote_plus
 
 from auditor.errors import CallFailed
 from auditor.model.dates import seconds_in_utc
-from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
-from auditor.s3.engines.base import ListQuery, Page, Position, Span
-from auditor.s3.engines.parse_headers import NEWER, malformed, newer, number
+from auditor.model.object import ALL_USERS, Acl, Grant, ObjectRef
+from auditor.s3.engines.base import ListQuery, Page, Position
+from auditor.s3.engines.parse_headers import unquoted
 
 Reply = Mapping[str, Any]
 
@@ -27,14 +27,6 @@ this form."""
 def iso(moment: Any) -> str:
     """Return a date as ISO 8601 text in UTC, to the second. moment: a datetime; a text is returned as it is."""
     return seconds_in_utc(moment) if isinstance(moment, datetime) else str(moment)
-
-
-def _iso_or_none(moment: Any) -> str | None:
-    return None if moment is None else iso(moment)
-
-
-def unquoted(etag: str) -> str:
-    return etag.strip('"')
 
 
 def required(action: str, reply: Reply, name: str) -> Any:
@@ -65,108 +57,6 @@ def _grant(action: str, grant: Reply) -> Grant:
         # No rule would match it, so the object would look safe.
         raise CallFailed(action, "Malformed", 200, f"{permission[:40]!r} is no permission")
     return Grant(name, permission)
-
-
-_HEAD_MEMBERS = {
-    "content_type": "ContentType",
-    "content_encoding": "ContentEncoding",
-    "content_disposition": "ContentDisposition",
-    "content_language": "ContentLanguage",
-    "cache_control": "CacheControl",
-    "expires": "ExpiresString",
-    "missing_meta": "MissingMeta",
-    "version_id": "VersionId",
-    "storage_class": "StorageClass",
-    "server_side_encryption": "ServerSideEncryption",
-    "sse_kms_key_id": "SSEKMSKeyId",
-    "bucket_key_enabled": "BucketKeyEnabled",
-    "sse_customer_algorithm": "SSECustomerAlgorithm",
-    "checksum_type": "ChecksumType",
-    "checksum_crc32": "ChecksumCRC32",
-    "checksum_crc32c": "ChecksumCRC32C",
-    "checksum_crc64nvme": "ChecksumCRC64NVME",
-    "checksum_sha1": "ChecksumSHA1",
-    "checksum_sha256": "ChecksumSHA256",
-    "website_redirect_location": "WebsiteRedirectLocation",
-    "replication_status": "ReplicationStatus",
-    "parts_count": "PartsCount",
-    "tag_count": "TagCount",
-    "object_lock_mode": "ObjectLockMode",
-    "object_lock_legal_hold_status": "ObjectLockLegalHoldStatus",
-    "restore": "Restore",
-    "archive_status": "ArchiveStatus",
-    "expiration": "Expiration",
-}
-
-
-def as_sent(text: str) -> str:
-    """Return a header's text without the blanks around it. Such blanks have no meaning (RFC 9110)."""
-    return text.strip(" \t")
-
-
-def from_latin_1(text: str) -> str:
-    """Decode a header again as UTF-8, if it is valid UTF-8: http.client has decoded it as Latin-1."""
-    if text.isascii():
-        return as_sent(text)
-    try:
-        return as_sent(text.encode("latin-1").decode())
-    except UnicodeError:
-        return as_sent(text)
-
-
-def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
-    """Parse a reply of HeadObject. `Expires` stays the text that S3 sent, even if it is not a valid date. The headers
-    that the model of an older botocore does not know are read from the answer itself, whichever botocore is installed.
-
-    text: called with each text of a header as the SDK decoded it; returns the text as S3 meant it, such as
-    from_latin_1().
-    """
-    found = {name: reply.get(member) for name, member in _HEAD_MEMBERS.items()}
-    members: dict[str, Any] = {name: _member(value, text) for name, value in found.items()}
-    headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    members |= newer({name: text(headers[name]) for name in NEWER if name in headers})
-    return Head(
-        etag=unquoted(required("HeadObject", reply, "ETag")),
-        content_length=_member(int(required("HeadObject", reply, "ContentLength")), text),
-        last_modified=_iso_or_none(reply.get("LastModified")),
-        object_lock_retain_until_date=_iso_or_none(reply.get("ObjectLockRetainUntilDate")),
-        metadata={str(name).lower(): text(str(value)) for name, value in reply.get("Metadata", {}).items()},
-        **members,
-    )
-
-
-def _member(value: Any, text: Callable[[str], str]) -> Any:
-    if type(value) is not int:
-        return text(value) if isinstance(value, str) else value
-    try:
-        return number(str(value))
-    except ValueError as error:
-        raise malformed("HeadObject", str(error)) from error
-
-
-def check_span(content_range: str | None, span: Span | None) -> None:
-    """Raise CallFailed (Malformed) if GetObject's answer has another byte range than asked for.
-
-    The bytes of another range would give a wrong hash. content_range: the header Content-Range. span: the range that
-    was asked for; None for the whole object.
-    """
-    if span is None:
-        if content_range is None:
-            return
-    elif content_range is not None and content_range.startswith(f"bytes {span.first}-"):
-        last = content_range.partition("-")[2].partition("/")[0]
-        if last.isdecimal() and (span.last is None or int(last) <= span.last):
-            return
-    raise CallFailed("GetObject", "Malformed", 200, f"another span than asked for: {str(content_range)[:100]!r}")
-
-
-def length_and_etag(reply: Reply) -> tuple[int, str]:
-    """Return the length of GetObject's body in bytes, and the ETag without quotes.
-
-    Raises CallFailed (Malformed) if the length or the ETag is missing.
-    """
-    action = "GetObject"
-    return int(required(action, reply, "ContentLength")), unquoted(str(required(action, reply, "ETag")))
 
 
 def page(query: ListQuery, reply: Reply) -> Page:

@@ -25,8 +25,7 @@ _LARGEST_CACHED: Final = 8 * 1024
 
 def page(query: ListQuery, body: bytes) -> Page:
     """Parse the XML of a page of ListObjectsV2 or ListObjectVersions into a Page. Raises CallFailed."""
-    action = "ListObjectVersions" if query.versions else "ListObjectsV2"
-    root = root_of(action, body)
+    action, root = query.action, root_of(query.action, body)
     reply: dict[str, Any] = {"Contents": [], "Versions": [], "DeleteMarkers": []}
     try:
         for child in root:

@@ -20,6 +20,7 @@ from auditor.s3.engines import parse_headers as headers
 from auditor.s3.engines import parse_reply as replies
 from auditor.s3.engines import parse_xml as documents
 from auditor.s3.engines.base import ListQuery
+from auditor.s3.engines.sdk import headers_of
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"], blacklist_characters="\ufffe\uffff"), max_size=12)
@@ -211,5 +212,5 @@ HEADERS = st.fixed_dictionaries(
 @given(HEADERS)
 def test_head(sent: dict[str, str]) -> None:
     ours = outcome(lambda: headers.head({name.lower().encode(): value.encode() for name, value in sent.items()}))
-    theirs = outcome(lambda: replies.head(sdk_reply("HeadObject", b"", {**sent})))
+    theirs = outcome(lambda: headers.head(headers_of(sdk_reply("HeadObject", b"", {**sent}), "utf-8")))
     assert ours == theirs
