@@ -19,13 +19,13 @@ from auditor.s3.http.base import (
     MOST_HEADERS,
     BrokenAnswerError,
     ConnectionLostError,
+    MinimumRate,
     Request,
     Response,
     Server,
     TransportError,
     TransportTimeoutError,
 )
-from auditor.s3.http.delivery import Flow
 from auditor.s3.http.request import request_bytes
 
 NOT_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
@@ -118,7 +118,7 @@ class AiohttpTransport:
                 )
         try:
             with _errors():
-                stream = AiohttpStream(response, self._read_limit, Flow(*self._slowest))
+                stream = AiohttpStream(response, self._read_limit, MinimumRate(*self._slowest))
             yield stream
         finally:
             response.release()
@@ -163,7 +163,7 @@ class AiohttpTransport:
 class AiohttpStream:
     """An answer of aiohttp whose body is still arriving (a Stream). Raises TransportError for a malformed head."""
 
-    def __init__(self, response: aiohttp.ClientResponse, read_limit: float, flow: Flow) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, read_limit: float, rate: MinimumRate) -> None:
         self.status = response.status
         if not 200 <= self.status <= 599:
             raise BrokenAnswerError(f"status {self.status} is no answer")
@@ -175,7 +175,7 @@ class AiohttpStream:
             raise BrokenAnswerError("a transfer encoding that is not chunked")
         self._content = response.content
         self._read_limit = read_limit
-        self._flow = flow
+        self._rate = rate
 
     async def chunks(self, size: int) -> AsyncIterator[bytes]:
         """Yield the body in pieces of at most `size` bytes. Raises TransportError."""
@@ -191,8 +191,8 @@ class AiohttpStream:
                 buffer[count : count + len(piece)] = piece
                 count += len(piece)
                 before, begun = begun, clock()
-                if not self._flow.enough(begun - before, len(piece)):
-                    raise TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds")
+                if not self._rate.holds(begun - before, len(piece)):
+                    raise TransportTimeoutError(f"hardly a byte came for {self._rate.window:g} seconds")
         except TransportError as error:
             error.read = count
             raise

@@ -62,6 +62,38 @@ class BrokenAnswerError(TransportError):
     """The answer is not HTTP/1.1, or larger than a limit."""
 
 
+class MinimumRate:
+    """Measures whether a body arrives fast enough.
+
+    The body is too slow if fewer than `least` bytes a second come over `window` seconds in which its reader waits.
+    """
+
+    __slots__ = ("_bytes", "_least", "_waited", "window")
+
+    def __init__(self, least: float, window: float) -> None:
+        self._least = least
+        self.window = window
+        self.restart()
+
+    def restart(self) -> None:
+        """Set all counts to 0, because another body or another window begins."""
+        self._waited = 0.0
+        self._bytes = 0
+
+    def holds(self, seconds: float, size: int) -> bool:
+        """Count `size` bytes that came in `seconds` of waiting.
+
+        Return False if this ends a window that had too few bytes.
+        """
+        self._waited += seconds
+        self._bytes += size
+        if self._waited < self.window:
+            return True
+        enough = self._bytes >= self._least * self._waited
+        self.restart()
+        return enough
+
+
 class Server(Struct, frozen=True, kw_only=True):
     """The server to which a transport connects, and the limits for connections and answers.
 
@@ -144,7 +176,7 @@ class Stream(Protocol):
     def reason(self) -> str: ...
     @property
     def headers(self) -> Mapping[bytes, bytes]: ...
-    async def readinto(self, buffer: memoryview) -> int:
+    async def readinto(self, buffer: memoryview, /) -> int:
         """Fill the buffer with the next bytes of the body, and return their number.
 
         The number is less than the buffer's length only at the end of the body. Raises TransportError, whose `read` is

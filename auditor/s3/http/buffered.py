@@ -6,8 +6,7 @@ import asyncio
 from typing import Final, Self
 
 from auditor.s3.http.base import BrokenAnswerError, Server
-from auditor.s3.http.connection import CLOSED_EARLY, ConnectionOwner, HttpConnection
-from auditor.s3.http.tls import drain_tls
+from auditor.s3.http.connection import CLOSED_EARLY, ConnectionOwner, HttpConnection, drain_tls
 
 RECEIVED: Final = 64 * 1024
 """Bytes of the buffer that receives from the socket."""

@@ -15,6 +15,8 @@ from auditor.s3.http.response import ResponseReader
 
 CLOSED_EARLY: Final = "the server closed the connection before its answer was whole"
 
+_PIECE: Final = 64 * 1024
+
 K_contra = TypeVar("K_contra", contravariant=True)
 
 
@@ -205,6 +207,22 @@ class HttpConnection(asyncio.BaseProtocol):
             self.close(TransportTimeoutError(f"the head was not whole {self._patience:g} seconds after its beginning"))
         else:
             self.close(TransportTimeoutError(f"no byte came for {self._patience:g} seconds"))
+
+
+def drain_tls(tls: ssl.SSLObject, most: int) -> tuple[list[bytes], bool]:
+    """Return at most `most` bytes that are left in TLS after the end of the connection, in pieces, and True if a
+    close_notify follows them. Without a close_notify the body may be cut, which anyone on the network can do.
+    """
+    pieces: list[bytes] = []
+    try:
+        while most > 0 and (piece := tls.read(min(most, _PIECE))):
+            pieces.append(piece)
+            most -= len(piece)
+    except ssl.SSLZeroReturnError:
+        return pieces, True
+    except ssl.SSLError:
+        return pieces, False
+    return pieces, most > 0
 
 
 def _unwritable(_: bytes) -> None:

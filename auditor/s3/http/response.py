@@ -28,6 +28,7 @@ class ResponseReader:
         "_answer",
         "_body",
         "_body_size",
+        "_ended",
         "_extra_bytes",
         "_fault",
         "_head",
@@ -52,7 +53,7 @@ class ResponseReader:
         self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
         self._repeated = 0
-        self._head_only = False
+        self._ended = True
         self._is_http_1 = False
         self._parser = HttpResponseParser(self)
         self.expect(head_only=False)
@@ -62,9 +63,10 @@ class ResponseReader:
 
         head_only: True for the answer to a HEAD, which has no body in spite of its Content-Length.
         """
-        if self._head_only:
-            # After the answer to a HEAD the parser waits for a body that never comes.
+        if not self._ended:
+            # The parser waits for a body: that of a HEAD never comes, and the rest of another may have gone past it.
             self._parser = HttpResponseParser(self)
+        self._ended = False
         self._head_only = head_only
         self._answer = None
         self._fault = ""
@@ -103,6 +105,10 @@ class ResponseReader:
     def status(self) -> int:
         """The status of the present answer; 0 until its head is complete."""
         return 0 if self._head else self._status
+
+    def head(self) -> Response:
+        """Return the present answer without its body. Call it once `status` is set."""
+        return Response(self._status, self._reason.decode("latin-1"), self._headers, b"")
 
     def taken(self) -> list[bytes]:
         """Return the pieces of the body that came since the last call, for a caller that does not buffer the body."""
@@ -160,6 +166,7 @@ class ResponseReader:
             self._extra_bytes = True
 
     def on_message_complete(self) -> None:
+        self._ended = self._status >= 200
         if self._answer is not None:
             return
         if self._status >= 200:
@@ -234,38 +241,3 @@ class ResponseReader:
     def _fail(self, why: str) -> None:
         self._fault = why
         raise BrokenAnswerError(why)
-
-
-_END: Final = b"\r\n\r\n"
-_SPLIT: Final = len(_END) - 1
-
-
-class EmptyLine:
-    """Finds the empty line that ends the head of an answer."""
-
-    __slots__ = ("_tail",)
-
-    def __init__(self) -> None:
-        self._tail = b""
-
-    def restart(self) -> None:
-        self._tail = b""
-
-    def end(self, data: bytearray, start: int, size: int) -> int:
-        """Return the position after the next empty line in data[start:size]; 0 if there is none.
-
-        The line may have begun in the bytes of the call before.
-        """
-        found = self._across(data, start, size)
-        if not found:
-            at = data.find(_END, start, size)
-            found = 0 if at < 0 else at + len(_END)
-        self._tail = b"" if found else (self._tail + data[max(start, size - _SPLIT) : size])[-_SPLIT:]
-        return found
-
-    def _across(self, data: bytearray, start: int, size: int) -> int:
-        tail = self._tail
-        if not tail:
-            return 0
-        at = (tail + data[start : min(size, start + _SPLIT)]).find(_END)
-        return 0 if at < 0 else start + at + len(_END) - len(tail)

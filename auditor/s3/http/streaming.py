@@ -7,11 +7,16 @@ import enum
 import sys
 from typing import Final, Self
 
-from auditor.s3.http.base import BrokenAnswerError, Response, Server, TransportError, TransportTimeoutError
-from auditor.s3.http.connection import CLOSED_EARLY, ConnectionOwner, HttpConnection
-from auditor.s3.http.delivery import Delivery, Flow
-from auditor.s3.http.response import EmptyLine, ResponseReader
-from auditor.s3.http.tls import drain_tls
+from auditor.s3.http.base import (
+    BrokenAnswerError,
+    MinimumRate,
+    Response,
+    Server,
+    TransportError,
+    TransportTimeoutError,
+)
+from auditor.s3.http.connection import CLOSED_EARLY, ConnectionOwner, HttpConnection, drain_tls
+from auditor.s3.http.response import ResponseReader
 
 HEAD_SIZE: Final = 32 * 1024
 """Bytes of the connection's own buffer. It is for the head of a response, and a small body after it."""
@@ -22,10 +27,9 @@ DRAINED: Final = 64 * 1024
 For a longer rest, a new connection costs less."""
 
 _DRAIN_SECONDS: Final = 2.0
-_UNKNOWN: Final = sys.maxsize
-_BODILESS: Final = (204, 304)
 _DISCARDED: Final = memoryview(bytearray(DRAINED))
 """The shared buffer for discarded bytes."""
+_NO_BUFFER: Final = memoryview(b"")
 
 
 class Phase(enum.Enum):
@@ -43,48 +47,47 @@ class Phase(enum.Enum):
 class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
     """A connection for large bodies. Call begin() for an answer's head, readinto() until it returns 0, then release().
 
-    While no caller waits in readinto(), reading is paused: then only the bytes that came with the head are in memory.
-    TLS and the kernel buffer up to 256 KiB each.
+    The HTTP parser reads the head and the bytes that came with it, and every body without a length. The rest of a body
+    with a length goes past the parser. While no caller waits in readinto(), reading is paused: then only the bytes that
+    came with the head are in memory. TLS and the kernel buffer up to 256 KiB each.
     """
 
     __slots__ = (
-        "_bodiless",
-        "_chunked",
-        "_delivery",
-        "_empty_line",
+        "_buffer",
+        "_counted",
         "_error",
-        "_flow",
         "_head",
+        "_kept",
         "_left",
         "_paused",
         "_phase",
-        "_until_close",
+        "_position",
+        "_rate",
+        "_since",
         "_waiting",
     )
 
     def __init__(self, owner: ConnectionOwner[Self], server: Server) -> None:
         super().__init__(owner, server)
         self._reader = ResponseReader(sys.maxsize)
-        self._flow = Flow(server.least_rate, server.slow_seconds)
-        self._head = bytearray(HEAD_SIZE)
-        self._delivery = Delivery()
-        self._empty_line = EmptyLine()
+        self._rate = MinimumRate(server.least_rate, server.slow_seconds)
+        self._head = memoryview(bytearray(HEAD_SIZE))
+        self._kept = bytearray()  # bytes of the body that no reader has taken
+        self._buffer, self._position = _NO_BUFFER, 0  # of the waiting reader, and the number of bytes in it
         self._waiting: asyncio.Future[int] | None = None
+        self._since, self._counted = 0.0, 0  # when the rate was measured last, and the position then
         self._error: TransportError | None = None
         self._phase = Phase.IDLE
-        self._bodiless = self._chunked = self._until_close = self._paused = False
-        self._left = 0
+        self._paused = False
+        self._left: int | None = 0  # bytes of the body to come; None if the parser finds its end
 
     def begin(self, request: bytes, *, head_only: bool, patience: float | None = None) -> asyncio.Future[Response]:
         """Send a request. Return a future of the answer's head (status, headers).
 
         head_only, patience: see HttpConnection.begin().
         """
-        self._phase = Phase.HEAD
-        self._empty_line.restart()
-        self._bodiless = head_only
-        # The parser reads the head only; it decodes a body only if that is chunked.
-        return super().begin(request, head_only=True, patience=patience)
+        self._phase, self._left = Phase.HEAD, None
+        return super().begin(request, head_only=head_only, patience=patience)
 
     def abandon(self, future: asyncio.Future[Response]) -> None:
         super().abandon(future)
@@ -93,19 +96,18 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
 
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer with the next bytes of the body, and return their number (see Stream.readinto())."""
-        count = self._delivery.take(buffer)
+        count = self._take(buffer)
         if count == len(buffer) or self._phase is Phase.WHOLE:
             return count
         if self._error is not None:
             error = type(self._error)(*self._error.args)
             error.read = count
             raise error
-        self._delivery.open(buffer, count)
         waiting: asyncio.Future[int] = self._loop.create_future()
         self._waiting = waiting
-        now = self._loop.time()
-        self._flow.wait(now, count)
-        self._deadline = now + self._read_timeout
+        self._buffer, self._position = buffer, count
+        self._since, self._counted = self._loop.time(), count
+        self._deadline = self._since + self._read_timeout
         self._watch()
         self._resume()
         try:
@@ -114,17 +116,16 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
             raise
         finally:
-            self._delivery.close()
-            self._waiting = None
+            self._buffer, self._waiting = _NO_BUFFER, None
 
     def release(self) -> None:
         """End the use of the body. The connection stays open for the next request, unless much of the body is left."""
-        self._delivery.forget()
+        self._kept.clear()
         if not self.alive:
             return
         if self._phase is Phase.WHOLE and self._reader.reusable:
             self._free()
-        elif self._phase is Phase.BODY and self._reader.reusable and not self._chunked and self._left <= DRAINED:
+        elif self._phase is Phase.BODY and self._reader.reusable and self._left is not None and self._left <= DRAINED:
             self._phase = Phase.DRAIN
             self._deadline = self._loop.time() + min(_DRAIN_SECONDS, self._read_timeout)
             self._watch()
@@ -137,27 +138,28 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
 
         It is a memoryview, because asyncio's TLS (3.11) would fill only a copy of a bytearray.
         """
-        phase = self._phase
-        if phase is Phase.BODY and not self._chunked:
-            rest = self._delivery.rest(self._left)
-            if rest is not None:
-                return rest
-        if phase is Phase.HEAD or phase is Phase.BODY:
-            return memoryview(self._head)
-        return _DISCARDED[: self._left] if phase is Phase.DRAIN else _DISCARDED
+        if self._phase is Phase.BODY and self._left is not None and self._waiting is not None:
+            return self._buffer[self._position : self._position + self._left]
+        if self._phase is Phase.HEAD or self._phase is Phase.BODY:
+            return self._head
+        return _DISCARDED[: self._left] if self._phase is Phase.DRAIN else _DISCARDED
 
     def buffer_updated(self, nbytes: int) -> None:
         phase = self._phase
         if phase is Phase.BODY:
-            if self._chunked:
-                self._arrived(memoryview(self._head)[:nbytes])
-            else:
-                self._delivery.position += nbytes
+            if self._left is not None and self._waiting is not None:
                 self._left -= nbytes
+                self._position += nbytes
+            else:
+                self._arrived(self._head[:nbytes])
             self._progress()
         elif phase is Phase.HEAD:
-            self._read_head(nbytes)
-        elif phase is Phase.DRAIN:
+            answer = self._arrived(self._head[:nbytes])
+            if not self._reader.status:
+                self._wait_for_more()
+            elif self.alive:
+                self._begin_body(answer or self._reader.head())
+        elif phase is Phase.DRAIN and self._left is not None:
             self._left -= nbytes
             if not self._left:
                 self._free()
@@ -177,96 +179,74 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         self._salvage(plain=False)
         super().connection_lost(exc)
 
-    def _read_head(self, size: int) -> None:
-        view = memoryview(self._head)
-        start = 0
-        try:
-            while start < size:
-                found = self._empty_line.end(self._head, start, size)
-                end = found or size
-                answer = self._reader.feed(view[start:end])
-                if answer is not None:
-                    if not found:
-                        raise BrokenAnswerError("the headers do not end with an empty line")
-                    self._begin_body(answer, view[end:size])
-                    return
-                start = end
-        except BrokenAnswerError as error:
-            self.close(error)
-            return
-        self._wait_for_more()
-
-    def _begin_body(self, answer: Response, rest: memoryview) -> None:
-        bodiless = self._bodiless or answer.status in _BODILESS
-        length = b"0" if bodiless else answer.headers.get(b"content-length")
-        self._chunked = b"transfer-encoding" in answer.headers and not bodiless
-        self._left = _UNKNOWN if length is None else int(length)
-        self._until_close = length is None and not self._chunked
-        if self._until_close:
-            self._reader.reusable = False
-        self._flow.restart()
-        self._phase = Phase.BODY
-        if len(rest) > self._left:
-            self._reader.reusable, rest = False, rest[: self._left]
-        if rest:
-            self._arrived(rest)
-        future, self._future = self._future, None
-        if not self.alive:
-            return
-        if self._left:
-            self._pause()
+    def _arrived(self, data: bytes | memoryview) -> Response | None:
+        """Take bytes of a head or a body that are not in the reader's buffer. The parser decodes them, unless the
+        length of the body is known. Return the answer if the parser found its end in these bytes.
+        """
+        answer = None
+        if self._left is not None:
+            self._left -= len(data)
+            self._kept += data
         else:
-            self._phase = Phase.WHOLE
+            try:
+                answer = self._reader.feed(data)
+            except BrokenAnswerError as error:
+                self.close(error)
+                return None
+            self._kept += b"".join(self._reader.taken()) if answer is None else answer.body
+            if answer is not None:
+                self._left = 0
+        self._position += self._take(self._buffer[self._position :])
+        return answer
+
+    def _begin_body(self, answer: Response) -> None:
+        """Give the head to the caller of begin(), and wait until a reader wants the body."""
+        length = answer.headers.get(b"content-length")
+        if self._left is None and length is not None and b"transfer-encoding" not in answer.headers:
+            self._left = int(length) - len(self._kept)
+        self._rate.restart()
+        self._phase = Phase.WHOLE if self._left == 0 else Phase.BODY
+        if self._left != 0:
+            self._pause()
+        future, self._future = self._future, None
         if future is not None and not future.done():
             future.set_result(answer)
 
-    def _arrived(self, data: memoryview) -> None:
-        """Deliver bytes of a body to its reader; of a chunked body, deliver the decoded content.
-
-        data: the bytes. They must not change later, unless the body is chunked.
-        """
-        if not self._chunked:
-            self._left -= len(data)
-            self._delivery.hand(data)
-            return
-        try:
-            answer = self._reader.feed(data)
-        except BrokenAnswerError as error:
-            self.close(error)
-            return
-        for piece in [answer.body] if answer is not None else self._reader.taken():
-            self._delivery.hand(memoryview(piece))
-        if answer is not None:
-            self._left = 0
+    def _take(self, buffer: memoryview) -> int:
+        """Move kept bytes into this buffer, and return their number."""
+        count = min(len(self._kept), len(buffer))
+        if count:
+            buffer[:count] = self._kept[:count]
+            del self._kept[:count]
+        return count
 
     def _progress(self) -> None:
         """Wake the reader if its buffer is full, or if the body has ended."""
         if not self.alive:
             return
-        now = self._loop.time()
-        if not self._left:
+        if self._left == 0:
             self._phase = Phase.WHOLE
-        elif self._delivery.waits and not self._delivery.full:
-            self._deadline = now + self._read_timeout
+        elif self._position < len(self._buffer):
+            self._deadline = self._loop.time() + self._read_timeout
             return
         else:
             self._pause()
-            if self._delivery.waits and not self._keeps_up(now):
+            if self._waiting is not None and not self._keeps_up(self._loop.time()):
                 return
         self._wake()
 
     def _wake(self) -> None:
-        waiting = self._waiting
+        waiting, self._waiting, self._buffer = self._waiting, None, _NO_BUFFER
         if waiting is not None and not waiting.done():
-            waiting.set_result(self._delivery.position)
-        self._delivery.close()
-        self._waiting = None
+            waiting.set_result(self._position)
 
     def _keeps_up(self, now: float) -> bool:
         """Return True if the body arrives fast enough. If not, close the connection."""
-        if self._flow.keeps_up(now, self._delivery.position):
+        seconds, size = now - self._since, self._position - self._counted
+        self._since, self._counted = now, self._position
+        if self._rate.holds(seconds, size):
             return True
-        self.close(TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds"))
+        self.close(TransportTimeoutError(f"hardly a byte came for {self._rate.window:g} seconds"))
         return False
 
     def _salvage(self, *, plain: bool) -> None:
@@ -278,24 +258,25 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         if self._phase is not Phase.BODY or not self.alive:
             return
         tls = self._tls()
-        pieces, closed = ([], plain) if tls is None else drain_tls(tls, self._left)
+        pieces, closed = (
+            ([], plain) if tls is None else drain_tls(tls, sys.maxsize if self._left is None else self._left)
+        )
         for piece in pieces:
-            self._arrived(memoryview(piece))
-        if closed and self._until_close:
+            self._arrived(piece)
+        if closed and self._left is None and self._reader.end() is not None:
             self._left = 0
-        if not self._left:
+        if self._left == 0:
             self._phase = Phase.WHOLE
             self._wake()
-        elif self._delivery.full:
+        elif self._waiting is not None and self._position == len(self._buffer):
             self._wake()
 
     def _failed(self, error: TransportError) -> None:
         self._error = error
-        waiting = self._waiting
+        waiting, self._waiting, self._buffer = self._waiting, None, _NO_BUFFER
         if waiting is not None and not waiting.done():
-            error.read = self._delivery.position
+            error.read = self._position
             waiting.set_exception(error)
-        self._delivery.close()
 
     def _free(self: Self) -> None:
         self._phase = Phase.IDLE
@@ -313,7 +294,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _watch(self) -> None:
-        due = min(self._deadline, self._loop.time() + self._flow.window)
+        due = min(self._deadline, self._loop.time() + self._rate.window)
         if self._timer is None or self._timer.when() > due:
             if self._timer is not None:
                 self._timer.cancel()

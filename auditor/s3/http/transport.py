@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
-from types import TracebackType
+from typing import Any
+
+from msgspec import Struct
 
 from auditor.s3.http.base import Request, Response, Server
 from auditor.s3.http.buffered import RECEIVED, BufferedConnection
@@ -67,12 +70,17 @@ class ThinStreams:
         _check(server)
         self._pool: Pool[StreamingConnection] = Pool(server, StreamingConnection)
 
-    def stream(self, request: Request) -> ThinStream:
-        """Return a context manager that sends the request, and gives the answer while its body arrives.
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[ThinStream]:
+        """Send the request, and give the answer while its body arrives.
 
         Entering the context raises TransportError, or ValueError for forbidden characters in the request.
         """
-        return ThinStream(self._pool, request)
+        connection, answer = await self._pool.exchange(request_bytes(request), head_only=request.method == "HEAD")
+        try:
+            yield ThinStream(answer.status, answer.reason, answer.headers, connection.readinto)
+        finally:
+            connection.release()
 
     async def close(self) -> None:
         """Close every connection. Bodies under way fail with ConnectionLostError."""
@@ -83,33 +91,13 @@ class ThinStreams:
         return self._pool.statistics()
 
 
-class ThinStream:
-    """Sends one request, and reads the body of its answer. A context manager, for one use."""
+class ThinStream(Struct, frozen=True):
+    """An answer whose body is still arriving (a Stream)."""
 
-    __slots__ = ("_connection", "_pool", "_request", "headers", "reason", "status")
-
-    def __init__(self, pool: Pool[StreamingConnection], request: Request) -> None:
-        self._pool = pool
-        self._request = request
-        self._connection: StreamingConnection
-        self.status: int
-        self.reason: str
-        self.headers: Mapping[bytes, bytes]
-
-    async def __aenter__(self) -> ThinStream:
-        request = self._request
-        self._connection, answer = await self._pool.exchange(request_bytes(request), head_only=request.method == "HEAD")
-        self.status, self.reason, self.headers = answer.status, answer.reason, answer.headers
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.release()
-
-    async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer with the next bytes of the body, and return their number (see Stream.readinto())."""
-        return await self._connection.readinto(buffer)
+    status: int
+    reason: str
+    headers: Mapping[bytes, bytes]
+    readinto: Callable[[memoryview], Coroutine[Any, Any, int]]
 
 
 def _check(server: Server) -> None:

@@ -15,13 +15,13 @@ from auditor.s3.http import streaming
 from auditor.s3.http.aiohttp import AiohttpTransport
 from auditor.s3.http.base import (
     ConnectionLostError,
+    MinimumRate,
     Server,
     Stream,
     StreamingTransport,
     TransportError,
     TransportTimeoutError,
 )
-from auditor.s3.http.delivery import Flow
 from auditor.s3.http.streaming import DRAINED, HEAD_SIZE
 from auditor.s3.http.transport import ThinStreams
 from tests.s3.http.certificates import Tls
@@ -311,8 +311,8 @@ async def test_time_in_which_nobody_reads_is_not_the_servers(kind: str) -> None:
     ],
 )
 def test_ten_bytes_a_second_over_ten_seconds(came: list[tuple[float, int]], keeps_up: list[bool]) -> None:
-    flow = Flow(10.0, 10.0)
-    assert [flow.enough(seconds, size) for seconds, size in came] == keeps_up
+    rate = MinimumRate(10.0, 10.0)
+    assert [rate.holds(seconds, size) for seconds, size in came] == keeps_up
 
 
 @pytest.mark.parametrize("phase", ["head", "first byte", "middle"])

@@ -16,11 +16,11 @@ from auditor.s3.http.base import (
     LARGEST_BODY,
     BrokenAnswerError,
     ConnectionLostError,
+    MinimumRate,
     Server,
     TransportError,
     TransportTimeoutError,
 )
-from auditor.s3.http.delivery import Flow
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import get, pieces
 from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
@@ -124,7 +124,7 @@ class Late:
 async def test_both_limits_end_at_once() -> None:
     """On a busy machine our own limit may end before aiohttp tells the reader of its limit."""
     response = SimpleNamespace(status=200, version=aiohttp.HttpVersion11, reason="OK", raw_headers=(), content=Late())
-    stream = AiohttpStream(cast(aiohttp.ClientResponse, response), 0.0, Flow(1, 1))
+    stream = AiohttpStream(cast(aiohttp.ClientResponse, response), 0.0, MinimumRate(1, 1))
     with pytest.raises(TransportTimeoutError):
         await stream.readinto(memoryview(bytearray(5)))
 
