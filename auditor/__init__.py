@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from auditor.model.access import Verdict as Verdict
     from auditor.model.bucket import BucketFacts as BucketFacts
     from auditor.model.bucket import PublicAccessBlock as PublicAccessBlock
-    from auditor.model.changes import ChangeKind as ChangeKind
     from auditor.model.finding import Finding as Finding
     from auditor.model.finding import Judgement as Judgement
     from auditor.model.finding import Severity as Severity
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from auditor.model.run_lines import FindingLine as FindingLine
     from auditor.model.run_lines import ObjectLine as ObjectLine
     from auditor.model.run_lines import UndecidedLine as UndecidedLine
+    from auditor.model.summary import ChangeKind as ChangeKind
     from auditor.model.summary import Summary as Summary
     from auditor.progress import Snapshot as Snapshot
     from auditor.reports.diff import RunChange as RunChange
@@ -69,11 +69,10 @@ _PUBLIC: Final = {
     "hashing.run": ("HashRunSummary",),
     "model.access": ("Verdict",),
     "model.bucket": ("BucketFacts", "PublicAccessBlock"),
-    "model.changes": ("ChangeKind",),
     "model.finding": ("Finding", "Judgement", "Severity"),
     "model.object": ("Acl", "Evidence", "Grant", "Head", "ObjectRef", "Skipped", "Unread"),
     "model.run_lines": ("FindingLine", "ObjectLine", "UndecidedLine"),
-    "model.summary": ("Summary",),
+    "model.summary": ("ChangeKind", "Summary"),
     "progress": ("Snapshot",),
     "reports.diff": ("RunChange", "diff"),
     "reports.explain": ("Explanation",),

@@ -21,12 +21,11 @@ from auditor.audit.stored_values import StoredValues
 from auditor.errors import OutputError, RunStopped
 from auditor.model.access import Verdict
 from auditor.model.bucket import BucketFacts
-from auditor.model.changes import Changes
 from auditor.model.dates import iso_date
-from auditor.model.json_text import encode_line
+from auditor.model.json_codec import encode_line
 from auditor.model.line_records import encode_finding, encode_object, routed_line, undecided_line
 from auditor.model.run_lines import FindingLine
-from auditor.model.summary import Resume, Summary
+from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.version import VERSION
 from auditor.progress import Snapshot
 from auditor.reports.causes import causes_between

@@ -15,10 +15,9 @@ from auditor.audit.report import highlights_of, page_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
-from auditor.model.changes import Changes
 from auditor.model.object import Skipped
 from auditor.model.rollup import RollUps
-from auditor.model.summary import Resume, Summary
+from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.target import Target
 from auditor.reports.highlights import Highlights
 from auditor.reports.rollup import RollUpBuilder, finished_rollups

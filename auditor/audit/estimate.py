@@ -16,11 +16,11 @@ from auditor.config.resources import caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
 from auditor.ledger.base import Ledger
-from auditor.model.estimate import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate, KeptEstimate
 from auditor.model.object import Ask, ObjectRef
-from auditor.model.prior import NO_PRIOR
+from auditor.model.reuse import NO_PRIOR
 from auditor.model.target import Target
 from auditor.progress import Snapshot
+from auditor.reports.estimate import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate, KeptEstimate
 from auditor.rules import RULES
 from auditor.rules.plan import judges_values, make_plan
 from auditor.rules.selection import select

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from auditor.config.settings import Settings
 from auditor.model.exception import Excepted, ExceptionUse
 from auditor.model.finding import Finding, RuleUndecided
-from auditor.model.standing import Recorded, Standing
+from auditor.model.run_lines import Recorded, Standing
 from auditor.rules.exceptions import NOTHING, Exceptions
 from auditor.runs.tally import Tally
 

@@ -14,7 +14,7 @@ from auditor.audit.stored import StoredObject, StoredPart
 from auditor.model.access import Verdict
 from auditor.model.finding import Judgement
 from auditor.model.object import Acl, DigestSources, Evidence, Head, ObjectRef, ReadAt, Skipped, Unread
-from auditor.model.prior import NO_PRIOR, Prior
+from auditor.model.reuse import NO_PRIOR, Prior
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
 from auditor.runs.parts import Part

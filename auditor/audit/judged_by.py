@@ -17,7 +17,7 @@ from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
 from auditor.model.bucket import BucketFacts
 from auditor.model.exception import ExceptionEntry
-from auditor.model.json_text import plain
+from auditor.model.json_codec import plain
 from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.base import Rule

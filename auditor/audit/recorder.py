@@ -17,7 +17,7 @@ from auditor.hashing.queue.send import Dispatcher
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import encode_line
+from auditor.model.json_codec import encode_line
 from auditor.model.line_records import encode_finding, encode_object, undecided_line
 from auditor.model.object import AnyVersion, Evidence
 from auditor.reports.highlights import Highlights

@@ -11,11 +11,10 @@ from typing import Final
 
 from auditor.errors import OutputError
 from auditor.model.access import Verdict
-from auditor.model.changes import ChangeKind, Changes
 from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.object import ObjectRef
-from auditor.model.run_lines import FindingLine
-from auditor.model.standing import PastObject, Recorded, Seen, Standing, seen_of
+from auditor.model.run_lines import FindingLine, PastObject, Recorded, Seen, Standing, seen_of
+from auditor.model.summary import ChangeKind, Changes
 from auditor.model.target import Target
 from auditor.reports.causes import causes_between, moved_by
 from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompared

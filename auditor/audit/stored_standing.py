@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from auditor.audit.standing import is_open
 from auditor.model.finding import Finding, Judgement
-from auditor.model.run_lines import FindingLine, ObjectLine
-from auditor.model.standing import WIDTH, Recorded, Standing
+from auditor.model.run_lines import WIDTH, FindingLine, ObjectLine, Recorded, Standing
 
 
 class StoredStandings:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from auditor.audit.judged_by import JudgedBy
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.finding import Judgement, RuleUndecided
-from auditor.model.json_text import plain
+from auditor.model.json_codec import plain
 from auditor.model.object import Skipped
 from auditor.rules.base import Rule
 from auditor.rules.plan import Plan, carried_on, make_plan

@@ -14,7 +14,7 @@ from auditor.config import values
 from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.model.access import ObjectAccess
 from auditor.model.dates import iso_date
-from auditor.model.json_text import encode_line
+from auditor.model.json_codec import encode_line
 from auditor.model.object import Evidence, Outcome
 from auditor.model.run_lines import ObjectLine
 from auditor.progress import Snapshot

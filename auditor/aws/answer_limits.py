@@ -11,7 +11,7 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 from msgspec import Struct
 from urllib3 import exceptions as urllib3
 
-from auditor.model.json_text import MOST_MEMORY, memory_of
+from auditor.model.json_codec import MOST_MEMORY, memory_of
 
 _LONGEST_LINE: Final = 64 * 1024
 _LARGEST_HEAD: Final = 64 * 1024

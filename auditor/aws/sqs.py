@@ -16,7 +16,7 @@ from auditor.aws.client import ThreadedClient, open_client
 from auditor.aws.failures import ABSENT, DENIED, explain
 from auditor.aws.plain import custom_endpoint, is_web_address
 from auditor.errors import CallFailed, QueueError, UsageError
-from auditor.model.json_text import parse_object
+from auditor.model.json_codec import parse_object
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from auditor.cli.terminal import columns, options_of
 from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
-from auditor.model.json_text import plain
+from auditor.model.json_codec import plain
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target

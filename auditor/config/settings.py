@@ -15,10 +15,10 @@ from auditor.aws.connection import SharedCredentials
 from auditor.config import values
 from auditor.config.accounts import NamedAccount
 from auditor.model.bucket import Semantics
+from auditor.model.digest import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import FailOn, Severity
-from auditor.model.keep import Keep
-from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
+from auditor.model.reuse import Keep
 from auditor.s3.engines import DEFAULT_ENGINE
 
 T = TypeVar("T")

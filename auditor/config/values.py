@@ -9,10 +9,9 @@ from typing import Any, Final
 from auditor.aws.plain import check_endpoint
 from auditor.errors import UsageError
 from auditor.model.bucket import Semantics
-from auditor.model.digest import ALGORITHMS
+from auditor.model.digest import ALGORITHMS, FINDINGS, VerifyOutcome
 from auditor.model.finding import FailOn, Severity
-from auditor.model.keep import NAMES, Keep
-from auditor.model.outcome import FINDINGS, VerifyOutcome
+from auditor.model.reuse import NAMES, Keep
 from auditor.model.trusted_entry import check_entry
 from auditor.s3.engines import ENGINES, is_installed
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from auditor.ledger.base import Entry, Event, Expectation, Notice, What
 from auditor.model.dates import now_in_utc
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_codec import JsonError, parse_object
 from auditor.model.object import AnyVersion
 
 LONGEST: Final = 1000

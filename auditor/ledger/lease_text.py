@@ -10,7 +10,7 @@ from typing import Any, Final
 from auditor.errors import LeaseLostError, LedgerError
 from auditor.ledger.leases import Lease, Work
 from auditor.ledger.matching import NULL
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_codec import JsonError, parse_object
 
 LARGEST_CHECKPOINT: Final = 300 * 1024
 """Largest size of a checkpoint's JSON, in bytes: the lease's item then stays below DynamoDB's limit of 400 KB."""

@@ -1,4 +1,4 @@
-"""Digest algorithms: names, sizes, hexadecimal and base64."""
+"""Digest algorithms, their names, sizes, hexadecimal and base64; and the outcomes of a verification by digests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Final
 
 SIZES: Final[Mapping[str, int]] = {
@@ -42,3 +43,37 @@ def of_hex(text: str, algorithm: str) -> str | None:
 
 ALGORITHMS: Final = ("sha256", "sha512", "sha1", "md5", "crc64nvme")
 """Every algorithm that a user can ask for, the default first."""
+
+
+class VerifyOutcome(StrEnum):
+    """The outcome of verifying one object. The object is in the listing, or only the ledger knows it."""
+
+    MATCH = "match"
+    MISMATCH = "mismatch"
+    CHANGED = "changed"
+    MISSING = "missing"
+    LOST = "lost"
+    DELETED = "deleted"
+    RETIRED = "retired"
+    ACKNOWLEDGED = "acknowledged"
+    NEW = "new"
+    UNREADABLE = "unreadable"
+    LEDGER_FAULT = "ledger_fault"
+    ARCHIVED = "archived"
+    IN_FLIGHT = "in_flight"
+    NOT_DUE = "not_due"
+    LEFT_FOR_COST = "left_for_cost"
+
+
+FINDINGS: Final = (
+    VerifyOutcome.MISMATCH,
+    VerifyOutcome.MISSING,
+    VerifyOutcome.LOST,
+    VerifyOutcome.CHANGED,
+    VerifyOutcome.DELETED,
+    VerifyOutcome.NEW,
+)
+"""Outcomes that `--fail-on` may name. An object with any other outcome is as expected, or was not verified."""
+
+FAIL_ON: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING, VerifyOutcome.LOST)
+"""Outcomes that make `auditor verify` end with exit code 3, if no setting says otherwise."""

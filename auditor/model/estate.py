@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from msgspec import Struct
 
 from auditor.model.exception import ExceptionState
-from auditor.model.json_text import document
+from auditor.model.json_codec import document
 from auditor.model.summary import Coverage
 from auditor.model.toml_forms import Day, Owner, Text, form
 

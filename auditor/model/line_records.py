@@ -15,7 +15,7 @@ from msgspec.structs import asdict, fields, replace
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.audiences import listed
 from auditor.model.finding import Finding, Judgement
-from auditor.model.json_text import JsonError, Whole, decode, encode_line
+from auditor.model.json_codec import JsonError, Whole, decode, encode_line
 from auditor.model.object import (
     Acl,
     AnyVersion,
@@ -29,18 +29,18 @@ from auditor.model.object import (
     Skipped,
     Unread,
 )
+from auditor.model.reuse import NamesOnly
 from auditor.model.run_lines import (
     FactState,
     FindingLine,
     ObjectLine,
+    Standing,
     UndecidedLine,
     first_prefix,
     has_public_grant,
     is_public,
     state_of,
 )
-from auditor.model.standing import Standing
-from auditor.model.unstored import NamesOnly
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from auditor.model.json_text import parse_object
+from auditor.model.json_codec import parse_object
 
 MOST_CHARACTERS: Final = 100_000
 """Largest number of characters of a policy: parse() refuses a longer one. S3 accepts policies of up to 20 KB."""

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.json_text import Size, document, parse_document, typed
+from auditor.model.json_codec import Size, document, parse_document, typed
 from auditor.model.target import Target
 
 NAME: Final = "rollups.json"

@@ -8,10 +8,9 @@ from msgspec import Struct, field
 
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
-from auditor.model.changes import ChangeKind
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, Severity
-from auditor.model.summary import Summary
+from auditor.model.summary import ChangeKind, Summary
 from auditor.reports.summary import counting, holes, new_findings
 from auditor.runs.paths import parse_run_id
 from auditor.text import counted

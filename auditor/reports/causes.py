@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from auditor.model.access import ReasonCode
 from auditor.model.bucket import BucketFacts
-from auditor.model.changes import ChangeKind
-from auditor.model.standing import Seen
+from auditor.model.run_lines import Seen
+from auditor.model.summary import ChangeKind
 from auditor.runs.bucket_file import BucketFile
 
 _POLICY: Final = "policy"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from auditor.model.changes import Cause, ChangeKind, Changes
-from auditor.model.summary import Summary
+from auditor.model.summary import Cause, ChangeKind, Changes, Summary
 from auditor.reports.causes import WORDS
 from auditor.runs.tally import Tally
 

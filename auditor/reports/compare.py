@@ -12,11 +12,10 @@ from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import Encryption
-from auditor.model.changes import ChangeKind
 from auditor.model.finding import RuleUndecided
 from auditor.model.object import Outcome, Skipped
-from auditor.model.run_lines import FindingLine
-from auditor.model.standing import WIDTH, Seen
+from auditor.model.run_lines import WIDTH, FindingLine, Seen
+from auditor.model.summary import ChangeKind
 from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.rules.plan import ACLS_DISABLED, Plan, make_plan

@@ -14,11 +14,9 @@ from msgspec import Struct
 
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
-from auditor.model.changes import ChangeKind, Changes
 from auditor.model.object import Outcome
-from auditor.model.run_lines import FindingLine
-from auditor.model.standing import PastObject, Seen
-from auditor.model.summary import Summary
+from auditor.model.run_lines import FindingLine, PastObject, Seen
+from auditor.model.summary import ChangeKind, Changes, Summary
 from auditor.reports.causes import causes_between, moved_by
 from auditor.reports.changes import changes_of
 from auditor.reports.compare import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from auditor.model.changes import ChangeKind, Changes
+from auditor.model.summary import ChangeKind, Changes
 from auditor.reports.diff import RunChange
 from auditor.reports.table_layout import TableLayout
 

@@ -1,14 +1,159 @@
-"""Show an estimate as text for a terminal."""
+"""The estimate of an audit's calls, price and time, and its text for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from auditor.model.estimate import Estimate, HashingEstimate
+from msgspec import Struct, field
+
+from auditor.model.json_codec import plain
+from auditor.model.target import Target
 from auditor.progress import clock
 from auditor.reports.table_layout import TableLayout
 from auditor.s3.prices import in_pico, money
 from auditor.text import counted, visible
+
+
+class ClassEstimate(Struct, frozen=True, kw_only=True):
+    """The objects of one storage class, the calls that an audit would send for them, and the price of these calls."""
+
+    objects: int
+    bytes: int
+    acl: int
+    head: int
+    dollars: float
+
+
+class EstimatedCalls(Struct, frozen=True, kw_only=True):
+    """Numbers of requests, without retries. bucket: the questions about the bucket."""
+
+    list: int
+    acl: int
+    head: int
+    bucket: int
+    get: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.list + self.acl + self.head + self.bucket + self.get
+
+
+class KeptEstimate(Struct, frozen=True, kw_only=True):
+    """Numbers of facts that an audit with `keep` would take from the last run, and that cost no call. acl: ACLs."""
+
+    acl: int = 0
+    head: int = 0
+
+
+class HashingEstimate(Struct, frozen=True, kw_only=True):
+    """The hashing that an audit with --hash would do. dollars: of the GETs and of the bytes' retrieval.
+
+    known: objects with a digest in the ledger, or with a checksum that S3 stores. left_for_cost: objects that only
+    --accept-cost would read. unhashable: archived objects, and those that are left to S3 Batch Operations.
+    """
+
+    known: int = 0
+    objects: int = 0
+    bytes: int = 0
+    left_for_cost: int = 0
+    unhashable: int = 0
+    dollars: float = 0.0
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """The estimate for one target, or the sum of several."""
+
+    target: Target | None
+    """None for a sum."""
+    complete: bool
+    """True if the listing reached its end. If not, the numbers are those of the objects that were listed."""
+    objects: int
+    bytes: int
+    delete_markers: int
+    classes: Mapping[str, ClassEstimate]
+    """By storage class, the dearest one first."""
+    calls: EstimatedCalls
+    dollars: float
+    """The price of the calls, of hashing too where the settings hash."""
+    seconds: float
+    """The least time that the calls take at the given pace."""
+    pace: str
+    """The pace in words."""
+    hashing: HashingEstimate | None = None
+    """None without a ledger."""
+    kept: KeptEstimate | None = None
+    """None without `keep`."""
+    data_events_dollars: float
+    """The further price where a CloudTrail trail records data events of the bucket."""
+    spent: float
+    """The price of this estimate itself."""
+    unpriced: tuple[str, ...] = ()
+    """Storage classes that have no price, and count as the dearest."""
+    prices: Mapping[str, Any] = field(default_factory=dict)
+    """The prices' day and region, and the names of those that auditor.toml replaces."""
+    not_counted: tuple[str, ...] = ()
+    """Phrases on calls that the estimate leaves out."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimate as a JSON value."""
+        return dict(plain(self))
+
+
+def summed(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the sum of the estimates of several targets, which share one pace."""
+    classes: dict[str, list[ClassEstimate]] = {}
+    for one in estimates:
+        for name, found in one.classes.items():
+            classes.setdefault(name, []).append(found)
+    hashing = [one.hashing for one in estimates if one.hashing is not None]
+    kept = [one.kept for one in estimates if one.kept is not None]
+    return Estimate(
+        target=None,
+        complete=all(one.complete for one in estimates),
+        objects=sum(one.objects for one in estimates),
+        bytes=sum(one.bytes for one in estimates),
+        delete_markers=sum(one.delete_markers for one in estimates),
+        classes={name: _sum_of_class(found) for name, found in classes.items()},
+        calls=EstimatedCalls(
+            list=sum(one.calls.list for one in estimates),
+            acl=sum(one.calls.acl for one in estimates),
+            head=sum(one.calls.head for one in estimates),
+            bucket=sum(one.calls.bucket for one in estimates),
+            get=sum(one.calls.get for one in estimates),
+        ),
+        dollars=sum(one.dollars for one in estimates),
+        seconds=round(sum(one.seconds for one in estimates), 1),
+        pace=estimates[0].pace,
+        hashing=_sum_of_hashing(hashing) if hashing else None,
+        kept=KeptEstimate(acl=sum(one.acl for one in kept), head=sum(one.head for one in kept)) if kept else None,
+        data_events_dollars=sum(one.data_events_dollars for one in estimates),
+        spent=sum(one.spent for one in estimates),
+        unpriced=tuple(sorted({name for one in estimates for name in one.unpriced})),
+        prices=estimates[0].prices,
+        not_counted=tuple(dict.fromkeys(words for one in estimates for words in one.not_counted)),
+    )
+
+
+def _sum_of_class(found: Sequence[ClassEstimate]) -> ClassEstimate:
+    return ClassEstimate(
+        objects=sum(one.objects for one in found),
+        bytes=sum(one.bytes for one in found),
+        acl=sum(one.acl for one in found),
+        head=sum(one.head for one in found),
+        dollars=sum(one.dollars for one in found),
+    )
+
+
+def _sum_of_hashing(found: Sequence[HashingEstimate]) -> HashingEstimate:
+    return HashingEstimate(
+        known=sum(one.known for one in found),
+        objects=sum(one.objects for one in found),
+        bytes=sum(one.bytes for one in found),
+        left_for_cost=sum(one.left_for_cost for one in found),
+        unhashable=sum(one.unhashable for one in found),
+        dollars=sum(one.dollars for one in found),
+    )
 
 
 def estimate_text(estimate: Estimate, columns: int) -> str:

@@ -13,8 +13,7 @@ from msgspec import Meta, Struct
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import BucketFacts
-from auditor.model.fact_json import fact_from_json, fact_to_json
-from auditor.model.json_text import typed
+from auditor.model.json_codec import fact_from_json, fact_to_json, typed
 from auditor.model.object import Acl, Head, ObjectRef, Skipped, Unread
 from auditor.verdict.judge import Kind, VerdictJudge
 

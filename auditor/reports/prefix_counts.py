@@ -12,7 +12,7 @@ from msgspec import Struct, field, to_builtins
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.json_text import Size, typed
+from auditor.model.json_codec import Size, typed
 from auditor.model.rollup import GroupKind, Sample
 
 SHARE: Final = 100

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from auditor.model.access import AudienceKind, ObjectAccess, Verdict
 from auditor.model.audiences import listed
 from auditor.model.finding import Finding, Severity
-from auditor.model.json_text import JsonError
+from auditor.model.json_codec import JsonError
 from auditor.model.object import Outcome
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
-from auditor.model.standing import Recorded, Standing
+from auditor.model.run_lines import Recorded, Standing
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.first_steps import first_steps

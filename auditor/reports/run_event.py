@@ -8,10 +8,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from auditor.model.alert import SHORT, RunEvent
-from auditor.model.changes import Changes
 from auditor.model.finding import FailOn, Severity
-from auditor.model.json_text import plain
-from auditor.model.summary import Summary
+from auditor.model.json_codec import plain
+from auditor.model.summary import Changes, Summary
 from auditor.model.target import Target
 from auditor.reports.alert_reasons import reasons_of
 from auditor.reports.summary import exit_code, failed_of

@@ -11,7 +11,6 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import NOT_OURS, AccessGrants, BucketFacts, Encryption, Semantics
-from auditor.model.changes import ChangeKind, Changes
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
@@ -19,6 +18,8 @@ from auditor.model.summary import (
     AcceptedHoles,
     Amount,
     CallCounts,
+    ChangeKind,
+    Changes,
     Coverage,
     ExceptedCounts,
     HashingSummary,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from auditor.model.access import Verdict
-from auditor.model.changes import ChangeKind, Changes
-from auditor.model.summary import Summary
+from auditor.model.summary import ChangeKind, Changes, Summary
 from auditor.reports.summary import alarming, has_hole
 from auditor.text import counted
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.audiences import contains
-from auditor.model.json_text import plain
+from auditor.model.json_codec import plain
 from auditor.model.line_records import access_texts
 from auditor.model.run_lines import first_prefix
 from auditor.reports.explain import SENTENCES, ReasonGroup

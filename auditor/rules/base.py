@@ -10,8 +10,7 @@ from msgspec import Struct, field
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Severity
-from auditor.model.head_groups import GROUP_OF, GROUPS
-from auditor.model.object import Unread
+from auditor.model.object import GROUP_OF, GROUPS, Unread
 
 SHARED_HEAD: Final = (
     "object_lock_event_hold",
@@ -112,7 +111,7 @@ class Rule(Struct, frozen=True):
     """True if the check reads values of user metadata. A run folder has these values only if the setting keep_metadata
     is on."""
     head: tuple[str, ...] = ()
-    """For a check that takes the whole HEAD, the groups of its members (model.head_groups) that it reads."""
+    """For a check that takes the whole HEAD, the groups of its members (model.object) that it reads."""
 
     @property
     def head_groups(self) -> frozenset[str]:

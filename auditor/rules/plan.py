@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.finding import RuleUndecided
-from auditor.model.head_groups import ENCRYPTION
-from auditor.model.object import Ask, Skipped, Unread
+from auditor.model.object import ENCRYPTION, Ask, Skipped, Unread
 from auditor.rules.base import Rule, bucket_fact
 
 NOT_NEEDED = "no selected rule needs it"

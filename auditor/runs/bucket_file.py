@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.model.bucket import BucketFacts
-from auditor.model.json_text import JsonError, plain
+from auditor.model.json_codec import JsonError, plain
 from auditor.model.object import Ask
 from auditor.model.target import Target
 from auditor.model.version import VERSION

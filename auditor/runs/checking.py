@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from auditor.errors import OutputError
-from auditor.model.json_text import JsonError, OldFormatError, parse_object
+from auditor.model.json_codec import JsonError, OldFormatError, parse_object
 from auditor.model.summary import Summary
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint

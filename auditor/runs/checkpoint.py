@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import JsonError, Size
+from auditor.model.json_codec import JsonError, Size
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.documents import RunFile, load

@@ -11,12 +11,13 @@ from msgspec import Struct, StructMeta
 from msgspec.structs import fields
 
 from auditor.errors import OldRun, RunDamaged
-from auditor.model.fact_json import fact_from_json, fact_to_json
-from auditor.model.json_text import (
+from auditor.model.json_codec import (
     FORMAT,
     JsonError,
     OldFormatError,
     as_object,
+    fact_from_json,
+    fact_to_json,
     member,
     member_names,
     parse_document,

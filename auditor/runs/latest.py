@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from auditor.errors import UsageError
-from auditor.model.json_text import JsonError, as_object, parse_document
+from auditor.model.json_codec import JsonError, as_object, parse_document
 from auditor.model.target import Target
 from auditor.runs.documents import AGAIN, damaged
 from auditor.runs.paths import RUN_ID, began_later, bucket_path

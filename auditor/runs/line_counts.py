@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.json_text import Whole, decode
+from auditor.model.json_codec import Whole, decode
 from auditor.model.object import Outcome
 from auditor.model.summary import Summary
 from auditor.text import counted

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from auditor.aio.loop import trim
 from auditor.errors import OutputError, RunDamaged
-from auditor.model.json_text import JsonError, encode_line
+from auditor.model.json_codec import JsonError, encode_line
 from auditor.model.line_records import read_line
 from auditor.model.run_lines import ObjectLine
 from auditor.runs.packed_lines import packed_lines

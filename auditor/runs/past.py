@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeVar
 
-from auditor.model.run_lines import FindingLine, ObjectLine
-from auditor.model.standing import PastObject, Seen
+from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Seen
 from auditor.runs.parts import Part, read_lines
 from auditor.runs.reading import RunReader, read_seal
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.errors import UsageError
-from auditor.model.json_text import JsonError, Size
+from auditor.model.json_codec import JsonError, Size
 from auditor.model.target import Target
 from auditor.runs.documents import RunFile, load
 from auditor.runs.paths import run_path

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError, RunDamaged
-from auditor.model.json_text import JsonError, parse_document, typed
+from auditor.model.json_codec import JsonError, parse_document, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.rollup import RollUps, TrendNight

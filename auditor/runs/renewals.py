@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from auditor.errors import OutputError, UsageError
 from auditor.model.dates import iso_date
-from auditor.model.json_text import JsonError, decode, encode_line
+from auditor.model.json_codec import JsonError, decode, encode_line
 from auditor.model.line_records import ObjectRecord, object_of
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.runs.packed_lines import packed_lines

@@ -10,8 +10,7 @@ from typing import TypeVar
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
-from auditor.model.standing import PastObject
+from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, UndecidedLine
 from auditor.model.summary import Coverage, Summary
 from auditor.runs import folder_place
 from auditor.runs.bucket_file import BucketFile

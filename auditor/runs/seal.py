@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from auditor.model.json_text import JsonError, Size, decode
+from auditor.model.json_codec import JsonError, Size, decode
 from auditor.runs.documents import RunFile
 
 NAME: Final = "parts.json"

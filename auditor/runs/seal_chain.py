@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import JsonError, parse_document
+from auditor.model.json_codec import JsonError, parse_document
 from auditor.runs.latest import last_run, latest_runs
 from auditor.runs.paths import began_later, parse_run_id, run_path
 from auditor.runs.reading import RunReader, read_seal

@@ -15,7 +15,7 @@ from auditor.model.audiences import listed
 from auditor.model.dates import iso_date
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
-from auditor.model.json_text import JsonError, Whole
+from auditor.model.json_codec import JsonError, Whole
 from auditor.model.object import FactSource, Outcome
 from auditor.model.summary import HASHING
 from auditor.runs.counters import Counters

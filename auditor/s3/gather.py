@@ -11,7 +11,7 @@ from msgspec import Struct
 from auditor.aio.ordered import in_order, one_ahead
 from auditor.aio.stop import Stop
 from auditor.model.object import Evidence, ObjectRef
-from auditor.model.prior import NO_PRIOR, Prior
+from auditor.model.reuse import NO_PRIOR, Prior
 from auditor.s3.calls import Caller
 from auditor.s3.listing import Listed, within_limit
 

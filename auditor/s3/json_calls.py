@@ -20,7 +20,7 @@ from auditor.aws.connection import Connection
 from auditor.aws.credentials import CredentialSource
 from auditor.aws.endpoint import origin_at, proxy_for, tls_context
 from auditor.errors import CallFailed, CredentialsError
-from auditor.model.json_text import MOST_MEMORY, memory_of
+from auditor.model.json_codec import MOST_MEMORY, memory_of
 from auditor.model.version import VERSION
 from auditor.s3.engines.signed import SignedRequests, lost
 from auditor.s3.http.base import Server, TransportError, TransportTimeoutError

@@ -13,7 +13,7 @@ from auditor.aio.stop import Stop
 from auditor.aws.failures import is_throttle, is_transient, is_web_page, own_words
 from auditor.errors import BucketError, CallFailed, ListingError
 from auditor.model.object import Evidence, ObjectRef
-from auditor.model.prior import Prior
+from auditor.model.reuse import Prior
 from auditor.model.target import LONGEST_KEY, Target
 from auditor.s3.calls import LIMITS, UNREADABLE, Caller
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Ask, Evidence, FactSource, Head, ObjectRef, Skipped, Unread
-from auditor.model.prior import NO_PRIOR, Prior
+from auditor.model.reuse import NO_PRIOR, Prior
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
 from auditor.s3.key_policies import KeyPolicies

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Final
 
 from auditor.model.alert import Alert, AlertSection, Quoted, RunEvent
-from auditor.model.json_text import plain
-from auditor.model.outcome import FAIL_ON, VerifyOutcome
+from auditor.model.digest import FAIL_ON, VerifyOutcome
+from auditor.model.json_codec import plain
 from auditor.reports.run_event import detail_of, short
 from auditor.text import harmless
 from auditor.verify.summary import VerifySummary, exit_code

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from auditor.ledger.base import S3, Event, KeyRecord, Version
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import contradicted
-from auditor.model.digest import ALGORITHMS
+from auditor.model.digest import ALGORITHMS, VerifyOutcome
 from auditor.model.object import ObjectRef
-from auditor.model.outcome import VerifyOutcome
 from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
 

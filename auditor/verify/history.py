@@ -17,7 +17,7 @@ from auditor.ledger.base import Event, What
 from auditor.ledger.history import bounded
 from auditor.ledger.matching import NULL
 from auditor.model.dates import seconds_in_utc
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
 from auditor.verify.compare import ExpectedDigest
 from auditor.verify.outcome import Verified
 

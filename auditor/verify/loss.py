@@ -11,7 +11,7 @@ from auditor.aws.failures import is_gone
 from auditor.errors import CallFailed
 from auditor.ledger.base import Event, KeyHistory, Version
 from auditor.ledger.matching import NULL
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
 from auditor.verify.compare import is_damaged

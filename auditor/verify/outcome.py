@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
 from auditor.text import visible
 
 SIGNS: Final[Mapping[VerifyOutcome, str]] = {

@@ -20,7 +20,7 @@ from auditor.aio.ordered import ItemWork, in_order
 from auditor.aio.stop import Stop
 from auditor.hashing.digest.result import Paused
 from auditor.ledger.base import S3
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
 from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import ARCHIVED_CLASSES, CHARGED_CLASSES, charged
 from auditor.text import visible

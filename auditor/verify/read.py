@@ -11,7 +11,7 @@ from auditor.errors import CallFailed, DigestConflict
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable
 from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import S3, DigestStore
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
 from auditor.s3.listing import listed_still

@@ -28,8 +28,8 @@ from auditor.hashing.digest.streams import connections
 from auditor.hashing.limits import BUFFER, BYTES_IN_FLIGHT, CONCURRENCY
 from auditor.hashing.queue.message import HashTask
 from auditor.model.dates import seconds_in_utc
+from auditor.model.digest import VerifyOutcome
 from auditor.model.exception_matching import accepts_object, accepts_rule, holes_of
-from auditor.model.outcome import VerifyOutcome
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
 from auditor.progress import Snapshot

@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from auditor.model.json_text import document
-from auditor.model.outcome import FAIL_ON, VerifyOutcome
+from auditor.model.digest import FAIL_ON, VerifyOutcome
+from auditor.model.json_codec import document
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
 from auditor.text import counted, harmless, healed_rows, tallied, visible

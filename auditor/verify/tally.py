@@ -6,8 +6,8 @@ from collections import Counter
 
 from msgspec import field
 
-from auditor.model.json_text import Whole
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
+from auditor.model.json_codec import Whole
 from auditor.runs.counters import Counters
 from auditor.verify.outcome import LEFT
 from auditor.verify.read import ReadResult

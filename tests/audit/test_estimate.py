@@ -16,9 +16,8 @@ from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
-from auditor.model.estimate import Estimate, KeptEstimate, summed
 from auditor.model.target import Target
-from auditor.reports.estimate import estimate_text
+from auditor.reports.estimate import Estimate, KeptEstimate, estimate_text, summed
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store

@@ -25,7 +25,7 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, PublicAcces
 from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import RuleUndecided
 from auditor.model.object import ALL_USERS, Acl, DigestSources, Evidence, Grant, Head, ObjectRef, Skipped, Unread
-from auditor.model.unstored import NamesOnly
+from auditor.model.reuse import NamesOnly
 from auditor.reports.rollup import RollUpBuilder
 from auditor.rules import RULES
 from auditor.rules.judge import Judge

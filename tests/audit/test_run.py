@@ -14,7 +14,7 @@ import pytest
 from auditor.aio.stop import Stop
 from auditor.ledger import open_ledger
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
-from auditor.model.json_text import plain
+from auditor.model.json_codec import plain
 from auditor.model.target import Target
 from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED
 from auditor.s3.engines import ENGINES

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from auditor.model.access import Verdict
+from auditor.model.digest import VerifyOutcome
 from auditor.model.finding import RuleUndecided
-from auditor.model.outcome import VerifyOutcome
 from auditor.reports.page.index import index_page
 from auditor.reports.page.render import audit_page, print_index
 from auditor.verify.outcome import Verified

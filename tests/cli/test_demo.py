@@ -35,7 +35,7 @@ from auditor.errors import UsageError
 from auditor.hashing.worker.counts import Counts
 from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import encode_line
+from auditor.model.json_codec import encode_line
 from auditor.model.line_records import finding_line, object_line, read_line
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.summary import HASHING, Coverage, HashingSummary, Summary

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from auditor.cli.main import main
-from auditor.model.estimate import ClassEstimate, Estimate, EstimatedCalls
 from auditor.model.target import Target
-from auditor.reports.estimate import estimate_text
+from auditor.reports.estimate import ClassEstimate, Estimate, EstimatedCalls, estimate_text
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.config.values import keep, long_span, percent, span
 from auditor.errors import UsageError
-from auditor.model.keep import Keep
+from auditor.model.reuse import Keep
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.json_text import JsonError
+from auditor.model.json_codec import JsonError
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.target import Target
 

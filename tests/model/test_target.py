@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import UsageError
-from auditor.model.json_text import plain
+from auditor.model.json_codec import plain
 from auditor.model.target import Target, check_bucket_name, parse_target
 from tests.support.odd_keys import ODD_KEYS
 

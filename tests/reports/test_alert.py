@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from auditor.aws.event_bus import MOST_BYTES as MOST_EVENT
 from auditor.model.access import Verdict
 from auditor.model.alert import Alert, failure_alert
-from auditor.model.changes import Cause, Changes
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
-from auditor.model.summary import AcceptedHoles, ExceptedCounts, Resume, Summary, UnreadCount
+from auditor.model.summary import AcceptedHoles, Cause, Changes, ExceptedCounts, Resume, Summary, UnreadCount
 from auditor.reports.alert import GROUPS, alert_of
 from auditor.reports.alert_text import MOST_BYTES, subject_of, text_of
 from auditor.reports.chat import MOST_DESCRIPTION, MOST_TITLE, chat_message

@@ -13,8 +13,7 @@ from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.object import Outcome, Skipped
-from auditor.model.run_lines import FindingLine, ObjectLine
-from auditor.model.standing import PastObject, Seen
+from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Seen
 from auditor.model.summary import Summary
 from auditor.reports.diff import diff
 from auditor.runs.bucket_file import BucketFile

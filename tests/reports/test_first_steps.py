@@ -10,7 +10,7 @@ import pytest
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
-from auditor.model.json_text import JsonError
+from auditor.model.json_codec import JsonError
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, Acl, Grant, Skipped
 from auditor.model.rollup import FirstStep, Group, GroupKind
 from auditor.reports.first_steps import first_steps

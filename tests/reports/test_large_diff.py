@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Judgement
-from auditor.model.standing import Standing
+from auditor.model.run_lines import Standing
 from auditor.runs.folder import RunFolder
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.finding import Finding, Judgement, Severity, fingerprint
-from auditor.model.json_text import JsonError, encode_line, plain
+from auditor.model.json_codec import JsonError, encode_line, plain
 from auditor.model.line_records import encode_object, finding_line, read_line, undecided_line
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, Skipped, Unread
 from auditor.model.run_lines import FindingLine, ObjectLine

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from auditor.audit.standing import Standings
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.finding import Judgement, Severity
-from auditor.model.json_text import JsonError
+from auditor.model.json_codec import JsonError
 from auditor.model.rollup import Group, GroupKind, RollUps
-from auditor.model.standing import Recorded, Standing
+from auditor.model.run_lines import Recorded, Standing
 from auditor.reports.prefix_counts import DEEPEST, LONGEST, SAMPLES, prefix_above, prefix_of
 from auditor.reports.rollup import GROUPS, OTHERS, PREFIXES, SUBJECTS, RollUpBuilder, widest_audience
 from auditor.runs.tally import Tally

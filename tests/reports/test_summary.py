@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from auditor.model.bucket import BucketFacts, Semantics
-from auditor.model.changes import Changes
 from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
-from auditor.model.summary import AcceptedHoles, Resume, Summary
+from auditor.model.summary import AcceptedHoles, Changes, Resume, Summary
 from auditor.reports.summary import exit_code, holes, not_looked_at
 from auditor.runs.tally import Tally
 from tests.support.samples.reports import RUN, denied, finding, gone, judged, sample_summary, tally_of, target

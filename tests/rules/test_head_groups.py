@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import fields
 
 from auditor.model.finding import Severity
-from auditor.model.head_groups import CHANGING, CONTENT, GROUP_OF, GROUPS
-from auditor.model.object import Head
+from auditor.model.object import CHANGING, CONTENT, GROUP_OF, GROUPS, Head
 from auditor.rules import RULES
 from auditor.rules.base import Rule, rule
 from auditor.rules.plan import head_groups, judges_values, make_plan

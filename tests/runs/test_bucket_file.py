@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.model.json_text import JsonError
+from auditor.model.json_codec import JsonError
 from auditor.model.object import Ask, Skipped, Unread
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.seal import Link

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from auditor.errors import OldRun, RunDamaged
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import plain
+from auditor.model.json_codec import plain
 from auditor.model.target import Target
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.documents import parsed

@@ -31,7 +31,7 @@ from auditor.audit.keeping.earlier import EarlierObjects
 from auditor.audit.resume import checkpoint
 from auditor.errors import AuditorError
 from auditor.model.estate import BucketCounts, BucketOutcome, BucketResult, EstateReport
-from auditor.model.json_text import decode
+from auditor.model.json_codec import decode
 from auditor.model.line_records import ObjectRecord
 from auditor.model.object import Acl, Head, PartialHead, Unread
 from auditor.model.run_lines import FindingLine

@@ -13,7 +13,7 @@ import pytest
 from auditor.errors import NotStored, OutputError, UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.json_text import encode_line, plain
+from auditor.model.json_codec import encode_line, plain
 from auditor.model.line_records import encode_object, object_line, routed_line
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectVersion, Outcome, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine

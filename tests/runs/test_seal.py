@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from auditor.model.json_text import JsonError, encode_line
+from auditor.model.json_codec import JsonError, encode_line
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.parts import KINDS

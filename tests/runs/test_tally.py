@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.finding import Judgement, RuleUndecided, Severity
-from auditor.model.json_text import JsonError, plain, typed
+from auditor.model.json_codec import JsonError, plain, typed
 from auditor.model.object import Unread
 from auditor.model.summary import KeptFact, KeptFacts
 from auditor.reports.tally_summary import audiences_of, kept_of

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from auditor.aio.stop import Stop
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Ask, Evidence, FactSource, Grant, Head, ObjectRef, ReadAt, Skipped, Unread
-from auditor.model.prior import NO_PRIOR, Prior
+from auditor.model.reuse import NO_PRIOR, Prior
 from auditor.s3.calls import RetryPolicy
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.key_policies import KeyPolicies

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.model.finding import Judgement
-from auditor.model.json_text import encode_line
+from auditor.model.json_codec import encode_line
 from auditor.model.line_records import encode_finding as encode_finding
 from auditor.model.line_records import encode_object as encode_object
 from auditor.model.line_records import undecided_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
 from auditor.verify.checkpoint import VerifyCheckpoint, VerifyFile
 from auditor.verify.outcome import Verified
 from auditor.verify.pipeline import Done

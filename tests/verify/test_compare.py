@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from auditor.ledger.base import Event, Expectation, KeyRecord, Known, Version
+from auditor.model.digest import VerifyOutcome
 from auditor.model.object import ObjectRef
-from auditor.model.outcome import VerifyOutcome
 from auditor.verify.compare import Comparison, ReadRequest, cross_checked, verified
 from auditor.verify.deletion import is_settled, listed_again
 from auditor.verify.merge import Pair

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from auditor.errors import LedgerReadOnlyError
 from auditor.ledger.base import Event, Known, Version
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
 from auditor.verify.compare import ExpectedDigest
 from auditor.verify.history import TOGETHER, HistoryWriter, acknowledgements
 from auditor.verify.outcome import Verified

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from auditor.aio.stop import Grace, Stop
 from auditor.errors import OutputError, RunTaken
 from auditor.ledger.base import Event, Ledger
-from auditor.model.json_text import plain
+from auditor.model.json_codec import plain
 from auditor.runs.stores.local import LocalStore
 from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.folder import VerifyFolder

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from auditor.errors import CallFailed
 from auditor.ledger.base import Event, KeyRecord, Known, Version
+from auditor.model.digest import VerifyOutcome
 from auditor.model.object import Head, ObjectRef
-from auditor.model.outcome import VerifyOutcome
 from auditor.verify.loss import LossFinder, is_told_lost
 from auditor.verify.merge import Pair
 from tests.support.fakes.caller import make_caller

@@ -15,8 +15,8 @@ from auditor.aio.stop import Stop
 from auditor.hashing.digest.result import Paused
 from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Event, KeyRecord, Known, Version
+from auditor.model.digest import VerifyOutcome
 from auditor.model.object import ObjectRef
-from auditor.model.outcome import VerifyOutcome
 from auditor.verify.compare import Comparison, ReadRequest
 from auditor.verify.due import DAY, Schedule, due_of
 from auditor.verify.history import HistoryWriter

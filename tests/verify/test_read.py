@@ -12,8 +12,8 @@ from auditor.errors import CallFailed, DigestConflict
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable
 from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Entry
+from auditor.model.digest import VerifyOutcome
 from auditor.model.object import ObjectRef
-from auditor.model.outcome import VerifyOutcome
 from auditor.verify.compare import ExpectedDigest, ReadRequest
 from auditor.verify.outcome import Verified
 from auditor.verify.read import ReadResult, VerifyReader

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
 from auditor.model.summary import Amount
 from auditor.model.target import Target
 from auditor.verify.outcome import Verified

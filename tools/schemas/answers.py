@@ -12,8 +12,8 @@ from auditor.audit.ranges.plan import RangePlan
 from auditor.ledger.base import Soundness, What
 from auditor.ledger.manifests import history
 from auditor.model.access import Verdict
-from auditor.model.changes import ChangeKind, Changes
 from auditor.model.finding import Severity
+from auditor.model.summary import ChangeKind, Changes
 from auditor.reports.explain import ReasonGroup
 from auditor.reports.what_if import Move
 from tools.schemas.json_schema import COUNTS, MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker

@@ -8,10 +8,9 @@ from typing import Final
 from auditor.config import values
 from auditor.config.settings import SETTINGS, event_settings
 from auditor.lambdas.map_step import ACTIONS
-from auditor.model.digest import ALGORITHMS
+from auditor.model.digest import ALGORITHMS, FINDINGS
 from auditor.model.finding import Severity
-from auditor.model.keep import NAMES
-from auditor.model.outcome import FINDINGS
+from auditor.model.reuse import NAMES
 from auditor.model.summary import Summary
 from auditor.s3.engines import ENGINES
 from tools.schemas.json_schema import MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker

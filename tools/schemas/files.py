@@ -13,12 +13,12 @@ from auditor.ledger.manifests import csv_table, history
 from auditor.model.access import Verdict
 from auditor.model.digest import ALGORITHMS
 from auditor.model.estate import EstateReport
-from auditor.model.estimate import Estimate
 from auditor.model.object import Acl, Head, ObjectVersion, Skipped, Unread
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FactState, FindingLine, ObjectLine, UndecidedLine, is_public
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.reports.estimate import Estimate
 from auditor.reports.formats.base import COLUMNS, ExportEntry
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checking import RunCheck

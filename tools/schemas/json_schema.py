@@ -1,6 +1,6 @@
 """Make JSON Schemas (draft 2020-12) from the Structs that are written as JSON.
 
-A class is written by `auditor.model.json_text.plain`, or as facts by `auditor.model.fact_json.fact_to_json`, where a
+A class is written by `auditor.model.json_codec.plain`, or as facts by `auditor.model.json_codec.fact_to_json`, where a
 fact that is not there is {"unread": ..} or {"skipped": ..}, and a mapping is a list of pairs.
 """
 
@@ -16,15 +16,14 @@ from msgspec import Meta, Struct, StructMeta
 from msgspec.structs import FieldInfo, fields
 
 from auditor.model.access import Verdict
-from auditor.model.changes import ChangeKind, Changes
+from auditor.model.digest import VerifyOutcome
 from auditor.model.estate import EstateReport
 from auditor.model.finding import Severity
-from auditor.model.json_text import END, FORMAT
+from auditor.model.json_codec import END, FORMAT
 from auditor.model.object import Head, Skipped, Unread
-from auditor.model.outcome import VerifyOutcome
 from auditor.model.rollup import RollUps, Totals, TrendNight
 from auditor.model.run_lines import UndecidedLine
-from auditor.model.summary import ExceptedCounts, Summary
+from auditor.model.summary import ChangeKind, Changes, ExceptedCounts, Summary
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.key_file import KeyFile

@@ -21,13 +21,12 @@ from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
 from auditor.errors import OutputError, RunComplete, RunStopped
-from auditor.model.changes import Changes
 from auditor.model.dates import iso_date
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import JsonError
+from auditor.model.json_codec import JsonError
 from auditor.model.object import Skipped
 from auditor.model.rollup import RollUps
-from auditor.model.summary import Resume, Summary
+from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.target import Target
 from auditor.reports.causes import causes_between
 from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompared

@@ -15,7 +15,7 @@ from auditor.config.settings import Settings
 from auditor.errors import RunStopped
 from auditor.hashing.batch.job import MOST_ROWS
 from auditor.hashing.batch.write_jobs import FOLDER
-from auditor.model.json_text import JsonError, document, parse_document
+from auditor.model.json_codec import JsonError, document, parse_document
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.parts import Part

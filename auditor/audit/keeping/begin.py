@@ -15,9 +15,8 @@ from auditor.audit.keeping.turns import FactTurns
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
-from auditor.model.head_groups import ARCHIVE
-from auditor.model.object import Acl, ObjectRef, Unread
-from auditor.model.prior import NO_PRIOR, Prior
+from auditor.model.object import ARCHIVE, Acl, ObjectRef, Unread
+from auditor.model.reuse import NO_PRIOR, Prior
 from auditor.model.run_lines import ObjectLine
 from auditor.model.summary import Summary
 from auditor.rules.plan import Plan, head_groups

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.errors import OutputError
-from auditor.model.json_text import JsonError
+from auditor.model.json_codec import JsonError
 from auditor.model.line_records import read_line
 from auditor.model.run_lines import ObjectLine
 from auditor.runs.packed_lines import packed_lines

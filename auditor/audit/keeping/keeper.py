@@ -9,9 +9,8 @@ from msgspec import Struct
 from auditor.audit.keeping.turns import FactTurns
 from auditor.model.dates import iso_date
 from auditor.model.object import Acl, FactSource, Head, ObjectRef, ReadAt
-from auditor.model.prior import Prior
+from auditor.model.reuse import NamesOnly, Prior
 from auditor.model.run_lines import ObjectLine
-from auditor.model.unstored import NamesOnly
 
 SETTLED: Final = 900.0
 """Seconds by which a fact must be younger than its object. LastModified has no fractions of a second, so a fact that

@@ -14,7 +14,7 @@ from auditor.audit.keeping.begin import Opened, Opening
 from auditor.audit.keeping.earlier import Lines
 from auditor.errors import OutputError
 from auditor.model.object import Acl, Evidence, ObjectRef
-from auditor.model.prior import NO_PRIOR, Prior
+from auditor.model.reuse import NO_PRIOR, Prior
 from auditor.rules.judge import Judge
 from auditor.rules.plan import judges_values
 from auditor.s3.listing import Listed

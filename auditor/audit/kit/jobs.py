@@ -15,7 +15,7 @@ from auditor.audit.kit.folder import KitFile, KitFolder
 from auditor.aws.iam.arns import Arns
 from auditor.aws.iam.policy import document, statement
 from auditor.hashing.batch.job import MOST_ROWS, NO_BUCKET, JobOwner, Manifest, job_request, row
-from auditor.model.json_text import encode_line, plain
+from auditor.model.json_codec import encode_line, plain
 from auditor.model.object import Acl
 from auditor.model.run_lines import ObjectLine
 

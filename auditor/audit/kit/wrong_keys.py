@@ -13,7 +13,7 @@ from auditor.audit.kit.grants import KitObject
 from auditor.audit.kit.jobs import JobFiles, JobName, JobWriter
 from auditor.aws.iam.policy import statement
 from auditor.model.bucket import Encryption
-from auditor.model.json_text import encode_line
+from auditor.model.json_codec import encode_line
 from auditor.model.object import HELD, Head
 from auditor.rules.encryption import e03_wrong_key
 from auditor.runs.bucket_file import BucketFile

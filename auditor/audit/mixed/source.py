@@ -17,9 +17,8 @@ from auditor.audit.mixed.report_origin import unseen_words
 from auditor.audit.mixed.sorted_rows import SortedRows
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Semantics
 from auditor.model.dates import iso_date
-from auditor.model.head_groups import CONTENT
-from auditor.model.keep import ACL, Keep
 from auditor.model.object import (
+    CONTENT,
     PUBLIC_GROUPS,
     Acl,
     DormantAcl,
@@ -30,7 +29,7 @@ from auditor.model.object import (
     PartialHead,
     Unread,
 )
-from auditor.model.prior import NO_PRIOR, Prior
+from auditor.model.reuse import ACL, NO_PRIOR, Keep, Prior
 from auditor.rules.judge import Judge
 from auditor.s3.inventory.facts import InventoryFacts
 from auditor.s3.listing import Listed

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from auditor.audit.mixed.report_origin import ReportOrigin
 from auditor.errors import RunTaken
-from auditor.model.json_text import JsonError, Size
+from auditor.model.json_codec import JsonError, Size
 from auditor.runs.documents import RunFile
 from auditor.runs.stores.base import ConditionalStore, Store
 from auditor.s3.inventory.facts import FACT_COLUMNS, Shape

@@ -21,9 +21,8 @@ from auditor.cli.terminal import columns
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
-from auditor.model.estimate import Estimate, summed
 from auditor.model.target import Target
-from auditor.reports.estimate import estimate_text
+from auditor.reports.estimate import Estimate, estimate_text, summed
 from auditor.rules import RULES
 from auditor.rules.selection import select
 from auditor.runs.latest import last_run

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from auditor.cli.demo.bucket import BUCKET
-from auditor.model.outcome import VerifyOutcome
+from auditor.model.digest import VerifyOutcome
 from auditor.model.target import Target
 from auditor.text import visible
 from auditor.verify.outcome import SIGNS

@@ -14,7 +14,7 @@ from msgspec import Struct
 from auditor.errors import UsageError
 from auditor.hashing.batch.job import S3_NAMES
 from auditor.model.digest import of_base64, of_hex
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_codec import JsonError, parse_object
 from auditor.model.target import BUCKET_NAME
 
 COLUMNS: Final = ("Bucket", "Key", "VersionId", "TaskStatus", "ErrorCode", "HTTPStatusCode", "ResultMessage")

@@ -18,7 +18,7 @@ from auditor.config.settings import Settings
 from auditor.errors import OutputError, RunError, UsageError
 from auditor.hashing.batch.report import COLUMNS, columns_of
 from auditor.hashing.limits import MIB
-from auditor.model.json_text import parse_object
+from auditor.model.json_codec import parse_object
 from auditor.model.target import BUCKET_NAME
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store

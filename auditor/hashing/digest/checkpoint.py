@@ -17,7 +17,7 @@ from msgspec import Struct
 from auditor.errors import CheckpointError
 from auditor.hashing.digest.digester import CRC64NVME, STATE_DIGITS
 from auditor.hashing.digest.resumable import BLOCK
-from auditor.model.json_text import FORMAT, JsonError, Size, plain, typed
+from auditor.model.json_codec import FORMAT, JsonError, Size, plain, typed
 from auditor.model.object import ObjectVersion
 
 _HEX: Final = re.compile(r"[0-9a-f]+\Z")

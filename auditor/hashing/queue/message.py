@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from auditor.errors import MessageError
 from auditor.hashing.limits import LARGE, MIB
 from auditor.model.digest import ALGORITHMS
-from auditor.model.json_text import LONGEST, JsonError, PlainText, Size, matching, parse_object, typed
+from auditor.model.json_codec import LONGEST, JsonError, PlainText, Size, matching, parse_object, typed
 from auditor.model.object import AnyVersion, ObjectVersion
 from auditor.s3.sequencer import MAX_LENGTH, SEQUENCER
 

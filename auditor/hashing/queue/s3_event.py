@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from auditor.hashing.queue.message import MAX_OBJECTS, BucketName, Sequencer
-from auditor.model.json_text import (
+from auditor.model.json_codec import (
     JsonError,
     etag_text,
     form_text,

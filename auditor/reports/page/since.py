@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from auditor.model.changes import ChangeKind, Changes
+from auditor.model.summary import ChangeKind, Changes
 from auditor.reports import words
 from auditor.reports.page.data import ChangeCard
 from auditor.text import counted

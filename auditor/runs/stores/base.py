@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
 from auditor.errors import OutputError
-from auditor.model.json_text import JsonError, OldFormatError, document, parse_document
+from auditor.model.json_codec import JsonError, OldFormatError, document, parse_document
 
 Change = Callable[[dict[str, Any] | None], dict[str, Any] | None]
 """A function that changes a JSON file. It gets the file's members besides `format` (None if there is no file, or if a

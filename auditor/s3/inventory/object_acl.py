@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_codec import JsonError, parse_object
 from auditor.model.object import Acl, Grant
 
 UNAVAILABLE: Final = "UNAVAILABLE"

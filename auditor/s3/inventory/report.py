@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from auditor.errors import InventoryError
 from auditor.model.dates import seconds_in_utc
-from auditor.model.json_text import JsonError, parse_object
+from auditor.model.json_codec import JsonError, parse_object
 from auditor.s3.inventory.fields import CSV, OPTIONAL_FIELDS, PARQUET
 
 MANIFEST: Final = "manifest.json"

@@ -14,7 +14,7 @@ import pytest
 import auditor
 from auditor.aio.stop import Stop
 from auditor.errors import LimitTooLow, OutputError, RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
-from auditor.model.keep import ACL, HEAD, Keep
+from auditor.model.reuse import ACL, HEAD, Keep
 from auditor.model.target import Target
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader

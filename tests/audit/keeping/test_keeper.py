@@ -11,9 +11,8 @@ from auditor.audit.keeping.keeper import FactKeeper
 from auditor.audit.keeping.turns import FactTurns
 from auditor.model.dates import iso_date
 from auditor.model.object import Acl, FactSource, Head, ObjectRef, Outcome, ReadAt, Skipped, Unread
-from auditor.model.prior import Prior
+from auditor.model.reuse import NamesOnly, Prior
 from auditor.model.run_lines import ObjectLine
-from auditor.model.unstored import NamesOnly
 
 DAY: Final = 86_400.0
 LISTED: Final = "2027-03-01T02:00:00Z"

@@ -16,8 +16,8 @@ from auditor.audit.run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import CallFailed
-from auditor.model.keep import Keep
 from auditor.model.object import Acl, Grant, Head, ObjectRef
+from auditor.model.reuse import Keep
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.runs.reading import RunReader

@@ -20,8 +20,8 @@ from auditor.audit.judged_by import judged_by
 from auditor.config.layers import Layer
 from auditor.errors import InventoryError, RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
-from auditor.model.keep import HEAD, Keep
 from auditor.model.object import ALL_USERS, Grant
+from auditor.model.reuse import HEAD, Keep
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore
 from auditor.s3.inventory.fields import CSV

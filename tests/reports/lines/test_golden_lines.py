@@ -12,8 +12,7 @@ import pytest
 
 import auditor
 from auditor.model.audiences import listed
-from auditor.model.head_groups import GROUP_OF
-from auditor.model.object import Head, PartialHead
+from auditor.model.object import GROUP_OF, Head, PartialHead
 from tests.reports.lines.golden_lines import PLACE, finding_lines, golden, lines, object_line
 from tests.support.encoded_lines import encode_undecided
 from tests.support.golden_texts import difference

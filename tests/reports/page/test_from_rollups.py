@@ -8,10 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from auditor.model.access import Verdict
-from auditor.model.changes import Cause, Changes
 from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
-from auditor.model.summary import UnreadCount
+from auditor.model.summary import Cause, Changes, UnreadCount
 from auditor.reports.highlights import Highlights
 from auditor.reports.page.build import page_data, source_of
 from auditor.reports.page.data import PageData

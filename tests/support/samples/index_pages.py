@@ -8,12 +8,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.model.changes import Changes
 from auditor.model.estate import AccountResult, BucketCounts, EarlierEstate
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import TrendNight
-from auditor.model.summary import Coverage, ExceptedCounts, Resume, Summary
+from auditor.model.summary import Changes, Coverage, ExceptedCounts, Resume, Summary
 from auditor.model.target import Target
 from auditor.reports.summed import IndexEntry
 from tests.support.samples.reports import sample_summary

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.finding import Finding, Judgement, Severity
-from auditor.model.head_groups import GROUP_OF
 from auditor.model.object import (
     ALL_USERS,
     AUTHENTICATED_USERS,
     CUSTOMER_KEY,
+    GROUP_OF,
     LOG_DELIVERY,
     NO_LEDGER,
     Acl,
@@ -31,7 +31,7 @@ from auditor.model.object import (
     Skipped,
     Unread,
 )
-from auditor.model.standing import Standing
+from auditor.model.run_lines import Standing
 from tests.support.odd_keys import ODD_KEYS
 
 OWNER: Final = "a0" * 8

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock
-from auditor.model.fact_json import fact_from_json, fact_to_json
-from auditor.model.json_text import JsonError
+from auditor.model.json_codec import JsonError, fact_from_json, fact_to_json
 from auditor.model.object import Ask, Skipped, Unread
 from tests.support.samples.bucket import facts
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Meta, Struct, field
 
 from auditor.model.finding import Severity
-from auditor.model.json_text import JsonError, Size, member, parse_object, plain, typed
+from auditor.model.json_codec import JsonError, Size, member, parse_object, plain, typed
 
 
 class Inner(Struct, frozen=True):
