@@ -17,7 +17,7 @@ from auditor.errors import CallFailed, LedgerError
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Expectation, Notice
 from auditor.ledger.dynamodb.changes import Change, key_of
-from auditor.ledger.dynamodb.items import NOTICE, checked_row, evidence, manifest, seal_of
+from auditor.ledger.dynamodb.items import NOTICE, Item, manifest, seal_of
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
 from auditor.ledger.dynamodb.shards import stored_name
 from auditor.ledger.dynamodb.table import ConditionFailed, Table
@@ -60,7 +60,7 @@ def plain(sk: str, digest: str = "00") -> dict[str, Any]:
 
 
 def sealed(made: dict[str, Any], key: str) -> dict[str, Any]:
-    version, _ = evidence("b", key, made)
+    version, _ = Item(made).evidence("b", key)
     return made | {f"{name}_seal": {"S": seal_of("b", key, version, name)} for name in version.digests}
 
 
@@ -323,16 +323,16 @@ def test_look_up_takes_the_digests_that_the_whole_evidence_calls_undamaged() -> 
         for name in ("sha256_bytes_read", "md5_bytes_read"):
             if chance.random() < 0.4:
                 made[name] = {"N": str(chance.randint(0, 1))}
-        drawn, _ = evidence("b", "k", made)
+        drawn, _ = Item(made).evidence("b", "k")
         for name in drawn.digests:
             if chance.random() < 0.7:
                 made[f"{name}_seal"] = {"S": seal_of("b", "k", drawn, name)}
             if chance.random() < 0.2:
                 made[chance.choice([name, "size", f"{name}_at"])] = {"S": "22", "N": "2"}
-        version, _ = evidence("b", "k", made)
+        version, _ = Item(made).evidence("b", "k")
         damaged = {name for name, known in version.digests.items() if known.damaged}
         digests = {name: known.digest for name, known in version.digests.items() if not known.damaged}
         expected = LedgerRow(version.version_id, version.etag, version.size, digests)
-        assert checked_row("b", "k", made) == (expected, bool(damaged))
+        assert Item(made).checked_row("b", "k") == (expected, bool(damaged))
         states.add((bool(digests), bool(damaged)))
     assert states == {(True, True), (True, False), (False, True)}

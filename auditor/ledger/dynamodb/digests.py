@@ -8,19 +8,7 @@ from auditor.errors import DigestConflict
 from auditor.ledger.base import AUDITOR, S3, Entry, Event, Version
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.histories import DynamoHistories, line_change
-from auditor.ledger.dynamodb.items import (
-    DIGESTS,
-    Item,
-    Name,
-    checked_row,
-    entry_name,
-    evidence,
-    identity,
-    partition,
-    row,
-    seal_of,
-    text,
-)
+from auditor.ledger.dynamodb.items import DIGESTS, Item, Name, entry_name, identity, partition, seal_of
 from auditor.ledger.dynamodb.shards import LONGEST_NAME
 from auditor.ledger.dynamodb.table import TRIES, ConditionFailed, changing, in_order
 from auditor.ledger.history import conflicted, recorded
@@ -82,9 +70,9 @@ class DynamoDigests(DynamoHistories):
         First write as if the ledger had nothing of the object version. If DynamoDB refuses that, read the item that
         exists, and write again.
         """
-        stored: Item = {}
+        stored = Item()
         for _ in range(TRIES):
-            standing = row(stored) if stored else None
+            standing = stored.row() if stored else None
             if standing and (clash := contradiction(entry, standing.size, standing.digests)):
                 await self._table.update(line_change(entry.bucket, conflicted(entry, *clash), self._table.place()))
                 return conflict(entry, clash[0])
@@ -103,10 +91,12 @@ class DynamoDigests(DynamoHistories):
         raise changing(self._table)
 
     async def _healed_item(self, entry: Entry) -> Item:
-        """Return the item of an entry's object version, after healing its damaged digests; {} if there is none."""
-        item = await self._table.get(entry_name(entry)) or {}
-        if item and checked_row(entry.bucket, entry.key, item)[1] and await self._heal(entry.bucket, entry.key):
-            return await self._table.get(entry_name(entry)) or {}
+        """Return the item of an entry's object version, after healing its damaged digests; an empty item if there is
+        none.
+        """
+        item = await self._table.get(entry_name(entry)) or Item()
+        if item and item.checked_row(entry.bucket, entry.key)[1] and await self._heal(entry.bucket, entry.key):
+            return await self._table.get(entry_name(entry)) or Item()
         return item
 
     async def heal(self, bucket: str, keys: Sequence[str]) -> int:
@@ -131,9 +121,9 @@ class DynamoDigests(DynamoHistories):
         """Return each damaged digest in these items of a key that its history stands for: the item, and the version,
         with this digest alone, that it must have.
         """
-        if not any(checked_row(bucket, key, item)[1] for item in items):
+        if not any(item.checked_row(bucket, key)[1] for item in items):
             return []
-        rows = [(item, one) for item in items for one in single_digests(evidence(bucket, key, item)[0])]
+        rows = [(item, one) for item in items for one in single_digests(item.evidence(bucket, key)[0])]
         found = healed([one for _, one in rows], await self.history(bucket, key))
         healable = [(rows[place][0], version) for place, version in found]
         # A line may name another row than the damaged one: its digest then belongs into another item.
@@ -143,7 +133,7 @@ class DynamoDigests(DynamoHistories):
         """Return the digests in these items of a key: those of damaged rows by the copies in its history, if it has
         any.
         """
-        rows = [checked_row(bucket, key, item)[0] for item in items]
+        rows = [item.checked_row(bucket, key)[0] for item in items]
         return rows + [healable_row(version) for _, version in await self._healed(bucket, key, items)]
 
 
@@ -156,15 +146,15 @@ def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
     """True if the ledger has this digest from S3, and the entry has it from the auditor. The auditor then becomes the
     digest's source.
     """
-    return entry.source == AUDITOR and text(stored, f"{algorithm}_source") == S3
+    return entry.source == AUDITOR and stored.text(f"{algorithm}_source") == S3
 
 
 def _change(entry: Entry, stored: Item, lines: Iterable[Event], place: int) -> Change:
     """Return the change that adds the new digests to an object version's item, if the item has not changed since it was
     read.
 
-    stored: the item as it was read; {} if there was none. lines: the "recorded" events of the new digests. place:
-    number that orders the writes of a key.
+    stored: the item as it was read; an empty one if there was none. lines: the "recorded" events of the new digests.
+    place: number that orders the writes of a key.
     """
     name = entry_name(entry)
     change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", place)
@@ -186,7 +176,7 @@ def _put(change: Change, bucket: str, key: str, version: Version, stored: Item, 
     stored: the item as it was read. unchanged: "source" or "seal", the other field.
     """
     ((name, known),) = version.digests.items()
-    change.when(name, text(stored, name)).when(f"{name}_{unchanged}", text(stored, f"{name}_{unchanged}"))
+    change.when(name, stored.text(name)).when(f"{name}_{unchanged}", stored.text(f"{name}_{unchanged}"))
     change.put(name, known.digest).put(f"{name}_source", known.source)
     change.put(f"{name}_at", known.recorded_at).put(f"{name}_bytes_read", known.bytes_read)
     change.put(f"{name}_seal", seal_of(bucket, key, version, name))

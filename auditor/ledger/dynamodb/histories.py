@@ -8,21 +8,7 @@ from typing import Any
 from auditor.errors import LedgerError
 from auditor.ledger.base import Event, Expectation, KeyRecord, Notice
 from auditor.ledger.dynamodb.changes import Change
-from auditor.ledger.dynamodb.items import (
-    HISTORY,
-    NOTICE,
-    NOTICED,
-    STATE,
-    Item,
-    add,
-    identity,
-    latest,
-    manifest,
-    noticed_version,
-    number,
-    partition,
-    text,
-)
+from auditor.ledger.dynamodb.items import HISTORY, NOTICE, NOTICED, STATE, Item, identity, manifest, partition
 from auditor.ledger.dynamodb.table import TRIES, Table, changing, in_order
 from auditor.ledger.history import bounded, fingerprint, imported, noticed
 from auditor.ledger.key_record import key_record_of
@@ -62,7 +48,8 @@ class DynamoHistories:
         of_key, of_version = (pk, NOTICE), (pk, NOTICED + identity(notice.version_id, notice.etag or ""))
         for _ in range(TRIES):
             found = await self._table.get_many([of_key, of_version], consistent=True)
-            newest = latest(found.get(of_key))
+            stored, told = found.get(of_key, Item()), found.get(of_version, Item())
+            newest = stored.latest()
             if is_same(notice, newest):
                 return True
             older = is_older(notice, newest)
@@ -74,13 +61,11 @@ class DynamoHistories:
             await self._table.update(line_change(bucket, noticed(notice), place))
             changes: list[Change] = []
             if not notice.deleted and notice.etag is not None:
-                changes += _notice_version(
-                    Change(of_version), notice, noticed_version(found.get(of_version)), 0 if older else place
-                )
+                changes += _notice_version(Change(of_version), notice, told.noticed_version(), 0 if older else place)
             if not older:
                 standing = Change(of_key).put("sequencer", notice.sequencer).put("deleted", notice.deleted)
                 standing.put("at", notice.at).put("version_id", notice.version_id).put("place", place)
-                changes.append(standing.when("place", number(found[of_key], "place") if of_key in found else None))
+                changes.append(standing.when("place", stored.number("place")))
             for change in changes:
                 if not await self._table.attempt(change):
                     break  # another notification came in between
@@ -97,11 +82,11 @@ class DynamoHistories:
         async def keep(one: Expectation) -> bool:
             name = (partition(bucket, one.key), manifest(one.algorithm, one.origin))
             for _ in range(TRIES):
-                present = stored.get(name)
-                if present and (text(present, "digest"), number(present, "size")) == (one.digest, one.size):
+                present = stored.get(name, Item())
+                if present and (present.text("digest"), present.number("size")) == (one.digest, one.size):
                     return False
                 place = self._table.place()
-                change = Change(name).when("place", number(present, "place") if present else None).put("place", place)
+                change = Change(name).when("place", present.number("place")).put("place", place)
                 change.put("algorithm", one.algorithm).put("origin", one.origin).put("digest", one.digest)
                 change.put("imported_at", one.imported_at).put("size", one.size)
                 await self._table.update(line_change(bucket, imported(one), place))
@@ -123,7 +108,7 @@ class DynamoHistories:
         """
         rows = KeyRows()
         for item in items:
-            add(rows, bucket, key, item)
+            item.add_to(rows, bucket, key)
         if any(known.damaged for version, _ in rows.versions for known in version.digests.values()):
             mend(rows, await self.history(bucket, key))
         return key_record_of(key, rows)
@@ -185,17 +170,17 @@ def _sortable(at: str) -> str:
 
 def history_line(bucket: str, key: str, item: Item) -> Event:
     """Return the history line in an item."""
-    what: Any = text(item, "what")
+    what: Any = item.text("what")
     event = Event(
         key=key,
-        at=text(item, "at") or "",
+        at=item.text("at") or "",
         what=what,
-        version_id=text(item, "version_id"),
-        etag=text(item, "etag"),
-        size=number(item, "size"),
+        version_id=item.text("version_id"),
+        etag=item.text("etag"),
+        size=item.number("size"),
         detail={name: str(value.get("S")) for name, value in item.get("detail", {}).get("M", {}).items()},
     )
-    return judged_line(bucket, event, text(item, "seal"))
+    return judged_line(bucket, event, item.text("seal"))
 
 
 def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[Event]:
@@ -204,5 +189,5 @@ def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[Event]:
     items: of any kind; items without history lines are skipped.
     """
     found = [item for item in items if item["sk"]["S"].startswith(HISTORY)]
-    found.sort(key=lambda item: (number(item, "place") or 0, text(item, "at") or ""))
+    found.sort(key=lambda item: (item.number("place") or 0, item.text("at") or ""))
     return [history_line(bucket, key, item) for item in found]

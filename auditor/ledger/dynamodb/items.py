@@ -16,7 +16,6 @@ from auditor.ledger.key_rows import KeyRows, Latest, NoticedVersion, source_of, 
 from auditor.ledger.matching import NULL, LedgerRow
 from auditor.ledger.seals import row_seal
 
-Item = Mapping[str, Mapping[str, Any]]
 Name = tuple[str, str]
 """Name of an item: its pk (partition key) and its sk (sort key)."""
 
@@ -78,54 +77,6 @@ def digest_of(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def text(item: Item, name: str) -> str | None:
-    value = item.get(name, {}).get("S")
-    return None if value is None else str(value)
-
-
-def number(item: Item, name: str) -> int | None:
-    """Return an attribute that is a whole number; None if it is missing or damaged."""
-    value = item.get(name, {}).get("N")
-    try:
-        return None if value is None else int(value)
-    except ValueError:  # DynamoDB has fractions and exponents too
-        return None
-
-
-def checked_row(bucket: str, key: str, item: Item) -> tuple[LedgerRow, bool]:
-    """Return the undamaged digests in an item, and True if it has a damaged one.
-
-    A look-up needs no more of evidence(), and an audit makes one for each known object.
-    """
-    found = row(item)
-    damaged = [name for name in found.digests if not _seal_holds(bucket, key, found, item, name)]
-    if not damaged:
-        return found, False
-    digests = {name: digest for name, digest in found.digests.items() if name not in damaged}
-    return LedgerRow(found.version_id, found.etag, found.size, digests), True
-
-
-def _seal_holds(bucket: str, key: str, found: LedgerRow, item: Item, name: str) -> bool:
-    """True if the seal of a digest holds. found: the item's version and digests."""
-    at, read = text(item, f"{name}_at") or "", number(item, f"{name}_bytes_read") or 0
-    recorded = (name, found.digests[name], source_of(text(item, f"{name}_source")), at, read)
-    return text(item, f"{name}_seal") == row_seal(bucket, key, found.version_id, found.etag, found.size, *recorded)
-
-
-def version_and_etag(item: Item) -> tuple[str, str]:
-    """Return the version ID and the ETag of an item: from its sort key, or from attributes if that is only a digest."""
-    version, _, etag = item["sk"]["S"].partition("#")
-    return text(item, "version_id") or version, text(item, "etag") or etag
-
-
-def row(item: Item) -> LedgerRow:
-    version, etag = version_and_etag(item)
-    digests = {
-        name: value["S"] for name, value in item.items() if "_" not in name and name not in _OWN and "S" in value
-    }
-    return LedgerRow(version, etag, number(item, "size") or 0, digests)
-
-
 def seal_of(bucket: str, key: str, version: Version, algorithm: str) -> str:
     """Return the seal (a hash) that a digest in an item must have. The seal covers all fields of the digest except the
     time of its last verification.
@@ -134,65 +85,98 @@ def seal_of(bucket: str, key: str, version: Version, algorithm: str) -> str:
     return row_seal(bucket, key, *identity, known.digest, known.source, known.recorded_at, known.bytes_read)
 
 
-def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
-    """Return the object version that an item is about, with its digests, and the number that orders the item among the
-    writes of its key.
-    """
-    found = row(item)
-    known = {
-        name: Known(
-            digest=digest,
-            source=source_of(text(item, f"{name}_source")),
-            recorded_at=text(item, f"{name}_at") or "",
-            verified_at=text(item, f"{name}_verified_at"),
-            bytes_read=number(item, f"{name}_bytes_read") or 0,
-            damaged=not _seal_holds(bucket, key, found, item, name),
+class Item(dict[str, Mapping[str, Any]]):
+    """An item of the table: its attributes by name, each as DynamoDB writes it ({"S": text}; AttributeValue)."""
+
+    def text(self, name: str) -> str | None:
+        value = self.get(name, {}).get("S")
+        return None if value is None else str(value)
+
+    def number(self, name: str) -> int | None:
+        """Return an attribute that is a whole number; None if it is missing or damaged."""
+        value = self.get(name, {}).get("N")
+        try:
+            return None if value is None else int(value)
+        except ValueError:  # DynamoDB has fractions and exponents too
+            return None
+
+    def row(self) -> LedgerRow:
+        """Return the digests in the item, with the version ID and the ETag: from its sort key, or from attributes if
+        that is only a digest.
+        """
+        version, _, etag = self["sk"]["S"].partition("#")
+        version, etag = self.text("version_id") or version, self.text("etag") or etag
+        digests = {
+            name: value["S"] for name, value in self.items() if "_" not in name and name not in _OWN and "S" in value
+        }
+        return LedgerRow(version, etag, self.number("size") or 0, digests)
+
+    def checked_row(self, bucket: str, key: str) -> tuple[LedgerRow, bool]:
+        """Return the undamaged digests in the item, and True if it has a damaged one.
+
+        A look-up needs no more of evidence(), and an audit makes one for each known object.
+        """
+        found = self.row()
+        damaged = [name for name in found.digests if not self._seal_holds(bucket, key, found, name)]
+        if not damaged:
+            return found, False
+        digests = {name: digest for name, digest in found.digests.items() if name not in damaged}
+        return LedgerRow(found.version_id, found.etag, found.size, digests), True
+
+    def _seal_holds(self, bucket: str, key: str, found: LedgerRow, name: str) -> bool:
+        """True if the seal of a digest holds. found: the item's version and digests."""
+        at, read = self.text(f"{name}_at") or "", self.number(f"{name}_bytes_read") or 0
+        recorded = (name, found.digests[name], source_of(self.text(f"{name}_source")), at, read)
+        return self.text(f"{name}_seal") == row_seal(bucket, key, found.version_id, found.etag, found.size, *recorded)
+
+    def evidence(self, bucket: str, key: str) -> tuple[Version, int]:
+        """Return the object version that the item is about, with its digests, and the number that orders the item among
+        the writes of its key.
+        """
+        found = self.row()
+        known = {
+            name: Known(
+                digest=digest,
+                source=source_of(self.text(f"{name}_source")),
+                recorded_at=self.text(f"{name}_at") or "",
+                verified_at=self.text(f"{name}_verified_at"),
+                bytes_read=self.number(f"{name}_bytes_read") or 0,
+                damaged=not self._seal_holds(bucket, key, found, name),
+            )
+            for name, digest in found.digests.items()
+        }
+        version = version_of(found.version_id, found.etag, found.size, known, self.text("hashed_at"))
+        return version, self.number("place") or 0
+
+    def latest(self) -> Latest | None:
+        """Return the newest notification of a key, which the item holds; None if there is no item."""
+        if not self:
+            return None
+        return Latest(
+            self.text("sequencer") or "",
+            bool(self.get("deleted", {}).get("BOOL")),  # damaged: the object is expected
+            self.text("at") or "",
+            self.text("version_id"),
         )
-        for name, digest in found.digests.items()
-    }
-    version = version_of(found.version_id, found.etag, found.size, known, text(item, "hashed_at"))
-    return version, number(item, "place") or 0
 
+    def noticed_version(self) -> NoticedVersion | None:
+        """Return the notification or Mark that the item holds; None if there is no item."""
+        if not self:
+            return None
+        return NoticedVersion(self.text("sequencer") or "", self.number("place") or 0, self.text("at") or "")
 
-def latest(item: Item | None) -> Latest | None:
-    if item is None:
-        return None
-    return Latest(
-        text(item, "sequencer") or "",
-        bool(item.get("deleted", {}).get("BOOL")),  # damaged: the object is expected
-        text(item, "at") or "",
-        text(item, "version_id"),
-    )
+    def add_to(self, rows: KeyRows, bucket: str, key: str) -> None:
+        """Add the item, which belongs to the key, to `rows`: digests, an expected digest, a notification or a Mark.
 
-
-def noticed_version(item: Item | None) -> NoticedVersion | None:
-    if item is None:
-        return None
-    return NoticedVersion(text(item, "sequencer") or "", number(item, "place") or 0, text(item, "at") or "")
-
-
-def expectation(key: str, item: Item) -> Expectation:
-    return Expectation(
-        key=key,
-        algorithm=text(item, "algorithm") or "",
-        digest=text(item, "digest") or "",
-        origin=text(item, "origin") or "",
-        imported_at=text(item, "imported_at") or "",
-        size=number(item, "size"),
-    )
-
-
-def add(rows: KeyRows, bucket: str, key: str, item: Item) -> None:
-    """Add an item of a key to `rows`: digests, an expected digest, a notification or a Mark.
-
-    The item must not be a history line or a lease, whose sk comes before STATE.
-    """
-    sk = item["sk"]["S"]
-    if sk >= DIGESTS:
-        rows.versions.append(evidence(bucket, key, item))
-    elif sk.startswith(MANIFEST):
-        rows.expectations.append(expectation(key, item))
-    elif sk == NOTICE:
-        rows.latest = latest(item)
-    elif sk.startswith(NOTICED) and (found := noticed_version(item)):
-        rows.noticed[text(item, "version_id") or NULL, text(item, "etag") or ""] = found
+        The item must not be a history line or a lease, whose sk comes before STATE.
+        """
+        sk = self["sk"]["S"]
+        if sk >= DIGESTS:
+            rows.versions.append(self.evidence(bucket, key))
+        elif sk.startswith(MANIFEST):
+            expected = {name: self.text(name) or "" for name in ("algorithm", "digest", "origin", "imported_at")}
+            rows.expectations.append(Expectation(key=key, size=self.number("size"), **expected))
+        elif sk == NOTICE:
+            rows.latest = self.latest()
+        elif sk.startswith(NOTICED) and (found := self.noticed_version()):
+            rows.noticed[self.text("version_id") or NULL, self.text("etag") or ""] = found

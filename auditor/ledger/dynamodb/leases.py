@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from auditor.errors import LedgerError
 from auditor.ledger.dynamodb.changes import Change
-from auditor.ledger.dynamodb.items import CLAIM, Item, Name, number, partition, text
+from auditor.ledger.dynamodb.items import CLAIM, Item, Name, partition
 from auditor.ledger.dynamodb.table import TRIES, ConditionFailed, Table
 from auditor.ledger.lease_text import lost, read_checkpoint, work_name, write_checkpoint
 from auditor.ledger.leases import Held, Lease, Work
@@ -34,8 +34,8 @@ class DynamoLeases:
             try:
                 item = await self._table.update(change, returned="ALL_NEW")
             except ConditionFailed:
-                found = await self._table.get(_name(work)) or {}
-                if (holder := text(found, "owner")) is not None and (until := _until(found)) > now:
+                found = await self._table.get(_name(work)) or Item()
+                if (holder := found.text("owner")) is not None and (until := _until(found)) > now:
                     if until > now + seconds:
                         until = now + seconds
                         await self._shorten(found, until)
@@ -45,9 +45,9 @@ class DynamoLeases:
                 work=work,
                 owner=owner,
                 until=now + seconds,
-                fence=number(item, "fence") or 0,
-                hops=number(item, "hops") or 0,
-                checkpoint=read_checkpoint(text(item, "checkpoint")),
+                fence=item.number("fence") or 0,
+                hops=item.number("hops") or 0,
+                checkpoint=read_checkpoint(item.text("checkpoint")),
             )
         raise LedgerError(
             f"the lease on {work.key[:100]!r} in bucket {work.bucket!r} changes hands too fast to be claimed"
@@ -80,7 +80,7 @@ class DynamoLeases:
         A lease is too long if its owner's clock is ahead: if that owner dies, the work would wait for nothing.
         """
         change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
-        change.when("owner", text(found, "owner")).when("until", _until(found))
+        change.when("owner", found.text("owner")).when("until", _until(found))
         await self._table.attempt(change)
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from auditor.aio.groups import together
 from auditor.ledger.base import HealableDigests
-from auditor.ledger.dynamodb.items import DIGESTS, WHOLE_KEY, Item, checked_row, partition
+from auditor.ledger.dynamodb.items import DIGESTS, WHOLE_KEY, Item, partition
 from auditor.ledger.dynamodb.shards import first_sort_key, partitions
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.matching import LedgerRow, match
@@ -291,7 +291,7 @@ def _reading(bucket: str) -> KeyReading[_KeyDigests]:
 
     def decode(pk: str, items: list[Item]) -> _KeyDigests:
         key = pk[len(bucket) + 1 :]
-        rows = [checked_row(bucket, key, item) for item in items if item["sk"]["S"] >= DIGESTS]
+        rows = [item.checked_row(bucket, key) for item in items if item["sk"]["S"] >= DIGESTS]
         return _KeyDigests(tuple([row for row, _ in rows]), any(damaged for _, damaged in rows))
 
     return KeyReading(decode, _PAGE, _LARGEST_PAGE)

@@ -18,7 +18,7 @@ from auditor.aio.groups import together
 from auditor.errors import LedgerError
 from auditor.ledger.base import Checked, Event, KeyRecord
 from auditor.ledger.dynamodb.histories import DynamoHistories, lines_in
-from auditor.ledger.dynamodb.items import DIGESTS, Item, evidence, partition
+from auditor.ledger.dynamodb.items import DIGESTS, Item, partition
 from auditor.ledger.dynamodb.ordered import KeyReading, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.seals import check_key, single_digests
@@ -65,13 +65,13 @@ class DynamoScans(DynamoHistories):
 
 
 def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:
-    versions = [evidence(bucket, key, item)[0] for item in items if item["sk"]["S"] >= DIGESTS]
+    versions = [item.evidence(bucket, key)[0] for item in items if item["sk"]["S"] >= DIGESTS]
     rows = [one for version in versions for one in single_digests(version)]
     return check_key(bucket, key, rows, lines_in(bucket, key, items))
 
 
 def _read(items: Iterable[str]) -> list[Item]:
-    return [json.loads(item) for item in items]
+    return [Item(json.loads(item)) for item in items]
 
 
 async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[tuple[str, list[str]]], None]:

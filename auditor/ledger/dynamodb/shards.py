@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Mapping
 from typing import Any, Final
 
-from auditor.ledger.dynamodb.items import NOTICED, STATE, WHOLE_KEY, Item, Name, digest_of, text
+from auditor.ledger.dynamodb.items import NOTICED, STATE, WHOLE_KEY, Item, Name, digest_of
 
 SHARDS: Final = 16
 """Number of shards (partitions) of a bucket. DynamoDB allows 1,000 writes a second to one partition ("Best practices
@@ -71,17 +72,18 @@ def cut_key(name: Name) -> str | None:
     return key if slash and name[1] >= STATE and _head(key) != _escaped(key) else None
 
 
-def own_name(item: Item) -> Item:
+def own_name(stored: Mapping[str, Any]) -> Item:
     """Return a stored item under its plain name."""
-    pk = item["pk"]["S"]
+    pk = stored["pk"]["S"]
     if "/" in pk or "#" not in pk:
-        return item
-    key, _, name = item["sk"]["S"].partition(_END)
+        return Item(stored)
+    key, _, name = stored["sk"]["S"].partition(_END)
     if name[:1] >= _CUT:
-        parts: Any = _PARTS.fullmatch(item["sk"]["S"])
+        parts: Any = _PARTS.fullmatch(stored["sk"]["S"])
         key, name = parts.groups()
-        key = text(item, WHOLE_KEY) or key.replace("\x01\U0010fffe", "\0").replace("\x01\U0010ffff", "\x01")
-    return {**item, "pk": {"S": f"{pk.partition('#')[0]}/{key}"}, "sk": {"S": name}}
+        whole = Item(stored).text(WHOLE_KEY)
+        key = whole or key.replace("\x01\U0010fffe", "\0").replace("\x01\U0010ffff", "\x01")
+    return Item(stored, pk={"S": f"{pk.partition('#')[0]}/{key}"}, sk={"S": name})
 
 
 def _partition(bucket: str, key: str) -> str:

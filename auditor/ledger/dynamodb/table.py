@@ -17,7 +17,7 @@ from auditor.aws.client import ThreadedClient
 from auditor.aws.failures import DENIED, explain, is_throttle
 from auditor.errors import CallFailed, LedgerError, LedgerReadOnlyError
 from auditor.ledger.dynamodb.changes import Change, key_of
-from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, Name, number
+from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, Name
 from auditor.ledger.dynamodb.shards import cut_key, own_name, stored_name, stored_range
 
 BATCH: Final = 100
@@ -84,7 +84,7 @@ class Table:
         item = await self.get(_FORMAT_NAME)
         if item is None:
             return False
-        found = number(item, "format")
+        found = item.number("format")
         if found is not None and found > FORMAT:
             raise LedgerError(
                 f"the ledger table {self.name!r} was written by a newer auditor (format {found}): upgrade this one"
@@ -129,8 +129,7 @@ class Table:
     async def get(self, name: Name) -> Item | None:
         key = key_of(stored_name(name))
         answer = await self._send("GetItem", TableName=self.name, Key=key, ConsistentRead=True)
-        item: Item | None = answer.get("Item")
-        return item and own_name(item)
+        return own_name(answer["Item"]) if answer.get("Item") else None
 
     async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
         """Return the items with these names, by name. A name without an item is left out.
@@ -145,13 +144,13 @@ class Table:
             found.update({wanted[item["pk"]["S"], item["sk"]["S"]]: own_name(item) for item in items})
         return found
 
-    async def _get_batch(self, keys: Sequence[dict[str, Any]], *, consistent: bool) -> list[Item]:
+    async def _get_batch(self, keys: Sequence[dict[str, Any]], *, consistent: bool) -> list[dict[str, Any]]:
         """Return the items with these keys, at most BATCH of them, as they are stored. A key without an item is left
         out.
 
         Keys that DynamoDB leaves unprocessed are asked for again, after pauses that grow.
         """
-        items: list[Item] = []
+        items: list[dict[str, Any]] = []
         wanted: dict[str, Any] = {"Keys": keys, "ConsistentRead": consistent}
         for attempt in range(ATTEMPTS):
             answer = await self._send("BatchGetItem", RequestItems={self.name: wanted})
@@ -202,8 +201,7 @@ class Table:
         """
         await self._begin()
         answer = await self._send("UpdateItem", TableName=self.name, ReturnValues=returned, **_arguments(change))
-        found: Item = answer.get("Attributes", {})
-        return found
+        return Item(answer.get("Attributes", {}))
 
     async def attempt(self, change: Change) -> bool:
         """Make one change; return False if its condition does not hold."""
