@@ -9,8 +9,7 @@ from typing import Final
 
 from auditor.errors import ManifestError
 from auditor.ledger.base import AUDITOR, KeyRecord, Known, Version
-from auditor.ledger.manifests.base import Form
-from auditor.ledger.manifests.source import ManifestFile
+from auditor.ledger.manifests.base import Form, ManifestFile
 
 from .engines.world import ODD_KEYS
 

@@ -20,12 +20,10 @@ from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.ledger.manifests import FORMS
-from auditor.ledger.manifests.base import Form
+from auditor.ledger.manifests.base import Form, ManifestFile
 from auditor.ledger.manifests.export import Exported, export
 from auditor.ledger.manifests.history import HistoryCounts, export_history
-from auditor.ledger.manifests.load import Imported, Read, import_all, read_all
-from auditor.ledger.manifests.source import ManifestFile
-from auditor.ledger.manifests.spool import Spool
+from auditor.ledger.manifests.load import Imported, Read, Spool, import_all, read_all
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target, parse_target
 from auditor.progress import Snapshot

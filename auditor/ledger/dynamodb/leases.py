@@ -13,8 +13,7 @@ from auditor.errors import LedgerError
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import CLAIM, Item, Name, partition
 from auditor.ledger.dynamodb.table import TRIES, ConditionFailed, Table
-from auditor.ledger.lease_text import lost, read_checkpoint, work_name, write_checkpoint
-from auditor.ledger.leases import Held, Lease, Work
+from auditor.ledger.leases import Held, Lease, Work, lost, read_checkpoint, work_name, write_checkpoint
 
 
 class DynamoLeases:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from auditor.ledger.manifests.bagit import BAGIT, is_bagit
-from auditor.ledger.manifests.base import Form
+from auditor.ledger.manifests.base import Form, ManifestFile
 from auditor.ledger.manifests.csv_table import TABLE, is_header
-from auditor.ledger.manifests.source import ManifestFile
 from auditor.ledger.manifests.sums import SUMS, is_line
 
 FORMS: Final[dict[str, Form]] = {form.name: form for form in (SUMS, BAGIT, TABLE)}

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from auditor.ledger.base import KeyRecord
-from auditor.ledger.manifests.base import OF_TOOLS, Form, Record, algorithm_of, checked, last_digest
-from auditor.ledger.manifests.source import ManifestFile
+from auditor.ledger.manifests.base import OF_TOOLS, Form, ManifestFile, Record, algorithm_of, checked, last_digests
 
 _LINE: Final = re.compile(r"([0-9A-Fa-f]+)[ \t]+\*?(?:\./)?data/(.+)", re.DOTALL)
 _FILE: Final = re.compile(r"(tag)?manifest-([a-z0-9]+)\.txt", re.IGNORECASE)
@@ -40,10 +39,7 @@ def nameable(name: str) -> bool:
 
 def rows(name: str, subject: KeyRecord, algorithms: tuple[str, ...]) -> Iterator[bytes]:
     escaped = name.replace("%", "%25").replace("\n", "%0A").replace("\r", "%0D")
-    for algorithm in algorithms:
-        digest = last_digest(subject, algorithm)
-        if digest is not None:
-            yield f"{digest}  data/{escaped}\n".encode()
+    return (f"{digest}  data/{escaped}\n".encode() for digest in last_digests(subject, algorithms))
 
 
 def read(source: ManifestFile) -> Iterator[Record]:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from auditor.ledger.base import KeyRecord, Version
-from auditor.ledger.manifests.base import HEX_DIGITS, Form, Record, algorithm_of, checked
-from auditor.ledger.manifests.source import ManifestFile
+from auditor.ledger.manifests.base import HEX_DIGITS, Form, ManifestFile, Record, algorithm_of, checked
 
 COLUMNS: Final = (
     "key",
@@ -40,11 +39,6 @@ def neutral(cell: str) -> str:
 def original(cell: str) -> str:
     """Remove the apostrophe that neutral() put before a cell."""
     return cell.removeprefix("'")
-
-
-def nameable(name: str) -> bool:
-    """Return True for every name, because a CSV cell can hold any text."""
-    return True
 
 
 def rows(name: str, subject: KeyRecord, algorithms: tuple[str, ...]) -> Iterator[bytes]:
@@ -166,7 +160,7 @@ TABLE: Final = Form(
     algorithms=tuple(HEX_DIGITS),
     single=False,
     head=csv_row(COLUMNS),
-    nameable=nameable,
+    nameable=lambda name: True,  # a CSV cell can hold any text
     rows=rows,
     read=read,
 )

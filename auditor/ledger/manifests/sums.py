@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.ledger.base import KeyRecord
-from auditor.ledger.manifests.base import OF_TOOLS, Form, Record, algorithm_of, checked, last_digest
-from auditor.ledger.manifests.source import ManifestFile
+from auditor.ledger.manifests.base import OF_TOOLS, Form, ManifestFile, Record, algorithm_of, checked, last_digests
 
 _LINE: Final = re.compile(r"[ \t]*(\\?)([0-9A-Fa-f]{8,})[ \t](.+)", re.DOTALL)
 _TAGGED: Final = re.compile(
@@ -28,10 +27,7 @@ def nameable(name: str) -> bool:
 
 
 def rows(name: str, subject: KeyRecord, algorithms: tuple[str, ...]) -> Iterator[bytes]:
-    for algorithm in algorithms:
-        digest = last_digest(subject, algorithm)
-        if digest is not None:
-            yield _line(digest, name)
+    return (_line(digest, name) for digest in last_digests(subject, algorithms))
 
 
 def _line(digest: str, name: str) -> bytes:

@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from auditor.ledger.lease_text import lost, read_checkpoint, work_name, write_checkpoint
-from auditor.ledger.leases import Held, Lease, Work
+from auditor.ledger.leases import Held, Lease, Work, lost, read_checkpoint, work_name, write_checkpoint
 from auditor.ledger.sqlite.connection import as_number, as_text, blob, writing
 
 

@@ -16,7 +16,7 @@ from auditor.hashing.digest.checkpoint import Binding, HashProgress, opened, sea
 from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
 from auditor.hashing.queue.notification import decode_events, decode_notification
 from auditor.hashing.queue.s3_event import ObjectEvent
-from auditor.ledger.lease_text import read_checkpoint, write_checkpoint
+from auditor.ledger.leases import read_checkpoint, write_checkpoint
 from auditor.model.object import ObjectVersion
 from tests.hashing.queue.test_notification import event_bridge, plain, record, through_sns
 from tests.support.damage import Damager, damaged_inputs, differs, plainly

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 from auditor.ledger.base import S3, Expectation, KeyRecord
 from auditor.ledger.manifests import FORMS
+from auditor.ledger.manifests.base import ManifestFile
 from auditor.ledger.manifests.export import Exported, export
-from auditor.ledger.manifests.load import import_all, read_all
-from auditor.ledger.manifests.source import ManifestFile
-from auditor.ledger.manifests.spool import Spool
+from auditor.ledger.manifests.load import Spool, import_all, read_all
 from auditor.model.target import Target
 from tests.support.fakes.manifests import THEN, MemoryLedger, ledger_with, version
 from tests.support.odd_keys import ODD_KEYS

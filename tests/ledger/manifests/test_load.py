@@ -9,9 +9,8 @@ import pytest
 
 from auditor.errors import ManifestError
 from auditor.ledger.base import Expectation
-from auditor.ledger.manifests.load import Imported, Read, import_all, read_all
-from auditor.ledger.manifests.source import ManifestFile
-from auditor.ledger.manifests.spool import BATCH, Spool
+from auditor.ledger.manifests.base import ManifestFile
+from auditor.ledger.manifests.load import BATCH, Imported, Read, Spool, import_all, read_all
 from auditor.model.target import Target
 from tests.support.fakes.manifests import THEN, MemoryLedger
 

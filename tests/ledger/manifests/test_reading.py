@@ -14,9 +14,8 @@ import pytest
 
 from auditor.errors import ManifestError, UsageError
 from auditor.ledger.manifests import FORMS, form_of
-from auditor.ledger.manifests.base import HEX_DIGITS, OF_TOOLS, Record
+from auditor.ledger.manifests.base import HEX_DIGITS, LONGEST, OF_TOOLS, ManifestFile, Record
 from auditor.ledger.manifests.csv_table import COLUMNS
-from auditor.ledger.manifests.source import LONGEST, ManifestFile
 from auditor.model.digest import ALGORITHMS
 
 SHA = "ab" * 32
