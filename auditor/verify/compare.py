@@ -69,13 +69,7 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
         return self.verified(self.standing)
 
     def differs(self, claim: ExpectedDigest, found: str) -> Verified:
-        return self.verified(
-            VerifyOutcome.MISMATCH,
-            algorithm=claim.algorithm,
-            recorded=claim.digest.lower(),
-            found=found,
-            origin=claim.origin,
-        )
+        return _mismatch(self.ref, claim.algorithm, claim.digest.lower(), found, claim.origin)
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -108,14 +102,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         sizes = [(one.size, LEDGER) for one in versions] + [(one.size, one.origin) for one in expected]
         for size, origin in sizes:
             if size not in (None, ref.size):
-                return verified(
-                    ref,
-                    VerifyOutcome.MISMATCH,
-                    algorithm="size",
-                    recorded=str(size),
-                    found=str(ref.size),
-                    origin=origin,
-                )
+                return _mismatch(ref, "size", str(size), str(ref.size), origin)
         claims = [claim for version in versions for claim in self._claims(version)]
         if versions and not claims:
             return verified(ref, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
@@ -160,11 +147,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
             unread=VerifyOutcome.NOT_DUE if proven or standing is VerifyOutcome.MATCH else standing,
         )
 
-    def absent(self, pair: Pair, deleted: bool) -> Verified:
-        """Return the outcome of an object that the ledger has and the listing lacks.
-
-        deleted: True if a notification reported the object's deletion.
-        """
+    def absent(self, pair: Pair) -> Verified:
+        """Return the outcome of an object that the ledger has and the listing lacks."""
         subject, version = pair.subject, pair.version
         if subject is None:
             raise ValueError("the ledger does not know the key")
@@ -174,7 +158,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         recorded = [one for one in subject.versions if one.digests]
         last = version or (recorded[-1] if recorded else None)
         outcome = VerifyOutcome.MISSING
-        if deleted:
+        if pair.is_told:
             outcome = VerifyOutcome.DELETED
         elif (version.retired_at if version is not None else subject.retired_at) is not None:
             outcome = VerifyOutcome.RETIRED
@@ -212,6 +196,11 @@ def verified(ref: ObjectRef, outcome: VerifyOutcome, **detail: str) -> Verified:
     return Verified(
         key=ref.key, outcome=outcome, version_id=ref.version_id, etag=ref.etag, size=ref.size, detail=detail
     )
+
+
+def _mismatch(ref: ObjectRef, algorithm: str, recorded: str, found: str, origin: str) -> Verified:
+    detail = {"algorithm": algorithm, "recorded": recorded, "found": found, "origin": origin}
+    return verified(ref, VerifyOutcome.MISMATCH, **detail)
 
 
 def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]) -> VerifyOutcome:

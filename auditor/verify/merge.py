@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import KeyRecord, Known, Version
+from auditor.ledger.base import Event, KeyRecord, Known, Version
+from auditor.ledger.key_rows import NO_SLACK, SLACK, is_after
 from auditor.ledger.matching import NULL
 from auditor.model.dates import now_in_utc
 from auditor.model.object import ObjectRef
@@ -46,6 +47,35 @@ class Pair(Struct, frozen=True):
     """Number of delete markers that the listing has in this pair's place."""
     listed_at: str = ""
     """Time just before the request for the page of the listing, ISO 8601 in UTC; "" if the object is not listed."""
+
+    @property
+    def is_told(self) -> bool:
+        """True if the ledger's record says that the pair's version was deleted. If the pair has no version, the same is
+        asked of its key.
+        """
+        if self.version is not None:
+            return self.version.removed_at is not None
+        return self.subject is not None and self.subject.deleted_at is not None
+
+    @property
+    def is_settled(self) -> bool:
+        """True if the ledger's record says that the pair's version was deleted or retired. If the pair has no version,
+        the same is asked of its key.
+        """
+        known = self.version or self.subject
+        return self.is_told or (known is not None and known.retired_at is not None)
+
+    def listed_again(self) -> Event | None:
+        """Return a "listed" event if S3 lists an object that is deleted or retired in the ledger; None otherwise.
+
+        A deletion counts only if it happened long (SLACK) before the listing.
+        """
+        ref, subject = self.ref, self.subject
+        if ref is None or not ref.is_latest or subject is None:
+            return None
+        told = {"deleted": (subject.deleted_at, SLACK), "retired": (subject.retired_at, NO_SLACK)}
+        belied = {name: at for name, (at, slack) in told.items() if at and is_after(self.listed_at, at, slack)}
+        return Event.of(ref, self.listed_at, "listed", belied) if belied else None
 
 
 async def merged(

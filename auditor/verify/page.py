@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from auditor.model.digest import VerifyOutcome
@@ -15,15 +15,6 @@ from auditor.text import counted, tallied, visible
 from auditor.verify.outcome import Verified
 from auditor.verify.summary import VerifySummary, meaning_of
 
-_NAMED: Final = (
-    VerifyOutcome.MISMATCH,
-    VerifyOutcome.MISSING,
-    VerifyOutcome.LOST,
-    VerifyOutcome.UNREADABLE,
-    VerifyOutcome.LEDGER_FAULT,
-    VerifyOutcome.CHANGED,
-)
-"""The outcomes for which the page names example objects."""
 _MOST: Final = 20
 _BAD: Final = frozenset({VerifyOutcome.MISMATCH, VerifyOutcome.MISSING, VerifyOutcome.LOST})
 _COLOURS: Final = {
@@ -38,7 +29,7 @@ _COLOURS: Final = {
     VerifyOutcome.DELETED: ("vanished", "–"),
     VerifyOutcome.RETIRED: ("vanished", "–"),
 }
-_FIX: Final = {
+_FIX: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.MISMATCH: "Keep the object as it is: it is evidence. Restore a copy under another key, and compare.",
     VerifyOutcome.MISSING: "Restore it, or say that it is not expected any more: `auditor digests retire`.",
     VerifyOutcome.LOST: "Restore the earlier bytes from a copy; turn on versioning, which keeps them.",
@@ -46,13 +37,14 @@ _FIX: Final = {
     VerifyOutcome.LEDGER_FAULT: "Run `auditor ledger --check`, and restore the ledger from a copy.",
     VerifyOutcome.CHANGED: "If nobody wrote it, look into its history: `auditor ledger s3://BUCKET/KEY`.",
 }
+"""The next step of a person, for each outcome of which the page names example objects."""
 
 
 class Examples:
-    """Keeps the first objects of each outcome in _NAMED, for the page."""
+    """Keeps the first objects of each outcome in _FIX, for the page."""
 
     def __init__(self) -> None:
-        self._kept: dict[VerifyOutcome, list[SampleView]] = {outcome: [] for outcome in _NAMED}
+        self._kept: dict[VerifyOutcome, list[SampleView]] = {outcome: [] for outcome in _FIX}
 
     def add(self, verified: Verified) -> None:
         kept = self._kept.get(verified.outcome)
@@ -86,7 +78,7 @@ def page_content(summary: VerifySummary, examples: Examples, *, part: bool = Fal
         parts=tuple(shares),
         bar=laid(shares),
         total=summary.listed + summary.ledger_only,
-        groups=tuple(_group(summary, outcome, examples) for outcome in _NAMED if summary.outcomes[outcome]),
+        groups=tuple(_group(summary, outcome, examples) for outcome in _FIX if summary.outcomes[outcome]),
         note="The examples are of the last invocation alone; the lines of all are in combined-*.jsonl.gz."
         if part
         else "",
@@ -143,19 +135,9 @@ def _group(summary: VerifySummary, outcome: VerifyOutcome, examples: Examples) -
     return GroupView(
         id=outcome.value,
         kind=sign.label,
-        severity="",
         verdict=sign.name,
-        sign=None,
-        before="",
         subject=counted(count, "object"),
-        after="",
-        prefix=None,
         count=count,
-        new=0,
-        new_words="",
-        excepted=0,
-        rule="",
-        rows=(),
         why=sign.words,
         fix=_FIX[outcome],
         samples=samples,

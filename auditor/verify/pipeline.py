@@ -25,7 +25,6 @@ from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import ARCHIVED_CLASSES, CHARGED_CLASSES, charged
 from auditor.text import visible
 from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checked, is_damaged
-from auditor.verify.deletion import is_settled, listed_again
 from auditor.verify.due import Schedule
 from auditor.verify.history import HistoryWriter, has_history
 from auditor.verify.merge import Pair
@@ -166,12 +165,12 @@ class Walk:
         if self._heal is not None and pair.subject is not None and pair.subject.damage:
             await self._heal(pair.key)
         if pair.absent:
-            if is_settled(pair):
+            if pair.is_settled:
                 return await self._absent(pair)
             return ItemWork(self._permits, 0, partial(self._absent, pair))
         if pair.ref is None:
             return Done(pair.key, None, pair.delete_markers)
-        if (again := listed_again(pair)) is not None:
+        if (again := pair.listed_again()) is not None:
             await self._notes.note(again)
         found = self._policy.look(pair)
         if isinstance(found, ReadResult):

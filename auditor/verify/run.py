@@ -40,7 +40,6 @@ from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
 from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.compare import Comparison, ReadRequest
-from auditor.verify.deletion import is_told
 from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter
@@ -243,7 +242,7 @@ class Verification:
     async def _absent(self, judge: Comparison, losses: LossFinder, pair: Pair) -> Verified | None:
         if pair.replaced_by is not None:
             return await losses.find(pair)
-        return judge.absent(pair, is_told(pair))
+        return judge.absent(pair)
 
     def _used_up(self, caller: Caller, reads: PacedReads) -> bool:
         most = self._settings.max_calls

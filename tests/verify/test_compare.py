@@ -11,7 +11,6 @@ from auditor.ledger.base import Event, Expectation, KeyRecord, Known, Version
 from auditor.model.digest import VerifyOutcome
 from auditor.model.object import ObjectRef
 from auditor.verify.compare import Comparison, ReadRequest, cross_checked, verified
-from auditor.verify.deletion import is_settled, listed_again
 from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
 
@@ -164,59 +163,62 @@ def test_listing_belies_a_deletion_after_the_slack_and_a_retirement_at_once(
     fields: dict[str, Any], listed_at: str, what: dict[str, str] | None
 ) -> None:
     pair = Pair("key", REF, subject(VERSION, **fields), listed_at=listed_at)
-    event = listed_again(pair)
+    event = pair.listed_again()
     assert (None if event is None else event.detail) == what
-    assert listed_again(replace(pair, ref=replace(REF, is_latest=False))) is None
-    assert listed_again(replace(pair, ref=None)) is None
-    assert listed_again(replace(pair, subject=None)) is None
+    assert replace(pair, ref=replace(REF, is_latest=False)).listed_again() is None
+    assert replace(pair, ref=None).listed_again() is None
+    assert replace(pair, subject=None).listed_again() is None
 
 
 @pytest.mark.parametrize(
     ("seen", "retired", "deleted", "expected"),
     [
-        (OLD, None, False, VerifyOutcome.MISSING),
-        ("2026-03-01", None, False, VerifyOutcome.IN_FLIGHT),
-        ("2026-03-01", OLD, False, VerifyOutcome.RETIRED),
-        ("2026-03-01", OLD, True, VerifyOutcome.DELETED),
+        (OLD, None, None, VerifyOutcome.MISSING),
+        ("2026-03-01", None, None, VerifyOutcome.IN_FLIGHT),
+        ("2026-03-01", OLD, None, VerifyOutcome.RETIRED),
+        ("2026-03-01", OLD, OLD, VerifyOutcome.DELETED),
     ],
 )
 def test_object_that_only_the_ledger_has(
-    seen: str, retired: str | None, deleted: bool, expected: VerifyOutcome
+    seen: str, retired: str | None, deleted: str | None, expected: VerifyOutcome
 ) -> None:
     one = replace(version("v1"), first_seen=seen, retired_at=retired)
     found = Verified(key="key", outcome=expected, listed=False, version_id="v1", etag="e", size=5)
-    of_key = Pair("key", None, subject(VERSION, replace(one, retired_at=None), retired_at=retired), absent=True)
-    assert COMPARISON.absent(of_key, deleted) == found
-    assert COMPARISON.absent(replace(of_key, subject=subject(one, VERSION), version=one), deleted) == found
+    record = subject(VERSION, replace(one, retired_at=None), retired_at=retired, deleted_at=deleted)
+    of_key = Pair("key", None, record, absent=True)
+    assert COMPARISON.absent(of_key) == found
+    of_version = replace(one, removed_at=deleted)
+    assert COMPARISON.absent(replace(of_key, subject=subject(of_version, VERSION), version=of_version)) == found
 
 
 def test_key_without_digests_is_in_flight_from_its_notification_on() -> None:
     pair = Pair("key", None, subject(noticed_at="2026-03-01"), absent=True)
-    assert COMPARISON.absent(pair, deleted=False) == Verified(key="key", outcome=VerifyOutcome.IN_FLIGHT, listed=False)
+    assert COMPARISON.absent(pair) == Verified(key="key", outcome=VerifyOutcome.IN_FLIGHT, listed=False)
     expected = replace(pair, subject=subject(expectations=(EXPECTED,)))
-    assert COMPARISON.absent(expected, deleted=False).outcome is VerifyOutcome.MISSING
+    assert COMPARISON.absent(expected).outcome is VerifyOutcome.MISSING
 
 
 def test_damaged_digest_makes_an_absent_key_a_fault_and_leaves_its_sound_versions() -> None:
     broken = replace(version("v1"), digests={"sha256": replace(KNOWN, damaged=True)})
-    pair = Pair("key", None, subject(broken, version("v2"), damage=("one", "two")), absent=True)
+    sound = replace(version("v2"), removed_at=OLD)
+    pair = Pair("key", None, subject(broken, sound, damage=("one", "two"), deleted_at=OLD), absent=True)
     fault = Verified(key="key", outcome=VerifyOutcome.LEDGER_FAULT, listed=False, detail={"damaged": "one; two"})
-    assert COMPARISON.absent(pair, deleted=True) == fault
-    assert COMPARISON.absent(replace(pair, version=broken), deleted=True) == fault
-    assert COMPARISON.absent(replace(pair, version=version("v2")), deleted=True).outcome is VerifyOutcome.DELETED
+    assert COMPARISON.absent(pair) == fault
+    assert COMPARISON.absent(replace(pair, version=replace(broken, removed_at=OLD))) == fault
+    assert COMPARISON.absent(replace(pair, version=sound)).outcome is VerifyOutcome.DELETED
 
 
 def test_record_says_that_an_object_is_settled() -> None:
     told, open_ = subject(VERSION, deleted_at=OLD), subject(VERSION)
     gone = replace(VERSION, removed_at=OLD)
     pair = Pair("key", None, open_, absent=True)
-    assert not is_settled(pair)
-    assert not is_settled(replace(pair, subject=told, version=VERSION)), "the version itself is not"
-    assert is_settled(replace(pair, subject=told))
-    assert is_settled(replace(pair, version=gone))
-    assert is_settled(replace(pair, version=replace(VERSION, retired_at=OLD)))
-    assert is_settled(replace(pair, subject=subject(VERSION, retired_at=OLD)))
-    assert not is_settled(replace(pair, subject=subject(VERSION, retired_at=OLD), version=VERSION))
+    assert not pair.is_settled
+    assert not replace(pair, subject=told, version=VERSION).is_settled, "the version itself is not"
+    assert replace(pair, subject=told).is_settled
+    assert replace(pair, version=gone).is_settled
+    assert replace(pair, version=replace(VERSION, retired_at=OLD)).is_settled
+    assert replace(pair, subject=subject(VERSION, retired_at=OLD)).is_settled
+    assert not replace(pair, subject=subject(VERSION, retired_at=OLD), version=VERSION).is_settled
 
 
 @pytest.mark.parametrize(

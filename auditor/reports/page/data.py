@@ -75,19 +75,19 @@ class GroupView(Struct, frozen=True, kw_only=True):
     id: str
     kind: str
     """The first word of its line: a severity, or a verdict."""
-    severity: str
+    severity: str = ""
     verdict: str
-    sign: Sign | None
-    before: str
+    sign: Sign | None = None
+    before: str = ""
     subject: str
-    after: str
-    prefix: str | None
+    after: str = ""
+    prefix: str | None = None
     count: int
-    new: int
-    new_words: str
-    excepted: int
-    rule: str
-    rows: tuple[tuple[str, str], ...]
+    new: int = 0
+    new_words: str = ""
+    excepted: int = 0
+    rule: str = ""
+    rows: tuple[tuple[str, str], ...] = ()
     """Names and values of the facts beside the text."""
     why: str
     fix: str
