@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from auditor.errors import LedgerReadOnlyError
@@ -43,10 +44,6 @@ class Keeper(Protocol):
     async def history(self, bucket: str, key: str) -> list[Event]: ...
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 def has_history(outcome: VerifyOutcome) -> bool:
     """True for the outcomes MISMATCH, CHANGED, MISSING, LOST and UNREADABLE, which are written into the key's history.
 
@@ -55,27 +52,26 @@ def has_history(outcome: VerifyOutcome) -> bool:
     return outcome in _WHAT
 
 
-class HistoryWriter:
+class HistoryWriter(Struct, eq=False):
     """Collects events for the keys' histories, and writes them into the ledger in batches.
 
     flush() writes the last batch. If the ledger is read-only, the verification goes on, and `unnoted` counts the events
-    that are not written.
+    that are not written. waiting: the events that no call has written yet.
     """
 
-    def __init__(self, keeper: Keeper, bucket: str, now: Callable[[], datetime] = _utc_now) -> None:
-        self._keeper = keeper
-        self._bucket = bucket
-        self._now = now
-        self._waiting: list[Event] = []
-        self._writing = asyncio.Lock()
-        self._refused = 0
+    keeper: Keeper
+    bucket: str
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    waiting: list[Event] = field(default_factory=list)
+    refused: int = 0
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def unnoted(self) -> int:
         """Number of events that are missing in the ledger, because the ledger is read-only or did not answer before the
         end.
         """
-        return self._refused + len(self._waiting)
+        return self.refused + len(self.waiting)
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> Verified:
         """Write an object's outcome into its key's history, if the outcome is a match or differs from the last outcome
@@ -84,7 +80,7 @@ class HistoryWriter:
         Return the object with its outcome. The outcome is ACKNOWLEDGED if a person has acknowledged this same finding.
         claims: the expected digests of a match; each becomes a "verified" event.
         """
-        at = seconds_in_utc(self._now())
+        at = seconds_in_utc(self.now())
         if verified.outcome is VerifyOutcome.MATCH:
             await self.note(*_matches(verified, claims, at))
         elif what := _WHAT.get(verified.outcome):
@@ -99,7 +95,7 @@ class HistoryWriter:
                     detail=verified.detail,
                 )
             )
-            last = _last(await self._keeper.history(self._bucket, event.key), event)
+            last = _last(await self.keeper.history(self.bucket, event.key), event)
             if last is not None and last.what == "acknowledged" and _is_of(last, event):
                 detail = {**verified.detail, **last.detail}
                 return replace(verified, outcome=VerifyOutcome.ACKNOWLEDGED, detail=detail)
@@ -109,26 +105,26 @@ class HistoryWriter:
 
     async def note(self, *events: Event) -> None:
         """Add these events to the batch, even if the histories have them, and write the batch if it is full."""
-        self._waiting += events
-        if len(self._waiting) >= TOGETHER:
+        self.waiting += events
+        if len(self.waiting) >= TOGETHER:
             await self.flush()
 
     async def history(self, key: str) -> list[Event]:
-        return await self._keeper.history(self._bucket, key)
+        return await self.keeper.history(self.bucket, key)
 
     async def flush(self) -> None:
-        async with self._writing:
-            events, self._waiting = self._waiting, []
+        async with self.writing:
+            events, self.waiting = self.waiting, []
             if not events:
                 return
             try:
-                await self._keeper.note(self._bucket, events)
+                await self.keeper.note(self.bucket, events)
             except LedgerReadOnlyError as error:
-                if not self._refused:
+                if not self.refused:
                     log.warning("%s; the verification goes on, and notes nothing of it there", error)
-                self._refused += len(events)
+                self.refused += len(events)
             except BaseException:  # cancelled or refused: keep the events for a later flush
-                self._waiting = events + self._waiting
+                self.waiting = events + self.waiting
                 raise
 
 

@@ -93,7 +93,7 @@ class Done(Struct, frozen=True):
     late: int = 0
 
 
-class Walk:
+class Walk(Struct, eq=False):
     """Finds the outcomes of all Pairs of listing and ledger.
 
     ask: reads an object. absent: finds the outcome of an object that only the ledger has. notes: writes outcomes into
@@ -101,38 +101,22 @@ class Walk:
     whose reading was paused. weight: returns the number of bytes that an object of a given size takes from the budget.
     limit: returns True once --max-calls is reached. whole_keys: True to stop only after the last version of a key.
     window: largest number of outcomes that wait for the outcome of an earlier object. heal: heals the ledger's damaged
-    rows of a key; None to leave them.
+    rows of a key; None to leave them. paused: True once a read was paused.
     """
 
-    def __init__(
-        self,
-        policy: ReadPolicy,
-        ask: Ask,
-        absent: Absent,
-        notes: HistoryWriter,
-        permits: InFlightBudget,
-        stop: Stop,
-        sink: Callable[[Done], Awaitable[None]],
-        *,
-        weight: Callable[[int], int],
-        limit: Callable[[], bool] = lambda: False,
-        whole_keys: bool = False,
-        window: int = WINDOW,
-        heal: Callable[[str], Awaitable[object]] | None = None,
-    ) -> None:
-        self._policy = policy
-        self._ask = ask
-        self._find_absent = absent
-        self._notes = notes
-        self._permits = permits
-        self._stop = stop
-        self._sink = sink
-        self._weight = weight
-        self._limit = limit
-        self._whole_keys = whole_keys
-        self._window = window
-        self._heal = heal
-        self._paused = False
+    policy: ReadPolicy
+    ask: Ask
+    absent: Absent
+    notes: HistoryWriter
+    permits: InFlightBudget
+    stop: Stop
+    sink: Callable[[Done], Awaitable[None]]
+    weight: Callable[[int], int]
+    limit: Callable[[], bool] = lambda: False
+    whole_keys: bool = False
+    window: int = WINDOW
+    heal: Callable[[str], Awaitable[object]] | None = None
+    paused: bool = False
 
     async def all(self, pairs: AsyncGenerator[list[Pair], None]) -> bool:
         """Find the outcome of each Pair, and pass it to the sink. Return True if both the listing and the ledger were
@@ -143,53 +127,53 @@ class Walk:
         """
         try:
             ended = await in_order(
-                within_limit(pairs, self._stop),
+                within_limit(pairs, self.stop),
                 self._start,
                 self._hand_on,
-                self._stop,
-                window=self._window,
-                whole_keys=self._whole_keys,
+                self.stop,
+                window=self.window,
+                whole_keys=self.whole_keys,
             )
         finally:
-            async with self._stop.sending():
-                await self._notes.flush()
-        return ended and not self._paused
+            async with self.stop.sending():
+                await self.notes.flush()
+        return ended and not self.paused
 
     async def _start(
         self, group: asyncio.TaskGroup, pair: Pair, same_key: bool
     ) -> ItemWork[Done | Paused] | Done | None:
-        if self._limit():
-            self._stop.set("the limit of --max-calls was reached")
+        if self.limit():
+            self.stop.set("the limit of --max-calls was reached")
             if not same_key:
                 return None
-        if self._heal is not None and pair.subject is not None and pair.subject.damage:
-            await self._heal(pair.key)
+        if self.heal is not None and pair.subject is not None and pair.subject.damage:
+            await self.heal(pair.key)
         if pair.absent:
             if pair.is_settled:
                 return await self._absent(pair)
-            return ItemWork(self._permits, 0, partial(self._absent, pair))
+            return ItemWork(self.permits, 0, partial(self._absent, pair))
         if pair.ref is None:
             return Done(pair.key, None, pair.delete_markers)
         if (again := pair.listed_again()) is not None:
-            await self._notes.note(again)
-        found = self._policy.look(pair)
+            await self.notes.note(again)
+        found = self.policy.look(pair)
         if isinstance(found, ReadResult):
             if has_history(found.verified.outcome):
-                return ItemWork(self._permits, 0, partial(self._looked, pair, found))
+                return ItemWork(self.permits, 0, partial(self._looked, pair, found))
             found = await self._cross_checked(pair, found)
             return Done(pair.key, found, pair.delete_markers)
-        return ItemWork(self._permits, self._weight(pair.ref.size), partial(self._read, pair, found))
+        return ItemWork(self.permits, self.weight(pair.ref.size), partial(self._read, pair, found))
 
     async def _read(self, pair: Pair, request: ReadRequest) -> Done | Paused:
-        answer = await self._ask(request)
+        answer = await self.ask(request)
         if isinstance(answer, Paused):
             return answer
         after = await self._cross_checked(pair, answer)
         # A match against the history alone verifies no row of the ledger.
         proven = after.verified.outcome is answer.verified.outcome
-        verified = await self._notes.add(after.verified, request.claims if proven else ())
+        verified = await self.notes.add(after.verified, request.claims if proven else ())
         after = replace(after, verified=verified)
-        return Done(pair.key, after, pair.delete_markers, self._policy.late(request))
+        return Done(pair.key, after, pair.delete_markers, self.policy.late(request))
 
     async def _cross_checked(self, pair: Pair, answer: ReadResult) -> ReadResult:
         """Check a mismatch against the key's history before it is reported. The ledger's row may be wrong, not the
@@ -199,8 +183,8 @@ class Walk:
             return answer
         found = answer.verified
         if found.outcome is VerifyOutcome.MISMATCH and found.detail.get("origin") in (LEDGER, S3):
-            lines = await self._notes.history(pair.key)
-            found = cross_checked(found, self._policy.judge.versions(pair.ref, pair.subject), lines)
+            lines = await self.notes.history(pair.key)
+            found = cross_checked(found, self.policy.judge.versions(pair.ref, pair.subject), lines)
         if pair.subject.damage or found.outcome is VerifyOutcome.LEDGER_FAULT:
             damage = "; ".join(pair.subject.damage) or "its row and its history differ"
             words = "the ledger's entry of %s is damaged (%s): %s"
@@ -212,20 +196,20 @@ class Walk:
         return replace(answer, verified=found)
 
     async def _looked(self, pair: Pair, found: ReadResult) -> Done:
-        verified = await self._notes.add((await self._cross_checked(pair, found)).verified)
+        verified = await self.notes.add((await self._cross_checked(pair, found)).verified)
         return Done(pair.key, replace(found, verified=verified), pair.delete_markers)
 
     async def _absent(self, pair: Pair) -> Done:
-        verified = await self._find_absent(pair)
+        verified = await self.absent(pair)
         if verified is None:
             return Done(pair.key, None)
         if verified.outcome is not VerifyOutcome.LOST:  # a loss is noted after the summary reports it
-            verified = await self._notes.add(verified)
+            verified = await self.notes.add(verified)
         return Done(pair.key, ReadResult(verified), pair.delete_markers)
 
     async def _hand_on(self, results: list[Done | Paused]) -> None:
         for done in results:
             if isinstance(done, Paused):
-                self._paused = True
-            elif not self._paused:
-                await self._sink(done)
+                self.paused = True
+            elif not self.paused:
+                await self.sink(done)

@@ -36,21 +36,18 @@ class ReadResult(Struct, frozen=True):
     recorded: bool = False
 
 
-class VerifyReader:
+class VerifyReader(Struct, eq=False):
     """Reads the objects of read requests. A failure of one object becomes the object's outcome, not an exception.
 
     hash_one: reads and hashes an object. wanted: algorithms of the digests that are recorded for new objects.
     """
 
-    def __init__(
-        self, bucket: str, engine: Engine, caller: Caller, ledger: DigestStore, hash_one: Hash, wanted: Sequence[str]
-    ) -> None:
-        self._bucket = bucket
-        self._engine = engine
-        self._caller = caller
-        self._ledger = ledger
-        self._hash = hash_one
-        self._wanted = tuple(wanted)
+    bucket: str
+    engine: Engine
+    caller: Caller
+    ledger: DigestStore
+    hash_one: Hash
+    wanted: Sequence[str]
 
     async def answer(self, question: ReadRequest) -> ReadResult | Paused:
         """Read the requested object and return its outcome, or Paused if a stop came in the middle of the object.
@@ -58,8 +55,8 @@ class VerifyReader:
         Raises only errors that every object would meet.
         """
         ref = question.ref
-        names = [claim.algorithm for claim in question.claims] + [*(self._wanted if question.keep else ())]
-        result = await self._hash(HashTask(ref.key, ref.version_id, ref.etag, ref.size), tuple(dict.fromkeys(names)))
+        names = [claim.algorithm for claim in question.claims] + [*(self.wanted if question.keep else ())]
+        result = await self.hash_one(HashTask(ref.key, ref.version_id, ref.etag, ref.size), tuple(dict.fromkeys(names)))
         match result:
             case Hashed():
                 return await self._hashed(question, result)
@@ -82,7 +79,7 @@ class VerifyReader:
         if not question.keep or verified.outcome is VerifyOutcome.MISMATCH:
             return ReadResult(verified, size)
         try:
-            return ReadResult(verified, size, await self._ledger.record(hashed.entry(self._bucket)))
+            return ReadResult(verified, size, await self.ledger.record(hashed.entry(self.bucket)))
         except DigestConflict as error:  # another process recorded another digest meanwhile
             log.error("%s", error)
             return ReadResult(question.verified(VerifyOutcome.MISMATCH, code="DigestConflict"), size)
@@ -94,7 +91,7 @@ class VerifyReader:
         fails. code: the error code with which the read failed.
         """
         try:
-            if not await listed_still(self._engine, self._caller, question.ref):
+            if not await listed_still(self.engine, self.caller, question.ref):
                 return question.verified(VerifyOutcome.IN_FLIGHT)
         except CallFailed as failure:
             code = failure.code

@@ -82,17 +82,16 @@ def _name(named: list[dict[str, str | None]], task: Task, code: str) -> None:
         named.append({"bucket": task.bucket, "key": task.key, "version_id": task.version_id, "code": code})
 
 
-class Importer:
+class Importer(Struct, eq=False):
     """Imports completion reports into one ledger, and counts their tasks in `counts`.
 
     engines: lends the engine for calls to a bucket. caller_of: returns the Caller that limits and retries these calls.
     """
 
-    def __init__(self, ledger: Ledger, engines: EnginePool[str], caller_of: Callable[[str], Caller]) -> None:
-        self.counts = ImportCounts()
-        self._ledger = ledger
-        self._engines = engines
-        self._caller_of = caller_of
+    ledger: Ledger
+    engines: EnginePool[str]
+    caller_of: Callable[[str], Caller]
+    counts: ImportCounts = field(default_factory=ImportCounts)
 
     async def take(self, store: Store, given: str) -> None:
         """Import one completion report, and add its tasks to the counts.
@@ -121,14 +120,14 @@ class Importer:
                 self.counts.unusable += 1
         entries: list[tuple[Task, Entry]] = []
         for bucket in dict.fromkeys(task.bucket for task, _ in wanted):
-            caller = self._caller_of(bucket)
+            caller = self.caller_of(bucket)
             mine = [(task, found) for task, found in wanted if task.bucket == bucket]
-            async with self._engines.lend(bucket) as engine:
+            async with self.engines.lend(bucket) as engine:
                 made = await together(self._entry(engine, caller, task, found) for task, found in mine)
             entries += [(task, entry) for (task, _), entry in zip(mine, made, strict=True) if entry is not None]
         if not entries:
             return
-        written = await self._ledger.record_many([entry for _, entry in entries])
+        written = await self.ledger.record_many([entry for _, entry in entries])
         for (task, _), one in zip(entries, written, strict=True):
             if isinstance(one, DigestConflict):
                 log.error("%s", one)

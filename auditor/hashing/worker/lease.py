@@ -8,11 +8,11 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from auditor.errors import AuditorError, LeaseLostError, LedgerError
@@ -44,26 +44,18 @@ class Waiting(Struct, frozen=True):
     seconds: int
 
 
-class LeasedHasher:
+class LeasedHasher(Struct, eq=False):
     """Hashes an object under its lease: claims the lease, hashes, records the digests, releases the lease.
 
     Each checkpoint also renews the lease, in the same write. owner: a name that only this process has. clock: returns
     seconds since the epoch, by which leases expire.
     """
 
-    def __init__(
-        self,
-        ledger: Leases,
-        owner: str,
-        *,
-        lease_seconds: float = LEASE_SECONDS,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._ledger = ledger
-        self._owner = owner
-        self._lease_seconds = lease_seconds
-        self._clock = clock
-        self._claims = itertools.count(1)
+    ledger: Leases
+    owner: str
+    lease_seconds: float = LEASE_SECONDS
+    clock: Callable[[], float] = time.time
+    claims: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     async def hash(self, work: Work, task: HashTask, read: Read, keep: Keep) -> Result | Waiting:
         """Hash the object under its lease, and return the result.
@@ -74,21 +66,21 @@ class LeasedHasher:
         expires.
         """
         # Every claim has its own name: if this process has two copies of a message, one of them waits for the other.
-        owner = f"{self._owner}/{next(self._claims)}"
-        claimed = await self._ledger.claim(work, owner, self._lease_seconds)
+        owner = f"{self.owner}/{next(self.claims)}"
+        claimed = await self.ledger.claim(work, owner, self.lease_seconds)
         if isinstance(claimed, Held):
-            return Waiting(task, max(1, math.ceil(claimed.until - self._clock())))
-        hold = _Hold(self._ledger, claimed, self._lease_seconds, self._clock)
+            return Waiting(task, max(1, math.ceil(claimed.until - self.clock())))
+        hold = _Hold(self.ledger, claimed, self.lease_seconds, self.clock)
         try:
             result = await _hashed(hold, task, read, keep)
         except LeaseLostError:
             log.warning("another worker took over an object of %d bytes: what this one found is dropped", task.size)
-            return Waiting(task, math.ceil(self._lease_seconds))
+            return Waiting(task, math.ceil(self.lease_seconds))
         except AuditorError:
             with suppress(LedgerError):  # the first error is raised; the lease expires by itself
-                await self._ledger.release(hold.lease, done=False)
+                await self.ledger.release(hold.lease, done=False)
             raise
-        await self._ledger.release(hold.lease, done=not isinstance(result, Paused | Failed))
+        await self.ledger.release(hold.lease, done=not isinstance(result, Paused | Failed))
         return result
 
 
@@ -107,18 +99,17 @@ async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result
     return result
 
 
-class _Hold:
+class _Hold(Struct, eq=False):
     """A lease that this process has.
 
     advanced: True if this process has written a checkpoint under it.
     """
 
-    def __init__(self, ledger: Leases, lease: Lease, seconds: float, clock: Callable[[], float]) -> None:
-        self.lease = lease
-        self.advanced = False
-        self._ledger = ledger
-        self._seconds = seconds
-        self._clock = clock
+    ledger: Leases
+    lease: Lease
+    seconds: float
+    clock: Callable[[], float]
+    advanced: bool = False
 
     async def renew(self, checkpoint: Checkpoint | None) -> None:
         """Extend the lease, and write the checkpoint in the same call. With None, the ledger keeps the checkpoint that
@@ -126,7 +117,7 @@ class _Hold:
 
         Raises LeaseLostError if another worker has taken the lease, LedgerError if the ledger fails.
         """
-        self.lease = await self._ledger.renew(self.lease, self._seconds, checkpoint)
+        self.lease = await self.ledger.renew(self.lease, self.seconds, checkpoint)
         self.advanced = self.advanced or checkpoint is not None
 
     async def save(self, checkpoint: Checkpoint | None) -> None:
@@ -139,6 +130,6 @@ class _Hold:
         except LeaseLostError:
             raise
         except LedgerError as error:
-            if self._clock() >= self.lease.until:
+            if self.clock() >= self.lease.until:
                 raise
             log.warning("a checkpoint could not be written: %s", error)
