@@ -154,7 +154,7 @@ END: Final = r"$(?!\n)"
 PlainText = Annotated[
     str, Meta(min_length=1, max_length=LONGEST), matching("[ -~]*", "has characters that are not printable ASCII")
 ]
-"""A text that plain_text() accepts."""
+"""Printable ASCII, for a header or a log."""
 
 _EXPECTED: Final = {
     "str": "is not text",
@@ -214,14 +214,6 @@ def text(value: Any) -> str:
     return value
 
 
-def plain_text(value: Any) -> str:
-    """Return the value if text() accepts it and it is printable ASCII, for a header or a log. Raises JsonError."""
-    found = text(value)
-    if not (found.isascii() and found.isprintable()):
-        raise JsonError("has characters that are not printable ASCII")
-    return found
-
-
 def form_text(value: Any) -> str:
     """Decode a URL-encoded object key, as in S3's events, where "+" stands for a space. Raises JsonError."""
     if not isinstance(value, str):
@@ -234,12 +226,12 @@ def form_text(value: Any) -> str:
 
 def text_or_none(value: Any) -> str | None:
     """Return the value if it is printable ASCII text; None for null and for an empty text. Raises JsonError."""
-    return None if value in (None, "") else plain_text(value)
+    return None if value in (None, "") else typed(PlainText, value)
 
 
 def etag_text(value: Any) -> str:
     """Return an ETag without its quotes. Raises JsonError for an empty ETag, which would differ from every object's."""
-    etag = plain_text(value).strip('"')
+    etag = typed(PlainText, value).strip('"')
     if not etag:
         raise JsonError("is not a string with text")
     return etag
@@ -247,26 +239,15 @@ def etag_text(value: Any) -> str:
 
 def time_text(value: Any) -> str:
     """Convert an ISO 8601 time to UTC, without fractions of a second. Raises JsonError."""
-    written = plain_text(value)
+    written = typed(PlainText, value)
     try:
         return seconds_in_utc(iso_date(written))
     except ValueError as error:
         raise JsonError("is not a time") from error
 
 
-def size(value: Any, largest: int = 2**53) -> int:
-    """Return the value if it is a whole number from 0 to `largest` (2**53: some parsers round above it). Raises
-    JsonError.
-    """
-    if type(value) is not int:
-        raise JsonError("is not a whole number")
-    if not 0 <= value <= largest:
-        raise JsonError("is negative or too large")
-    return value
-
-
 Size = Annotated[int, Meta(ge=0, le=2**53)]
-"""A number that size() accepts."""
+"""A size or a count that every parser reads exactly: some round above 2**53."""
 Whole = Annotated[int, Meta(ge=0, le=_LARGEST - 1)]
 """A size or a count."""
 

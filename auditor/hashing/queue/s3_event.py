@@ -15,11 +15,11 @@ from msgspec import Struct
 from auditor.hashing.queue.message import MAX_OBJECTS, BucketName, Sequencer
 from auditor.model.json_codec import (
     JsonError,
+    PlainText,
+    Size,
     etag_text,
     form_text,
     members,
-    plain_text,
-    size,
     text,
     text_or_none,
     time_text,
@@ -56,9 +56,9 @@ _SHOWN: Final = 100
 
 _Fields = Mapping[str, tuple[Any, ...]]
 """JSON members to read, in the form that members() takes."""
-_RECORD: Final[_Fields] = {"version": ("eventVersion", plain_text, "2"), "event": ("eventName", text)}
+_RECORD: Final[_Fields] = {"version": ("eventVersion", partial(typed, PlainText), "2"), "event": ("eventName", text)}
 _TYPE: Final[_Fields] = {"event": ("detail-type", text)}
-_DETAIL: Final[_Fields] = {"version": ("detail.event-version", plain_text, "1")}
+_DETAIL: Final[_Fields] = {"version": ("detail.event-version", partial(typed, PlainText), "1")}
 _DELETED: Final[_Fields] = {**_DETAIL, "deletion": ("detail.deletion-type", text)}
 
 
@@ -76,7 +76,7 @@ def _fields(place: str, at: str, etag: str, version: str, key: Callable[[Any], s
     }
     named = {**lost, "version_id": (f"{entry}.{version}", text_or_none)}
     gone = {**named, "sequencer": (f"{entry}.sequencer", partial(typed, Sequencer), "")}
-    content = {"etag": (f"{entry}.{etag}", etag_text), "size": (f"{entry}.size", size)}
+    content = {"etag": (f"{entry}.{etag}", etag_text), "size": (f"{entry}.size", partial(typed, Size))}
     return {
         "created": {**gone, **content},
         "restored": {**named, **content},
