@@ -7,27 +7,22 @@ at most one S3 Access Grants instance in a Region, and it has the grants of all 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from auditor.errors import CallFailed
 from auditor.model.bucket import SCHEME, AccessGrant, AccessGrants, GranteeType, GrantPermission
 from auditor.model.object import Unread
-from auditor.model.policy import parse as parse_policy
-from auditor.s3.access_points import TOO_MANY, Call
+from auditor.s3.bucket_settings import policy_of
+from auditor.s3.control_calls import TOO_MANY, ControlCalls
 from auditor.s3.engines import parse_reply as replies
-from auditor.s3.engines.base import Questions
-
-Reply = Mapping[str, Any]
+from auditor.s3.engines.parse_reply import Reply
 
 MOST_LISTED: Final = 100_000
 """The largest number of grants that an instance may list. It is AWS's own limit (S3 User Guide, "S3 Access Grants
 limitations"). With more, all grants are unread."""
 MOST: Final = 10_000
 """The largest number of grants on one bucket that are kept. With more, all of them are unread."""
-MOST_PAGES: Final = 2_000
-"""The largest number of pages of a listing, full or empty."""
 
 _NO_INSTANCE: Final = "AccessGrantsInstanceNotExistsError"
 _NO_POLICY: Final = "AccessGrantsInstanceResourcePolicyNotExists"
@@ -38,17 +33,15 @@ _LONGEST: Final = 2048
 
 
 class AccessGrantsReader:
-    """Reads the S3 Access Grants on one bucket. account: the number of the account that owns the bucket.
+    """Reads the S3 Access Grants on one bucket in the account of `calls`.
 
     The calls have no filter for a bucket: GrantScope is the scope of single grants. So the reader lists all grants of
     the instance, and keeps those on the bucket.
     """
 
-    def __init__(self, bucket: str, account: str, call: Call, questions: Questions) -> None:
+    def __init__(self, bucket: str, calls: ControlCalls) -> None:
         self._bucket = bucket
-        self._account = account
-        self._call = call
-        self._questions = questions
+        self._calls = calls
 
     async def read(self) -> AccessGrants | Unread:
         """Return the grants; Unread if the instance or its grants cannot be listed. If only the instance's policy
@@ -59,69 +52,47 @@ class AccessGrantsReader:
             grants = () if instance is None else await self._grants()
         except CallFailed as failure:
             if failure.code == _NO_INSTANCE:
-                return AccessGrants(account=self._account)
+                return AccessGrants(account=self._calls.account)
             return Unread(failure.action, failure.code)
         if instance is None:
-            return AccessGrants(account=self._account)
-        return AccessGrants(account=self._account, instance=instance, grants=grants, policy=await self._policy())
+            return AccessGrants(account=self._calls.account)
+        return AccessGrants(account=self._calls.account, instance=instance, grants=grants, policy=await self._policy())
 
     async def _instance(self) -> str | None:
         """Return the ARN of the account's instance; None if there is none."""
         action = "ListAccessGrantsInstances"
         found: str | None = None
-        async for entry in self._listed(action, "AccessGrantsInstancesList"):
-            found = str(replies.required(action, entry, "AccessGrantsInstanceArn"))
-            if not _INSTANCE.fullmatch(found):
-                raise CallFailed(action, "Malformed", 200, "an instance has no valid ARN")
+        async for entries, _ in self._calls.pages(action, "AccessGrantsInstancesList"):
+            for entry in entries:
+                found = str(replies.required(action, entry, "AccessGrantsInstanceArn"))
+                if not _INSTANCE.fullmatch(found):
+                    raise CallFailed(action, "Malformed", 200, "an instance has no valid ARN")
         return found
 
     async def _grants(self) -> tuple[AccessGrant, ...]:
         action = "ListAccessGrants"
         found: dict[AccessGrant, None] = {}
         listed = 0
-        async for entry in self._listed(action, "AccessGrantsList"):
-            listed += 1
-            grant = _grant(action, entry)
-            if grant.is_on(self._bucket) and not self._is_own(grant):
-                found[grant] = None
-            if listed > MOST_LISTED or len(found) > MOST:
-                raise CallFailed(action, TOO_MANY, 200, "the instance has too many grants")
+        async for entries, _ in self._calls.pages(action, "AccessGrantsList"):
+            for entry in entries:
+                listed += 1
+                grant = _grant(action, entry)
+                if grant.is_on(self._bucket) and not self._is_own(grant):
+                    found[grant] = None
+                if listed > MOST_LISTED or len(found) > MOST:
+                    raise CallFailed(action, TOO_MANY, 200, "the instance has too many grants")
         return tuple(sorted(found, key=attrgetter("id")))
 
     async def _policy(self) -> str | Unread:
         action = "GetAccessGrantsInstanceResourcePolicy"
         try:
-            text = str(replies.required(action, await self._ask(action, {}), "Policy"))
-            parse_policy(text)
+            return policy_of(await self._calls.ask(action), action)
         except CallFailed as failure:
             return "" if failure.code == _NO_POLICY else Unread(action, failure.code)
-        except ValueError:
-            return Unread(action, "Malformed")
-        return text
 
     def _is_own(self, grant: AccessGrant) -> bool:
         """True if the grantee is an IAM user or role of the bucket's account, which other policies may let in, too."""
-        return grant.grantee_type is GranteeType.IAM and grant.grantee.split(":")[4:5] == [self._account]
-
-    async def _listed(self, action: str, element: str) -> AsyncIterator[Reply]:
-        """Yield the entries of a listing, page by page. Raises CallFailed, also for a listing that does not end."""
-        token: str | None = None
-        seen: set[str] = set()
-        while True:
-            reply = await self._ask(action, {"NextToken": token} if token else {})
-            for entry in replies.required(action, reply, element):
-                yield entry
-            token = reply.get("NextToken") or None
-            if token is None:
-                return
-            if token in seen:
-                raise CallFailed(action, "Malformed", 200, "the listing goes round")
-            seen.add(token)
-            if len(seen) >= MOST_PAGES:
-                raise CallFailed(action, TOO_MANY, 200, f"the listing has more than {MOST_PAGES} pages")
-
-    async def _ask(self, action: str, arguments: Mapping[str, str]) -> Reply:
-        return await self._call(action, lambda: self._questions.control(action, self._account, arguments))
+        return grant.grantee_type is GranteeType.IAM and grant.grantee.split(":")[4:5] == [self._calls.account]
 
 
 def _grant(action: str, entry: Reply) -> AccessGrant:

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -32,17 +33,20 @@ from auditor.s3.bucket_settings import (
     SETTINGS,
     TAGS,
     BucketSetting,
-    Reply,
     access_block_of,
     says_nothing,
 )
 from auditor.s3.calls import UNREADABLE, Caller
 from auditor.s3.concurrency import first_in_flight
+from auditor.s3.control_calls import ControlCalls
 from auditor.s3.engines import parse_reply as replies
 from auditor.s3.engines.base import AskingEngine, OpenEngine, Questions
+from auditor.s3.engines.parse_reply import Reply
 from auditor.s3.semantics import semantics_of
 
 T = TypeVar("T")
+AskedAccount = Callable[[str, str], str | Unread | Skipped]
+"""BucketSettingsReader._asked_account() for the values of one bucket."""
 NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
 NO_CONTROL: Final = "S3 Control has no address behind a custom endpoint: set AWS_ENDPOINT_URL_S3_CONTROL"
 NO_POLICY_STATUS: Final = "the server does not say if a policy is public"
@@ -199,11 +203,12 @@ class BucketSettingsReader:
         own_id, is_ours = own.result()
         owner = _owner(answers["acl"], own_id, is_ours)
         abac, tags = await self._bucket_tags(answers["policy"], semantics)
-        account_block = await self._account_block(account.result(), owner, own_id)
+        asked = partial(self._asked_account, account.result(), owner, own_id)
+        account_block = await self._account_block(asked)
         if isinstance(account_block, Unread) and account_block.code in _UNREACHED:
             grants: AccessGrants | Unread | Skipped = account_block  # S3 Control would be waited for in vain again
         else:
-            grants = await self._access_grants(region, account.result(), owner, own_id)
+            grants = await self._access_grants(region, asked)
         return BucketFacts(
             bucket=self._connection.bucket,
             region=region,
@@ -211,7 +216,7 @@ class BucketSettingsReader:
             own_id=own_id,
             account=account.result(),
             account_public_access_block=account_block,
-            access_points=await self._access_points(answers["policy"], account.result(), owner, own_id),
+            access_points=await self._access_points(answers["policy"], asked),
             abac=abac,
             tags=tags,
             access_grants=grants,
@@ -264,7 +269,7 @@ class BucketSettingsReader:
         bucket = self._connection.bucket
         try:
             reply = await self._call("ListBuckets", lambda: self._questions.ask("ListBuckets"))
-            own = str(replies.required("ListBuckets", replies.required("ListBuckets", reply, "Owner"), "ID"))
+            own = str(replies.required("ListBuckets", reply, "Owner", "ID"))
         except CallFailed as failure:
             return Unread("ListBuckets", failure.code), False
         return own, any(entry.get("Name") == bucket for entry in reply.get("Buckets", ()))
@@ -279,70 +284,55 @@ class BucketSettingsReader:
         )
         return Skipped(NO_ACCOUNT_ID) if self._custom and isinstance(found, Unread) else found
 
-    async def _account_block(
-        self, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
-    ) -> PublicAccessBlock | Unread | Skipped:
-        """Return the public access block of the caller's account, provided that this account owns the bucket.
-
-        Return Unread if another account owns the bucket (code ForeignAccount), or if a value needed for the answer
-        could not be read; Skipped behind a custom endpoint that has no S3 Control or no account ID. owner, own_id:
-        canonical IDs of the bucket's owner and of the caller.
-        """
+    async def _account_block(self, asked: AskedAccount) -> PublicAccessBlock | Unread | Skipped:
+        """Return the public access block of the account that owns the bucket; else what _asked_account() returns."""
         action = "GetPublicAccessBlock"
-        if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
-            return Skipped(NO_ACCOUNT_LEVEL)
-        owning = self._owning(action, account, owner, own_id)
-        if not isinstance(owning, str):
-            return owning
-        return await self._fact(
-            action,
-            access_block_of,
-            {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()},
-            lambda: self._questions.account_block(owning),
-        )
+        account = asked(action, NO_ACCOUNT_LEVEL)
+        if not isinstance(account, str):
+            return account
+        absent = {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()}
+        return await self._fact(action, access_block_of, absent, lambda: self._questions.account_block(account))
 
     async def _access_points(
-        self, policy: str | Unread, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
+        self, policy: str | Unread, asked: AskedAccount
     ) -> tuple[AccessPoint, ...] | Unread | Skipped:
-        """Return the access points of the caller's account, provided that this account owns the bucket, and that the
-        bucket policy delegates to access points. Return Unread or Skipped as _account_block() does.
+        """Return the access points of the account that owns the bucket, provided that the bucket policy delegates to
+        access points; else what _asked_account() returns.
         """
         if isinstance(policy, Unread):
             return POLICY_UNREAD
         if not delegates(policy):
             return NOT_DELEGATED
-        if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
-            return Skipped(NO_CONTROL)
-        owning = self._owning("ListAccessPoints", account, owner, own_id)
-        if not isinstance(owning, str):
-            return owning
-        return await AccessPointReader(self._connection.bucket, owning, self._call, self._questions).read()
+        account = asked("ListAccessPoints", NO_CONTROL)
+        return await AccessPointReader(*self._control(account)).read() if isinstance(account, str) else account
 
     async def _access_grants(
-        self,
-        region: str | Unread | Skipped,
-        account: str | Unread | Skipped,
-        owner: str | Unread,
-        own_id: str | Unread,
+        self, region: str | Unread | Skipped, asked: AskedAccount
     ) -> AccessGrants | Unread | Skipped:
-        """Return the S3 Access Grants on the bucket in the caller's account, provided that this account owns the
-        bucket. Return Unread or Skipped as _account_block() does, and Unread if the bucket's Region is not known.
+        """Return the S3 Access Grants on the bucket in the account that owns it; else what _asked_account() returns, or
+        Unread if the bucket's Region is not known.
         """
-        if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
-            return Skipped(NO_CONTROL)
-        owning = self._owning("ListAccessGrantsInstances", account, owner, own_id)
-        if not isinstance(owning, str):
-            return owning
+        account = asked("ListAccessGrantsInstances", NO_CONTROL)
+        if not isinstance(account, str):
+            return account
         if isinstance(region, Unread):
             return region  # another Region has other grants
-        return await AccessGrantsReader(self._connection.bucket, owning, self._call, self._questions).read()
+        return await AccessGrantsReader(*self._control(account)).read()
 
-    def _owning(
-        self, action: str, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
+    def _control(self, account: str) -> tuple[str, ControlCalls]:
+        return self._connection.bucket, ControlCalls(account, self._call, self._questions)
+
+    def _asked_account(
+        self, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread, action: str, no_control: str
     ) -> str | Unread | Skipped:
-        """Return the caller's account if it owns the bucket. If another account owns it, return Unread with the code
-        ForeignAccount for the call `action`. If the owner or the caller is not known, return the missing fact.
+        """Return the caller's account if it owns the bucket, to ask S3 Control about it by the call `action`.
+
+        Return Unread if another account owns the bucket (code ForeignAccount), or if a value needed for the answer
+        could not be read; Skipped behind a custom endpoint that has no S3 Control or no account ID. owner, own_id:
+        canonical IDs of the bucket's owner and of the caller. no_control: the words for an endpoint without S3 Control.
         """
+        if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
+            return Skipped(no_control)
         # If the account is the expected owner, S3 itself checks the ownership. Else the canonical IDs must be equal.
         if not isinstance(account, str) or account == self._connection.expected_owner:
             return account

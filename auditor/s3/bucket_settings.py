@@ -12,13 +12,12 @@ from auditor.model.bucket import Encryption, PublicAccessBlock
 from auditor.model.object import Acl, Skipped
 from auditor.model.policy import parse as parse_policy
 from auditor.s3.engines import parse_reply as replies
-
-Reply = Mapping[str, Any]
+from auditor.s3.engines.parse_reply import Reply
 
 
 def _ownership(reply: Reply) -> str:
     action = "GetBucketOwnershipControls"
-    rules = replies.required(action, replies.required(action, reply, "OwnershipControls"), "Rules")
+    rules = replies.required(action, reply, "OwnershipControls", "Rules")
     if not rules:
         raise CallFailed(action, "Malformed", 200, "no rule")
     return str(replies.required(action, rules[0], "ObjectOwnership"))
@@ -39,25 +38,32 @@ def access_block_of(reply: Reply, action: str = "GetPublicAccessBlock") -> Publi
     )
 
 
-def _is_public(reply: Reply) -> bool:
-    action = "GetBucketPolicyStatus"
-    return bool(replies.required(action, replies.required(action, reply, "PolicyStatus"), "IsPublic"))
+def is_public(reply: Reply, action: str = "GetBucketPolicyStatus") -> bool:
+    """Parse a reply of GetBucketPolicyStatus or GetAccessPointPolicyStatus. Raises CallFailed (Malformed)."""
+    return bool(replies.required(action, reply, "PolicyStatus", "IsPublic"))
 
 
-def _policy(reply: Reply) -> str:
-    text = str(replies.required("GetBucketPolicy", reply, "Policy"))
-    if not text.strip():  # a bucket without a policy answers NoSuchBucketPolicy, never an empty text
-        raise CallFailed("GetBucketPolicy", "Malformed", 200, "no document")
+def policy_of(reply: Reply, action: str) -> str:
+    """Return the policy in a reply, a document that can be parsed. Raises CallFailed (Malformed)."""
+    text = str(replies.required(action, reply, "Policy"))
     try:
         parse_policy(text)
     except ValueError as error:
-        raise CallFailed("GetBucketPolicy", "Malformed", 200, str(error)) from error
+        raise CallFailed(action, "Malformed", 200, str(error)) from error
     return text
+
+
+def _policy(reply: Reply) -> str:
+    action = "GetBucketPolicy"
+    if not str(replies.required(action, reply, "Policy")).strip():
+        # A bucket without a policy answers NoSuchBucketPolicy, never an empty text.
+        raise CallFailed(action, "Malformed", 200, "no document")
+    return policy_of(reply, action)
 
 
 def _encryption(reply: Reply) -> Encryption:
     action = "GetBucketEncryption"
-    rules = replies.required(action, replies.required(action, reply, "ServerSideEncryptionConfiguration"), "Rules")
+    rules = replies.required(action, reply, "ServerSideEncryptionConfiguration", "Rules")
     blocked = [kind for rule in rules for kind in (rule.get("BlockedEncryptionTypes") or {}).get("EncryptionType", ())]
     if "" in blocked:
         raise CallFailed(action, "Malformed", 200, "a blocked encryption type has no name")
@@ -87,7 +93,7 @@ def _payer(reply: Reply) -> str:
 
 def _abac(reply: Reply) -> bool:
     action = "GetBucketAbac"
-    status = replies.required(action, replies.required(action, reply, "AbacStatus"), "Status")
+    status = replies.required(action, reply, "AbacStatus", "Status")
     if status not in ("Enabled", "Disabled"):
         raise CallFailed(action, "Malformed", 200, "the status is neither Enabled nor Disabled")
     return bool(status == "Enabled")
@@ -145,7 +151,7 @@ SETTINGS: Final = (
         {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()},
         PublicAccessBlock(),
     ),
-    BucketSetting("policy_is_public", "GetBucketPolicyStatus", _is_public, {"NoSuchBucketPolicy": False}, False),
+    BucketSetting("policy_is_public", "GetBucketPolicyStatus", is_public, {"NoSuchBucketPolicy": False}, False),
     BucketSetting("policy", "GetBucketPolicy", _policy, {"NoSuchBucketPolicy": ""}, ""),
     BucketSetting("versioning", "GetBucketVersioning", _versioning, lacked="Never"),
     BucketSetting(

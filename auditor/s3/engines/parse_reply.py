@@ -29,11 +29,16 @@ def iso(moment: Any) -> str:
     return seconds_in_utc(moment) if isinstance(moment, datetime) else str(moment)
 
 
-def required(action: str, reply: Reply, name: str) -> Any:
-    """Return an element of the reply. Raises CallFailed with the code Malformed if the reply lacks it."""
-    value = reply.get(name)
-    if value is None:
-        raise CallFailed(action, "Malformed", 200, f"{name} is missing")
+def required(action: str, reply: Reply, *names: str) -> Any:
+    """Return an element of the reply. Raises CallFailed with the code Malformed if the reply lacks it.
+
+    names: of the element, after those of the elements around it.
+    """
+    value: Any = reply
+    for name in names:
+        value = value.get(name)
+        if value is None:
+            raise CallFailed(action, "Malformed", 200, f"{name} is missing")
     return value
 
 
@@ -42,7 +47,7 @@ def acl(action: str, reply: Reply) -> Acl:
 
     Blanks around a value are removed: some servers indent their XML, and the URI of AllUsers has to be recognised.
     """
-    owner = required(action, required(action, reply, "Owner"), "ID")
+    owner = required(action, reply, "Owner", "ID")
     return Acl(str(owner).strip(), tuple(_grant(action, grant) for grant in required(action, reply, "Grants")))
 
 
