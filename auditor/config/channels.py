@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
 
-from auditor.aws.event_bus import EventBridgeBus, EventBus
-from auditor.aws.topic import SnsTopic, Topic
+from auditor.aws.publish import EventBridgeBus, EventBus, SnsTopic, Topic
 from auditor.config.settings import CHANNELS, SETTINGS, Settings
 from auditor.errors import AuditorError, RunError
 from auditor.model.alert import SOURCE, Alert, RunEvent

@@ -15,8 +15,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from auditor.aws.event_bus import EventBus
-from auditor.aws.topic import Topic
+from auditor.aws.publish import EventBus, Topic
 from auditor.config.channels import Channels, channels_named
 from auditor.config.layers import variable
 from auditor.config.settings import CHANNELS, Settings

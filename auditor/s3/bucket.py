@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from auditor.aio.groups import task_group
 from auditor.aws.connection import Connection
-from auditor.aws.endpoint import proxy_between
+from auditor.aws.endpoint import other_scheme, proxy_between
 from auditor.aws.failures import is_web_page, named_region
 from auditor.aws.plain import custom_endpoint, no_proxy, plain
-from auditor.aws.spoken_scheme import other_scheme
 from auditor.errors import BucketError, CallFailed
 from auditor.model.bucket import AccessGrants, AccessPoint, BucketFacts, PublicAccessBlock, Semantics
 from auditor.model.object import Acl, Skipped, Unread

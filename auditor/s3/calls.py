@@ -16,9 +16,8 @@ from auditor.aio.backoff import backoff
 from auditor.aws.failures import CREDENTIALS_RENEWED, doom, is_throttle, is_transient
 from auditor.errors import CallFailed
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.cost_budget import MAX_COST, CostBudget
-from auditor.s3.rate import RateLimit
-from auditor.s3.turns import Clock, Sleep
+from auditor.s3.prices import MAX_COST, CostBudget
+from auditor.s3.rate import Clock, RateLimit, Sleep
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.s3.turns import Clock
+from auditor.s3.rate import Clock
 
 LATENCY_GROWTH: Final = 0.01
 """The remembered best latency grows by this share each second, so that an old best does not count for ever."""

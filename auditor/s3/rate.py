@@ -19,13 +19,78 @@ The law of the rate:
 from __future__ import annotations
 
 import asyncio
+import math
 import time
+from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from auditor.s3.refusals import NONE, USUAL_SHARE, RefusalCounts
-from auditor.s3.turns import CallTurns, Clock, Sleep
+BURST_SECONDS: Final = 0.05
+"""After a pause, the calls that could have been sent in this many seconds may be sent at once. The time is short, so
+that no surge follows."""
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class CallTurns:
+    """A row of callers that wait for their turns. Only the first one looks at the clock, so that a new interval counts
+    for all callers behind it.
+
+    interval: seconds from one turn to the next; 0 if nobody has to wait. waited: True if a caller had to wait; a reader
+    of this field may set it to False.
+    """
+
+    def __init__(self, clock: Clock, sleep: Sleep) -> None:
+        self.interval = 0.0
+        self.waited = False
+        self._next = clock()  # no burst at the start: another process may have sent its calls just before
+        self._clock = clock
+        self._sleep = sleep
+        self._first = asyncio.Lock()
+        self._recent: deque[float] | None = None
+        self._window = 0.0
+
+    def limit(self, most: int | None, seconds: float) -> None:
+        """Let at most so many turns come within any time of so many seconds, whatever the interval; None: no limit.
+
+        Even intervals alone let more come in one second, for a caller that was late may make up for BURST_SECONDS.
+        """
+        self._recent = None if most is None else deque(self._recent or (), maxlen=most)
+        self._window = seconds
+
+    def recent(self, seconds: float) -> int:
+        """Return the number of turns in the last so many seconds, up to those that limit() allows."""
+        begin = self._clock() - seconds
+        return sum(1 for one in self._recent or () if one > begin)
+
+    async def take(self) -> None:
+        """Wait for the next turn, and take it."""
+        if self.interval:
+            async with self._first:
+                while (wait := self.turn()) > 0:
+                    await self._sleep(wait)
+
+    def turn(self) -> float:
+        """Take the next turn if its time has come, and return 0. If not, return the seconds until then."""
+        now, recent = self._clock(), self._recent
+        free = self._next
+        if recent is not None and len(recent) == recent.maxlen:
+            free = max(free, recent[0] + self._window)
+        if (wait := free - now) > 0:
+            self.waited = True
+            return wait
+        self._next = max(self._next, now - BURST_SECONDS) + self.interval
+        if recent is not None:
+            recent.append(now)
+        return 0.0
+
+    def pause(self, until: float) -> None:
+        """Let the next turn come at this time of the clock."""
+        self._next = until
+
 
 WINDOW: Final = 64
 FALL_TO: Final = 0.6
@@ -43,6 +108,68 @@ second are sent in a second and this time, so that the server sees no more in an
 """
 QUIET_SHARE: Final = 25
 """Others may send at their whole rate once at most one in so many of a second's calls was sent in the last second."""
+
+
+USUAL_SHARE: Final = 0.01
+"""S3 always refuses some calls. This share of them is no reason to slow down."""
+
+LEAST_REFUSALS: Final = 3
+"""Fewer refusals are chance, whatever their share."""
+
+SURE: Final = 2.0
+SURE_OF_MORE: Final = 4.0
+"""By how many standard deviations two shares have to differ, so that the difference is not chance.
+
+SURE_OF_MORE holds where a share above the usual one is tolerated, because every refusal is then looked at for long."""
+
+
+class RefusalCounts(Struct):
+    """The number of calls that were sent from the time `begun_at` to the time `until`, and how many S3 refused."""
+
+    begun_at: float = 0.0
+    until: float = 0.0
+    calls: int = 0
+    refusals: int = 0
+
+    @classmethod
+    def since(cls, begun_at: float) -> RefusalCounts:
+        return cls(begun_at, begun_at)
+
+    @property
+    def share(self) -> float:
+        return self.refusals / self.calls if self.calls else 0.0
+
+    @property
+    def per_second(self) -> float:
+        """Calls sent per second. A clock may stand still between two calls."""
+        return self.calls / max(self.until - self.begun_at, 0.001)
+
+    def count(self, sent: float, refusals: int) -> None:
+        self.until = max(self.until, sent)
+        self.calls += 1
+        self.refusals += refusals
+
+    def plus(self, later: RefusalCounts) -> RefusalCounts:
+        return RefusalCounts(self.begun_at, later.until, self.calls + later.calls, self.refusals + later.refusals)
+
+    def above(self, tolerated: RefusalCounts) -> bool:
+        """True if S3 refused a larger share of these calls than of the tolerated ones, by more than chance."""
+        if tolerated.share > USUAL_SHARE:
+            expected = tolerated.share * self.calls
+            chance = SURE_OF_MORE * math.sqrt(expected * (1.0 + self.calls / tolerated.calls))
+        else:
+            expected = USUAL_SHARE * self.calls
+            chance = SURE * math.sqrt(expected)
+        return self.refusals >= LEAST_REFUSALS and self.refusals >= expected + chance
+
+    def below(self, earlier: RefusalCounts) -> bool:
+        """True if S3 refused a smaller share of these calls than of the earlier ones, by more than chance."""
+        both = self.plus(earlier).share
+        chance = SURE * math.sqrt(both * (1.0 - both) * (1.0 / self.calls + 1.0 / earlier.calls))
+        return self.share < earlier.share - chance
+
+
+NONE: Final = RefusalCounts()
 
 
 class RateStatistics(Struct, frozen=True):

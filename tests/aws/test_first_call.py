@@ -14,8 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 from auditor.aws.connection import Connection
-from auditor.aws.first_call import ATTEMPTS, FirstCallGate, full_patience
-from auditor.aws.session import client_of, make_client, make_session
+from auditor.aws.session import FIRST_CALL_ATTEMPTS, FirstCallGate, client_of, full_patience, make_client, make_session
 
 THREADS = 4
 HERE = "http://127.0.0.1:9"
@@ -141,7 +140,8 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_no_pauses")
 @pytest.mark.parametrize(
-    ("error", "attempts"), [(EndpointConnectionError, ATTEMPTS), (ConnectTimeoutError, 1), (ReadTimeoutError, 1)]
+    ("error", "attempts"),
+    [(EndpointConnectionError, FIRST_CALL_ATTEMPTS), (ConnectTimeoutError, 1), (ReadTimeoutError, 1)],
 )
 def test_first_call_without_a_connection_or_an_answer_is_given_up_soon(error: type[Exception], attempts: int) -> None:
     client, sent = refused_client(answered=0, error=error)

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient
 from auditor.aws.iam.actions import BUCKET_CALLS, LEDGER_READS, LEDGER_WRITES, VERIFY_READS
-from auditor.aws.iam.deployment import Deployment
 from auditor.aws.iam.policy import Access, audit_policy, every_bucket
+from auditor.aws.iam.roles import Deployment
 from auditor.aws.partition import partition_of
 from auditor.cli.commands.policy import access_of
 from auditor.cli.main import main

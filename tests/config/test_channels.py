@@ -10,7 +10,7 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from auditor.aws.topic import SnsTopic
+from auditor.aws.publish import SnsTopic
 from auditor.config.channels import Channels, channels_of
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from auditor.aws.event_bus import MOST_BYTES as MOST_EVENT
+from auditor.aws.publish import MOST_BYTES as MOST_EVENT
 from auditor.model.access import Verdict
 from auditor.model.alert import Alert, failure_alert
 from auditor.model.exception import ExceptionState, ExceptionUse

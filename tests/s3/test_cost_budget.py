@@ -11,8 +11,7 @@ from auditor.cli.main import main
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.s3.cost_budget import CostBudget
-from auditor.s3.prices import in_dollars, prices_with
+from auditor.s3.prices import CostBudget, in_dollars, prices_with
 from tests.support.audit_runs import Result, audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer

@@ -9,8 +9,7 @@ from bisect import bisect_left
 import pytest
 
 from auditor.s3.concurrency import AUTO_START, ConcurrencyLimit, first_in_flight
-from auditor.s3.rate import ARRIVAL_SECONDS, RateLimit
-from auditor.s3.turns import CallTurns
+from auditor.s3.rate import ARRIVAL_SECONDS, CallTurns, RateLimit
 from tests.support.fakes.caller import FakeTime
 
 

@@ -22,7 +22,7 @@ from auditor.model.target import Target
 from auditor.runs.packed_lines import packed_lines
 from auditor.runs.paths import run_path
 from auditor.runs.stores.base import Store
-from auditor.s3.inventory.piece_reader import PieceReader
+from auditor.s3.inventory.csv_rows import PieceReader
 from auditor.s3.inventory.rows import encode_key
 from auditor.s3.inventory.sorting import SortedLines
 from auditor.text import visible

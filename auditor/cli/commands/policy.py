@@ -11,9 +11,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.aws.iam.deployment import STAGE, Deployment
 from auditor.aws.iam.policy import Access, audit_policy, every_bucket
-from auditor.aws.iam.roles import audit_role_policy, hashing_role_policy, renew_role_policy, verify_role_policy
+from auditor.aws.iam.roles import (
+    STAGE,
+    Deployment,
+    audit_role_policy,
+    hashing_role_policy,
+    renew_role_policy,
+    verify_role_policy,
+)
 from auditor.aws.partition import partition_of
 from auditor.aws.session import make_session
 from auditor.cli.options import settings_of, targets_of

@@ -66,7 +66,17 @@ def _grant(action: str, grant: Reply) -> Grant:
 
 def page(query: ListQuery, reply: Reply) -> Page:
     """Parse a page of ListObjectsV2 or ListObjectVersions into a Page. Raises CallFailed (Malformed)."""
-    return _versions_page(reply) if query.versions else _objects_page(reply)
+    action, versions = query.action, query.versions
+    decode = _decoder(action, reply)
+    following = None
+    if required(action, reply, "IsTruncated") and versions:
+        marker = decode(str(required(action, reply, "NextKeyMarker")))
+        following = Position(key_marker=marker, version_id_marker=reply.get("NextVersionIdMarker") or None)
+    elif reply["IsTruncated"]:
+        following = Position(token=str(required(action, reply, "NextContinuationToken")))
+    refs = tuple(_ref(action, entry, decode) for entry in reply.get("Versions" if versions else "Contents", ()))
+    markers = reply.get("DeleteMarkers", ()) if versions else ()
+    return Page(refs, following, tuple(decode(str(required(action, entry, "Key"))) for entry in markers))
 
 
 def _decoder(action: str, reply: Reply) -> Callable[[str], str]:
@@ -83,29 +93,6 @@ def _decoder(action: str, reply: Reply) -> Callable[[str], str]:
             raise CallFailed(action, "Malformed", 200, f"the key {text[:100]!r} is not UTF-8") from error
 
     return decode if reply.get("EncodingType") == "url" else str
-
-
-def _objects_page(reply: Reply) -> Page:
-    action = "ListObjectsV2"
-    decode = _decoder(action, reply)
-    following = None
-    if required(action, reply, "IsTruncated"):
-        following = Position(token=str(required(action, reply, "NextContinuationToken")))
-    return Page(tuple(_ref(action, entry, decode) for entry in reply.get("Contents", ())), following)
-
-
-def _versions_page(reply: Reply) -> Page:
-    action = "ListObjectVersions"
-    decode = _decoder(action, reply)
-    following = None
-    if required(action, reply, "IsTruncated"):
-        marker = decode(str(required(action, reply, "NextKeyMarker")))
-        following = Position(key_marker=marker, version_id_marker=reply.get("NextVersionIdMarker") or None)
-    return Page(
-        tuple(_ref(action, entry, decode) for entry in reply.get("Versions", ())),
-        following,
-        tuple(decode(str(required(action, entry, "Key"))) for entry in reply.get("DeleteMarkers", ())),
-    )
 
 
 def _ref(action: str, entry: Reply, decode: Callable[[str], str]) -> ObjectRef:

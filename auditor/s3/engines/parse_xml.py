@@ -21,21 +21,19 @@ LARGEST_ACL: Final = 256 * 1024
 MOST_TAGS: Final = 100_000
 """Limit of tags and attributes together. A page of 1,000 versions has 32,000 tags."""
 _LARGEST_CACHED: Final = 8 * 1024
+_ENTRIES: Final = {"Contents": "Contents", "Version": "Versions", "DeleteMarker": "DeleteMarkers"}
+"""By element of a listing: the name of its list in botocore's reply."""
 
 
 def page(query: ListQuery, body: bytes) -> Page:
     """Parse the XML of a page of ListObjectsV2 or ListObjectVersions into a Page. Raises CallFailed."""
     action, root = query.action, root_of(query.action, body)
-    reply: dict[str, Any] = {"Contents": [], "Versions": [], "DeleteMarkers": []}
+    reply: dict[str, Any] = {name: [] for name in _ENTRIES.values()}
     try:
         for child in root:
             name = name_of(child)
-            if name == "Contents":
-                reply["Contents"].append(_entry(child))
-            elif name == "Version":
-                reply["Versions"].append(_entry(child))
-            elif name == "DeleteMarker":
-                reply["DeleteMarkers"].append(_entry(child))
+            if name in _ENTRIES:
+                reply[_ENTRIES[name]].append(_entry(child))
             elif name in reply and name != "CommonPrefixes":
                 raise _repeated(name)
             elif name == "IsTruncated":

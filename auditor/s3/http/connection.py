@@ -1,4 +1,4 @@
-"""The base class of keep-alive connections, which send requests. Subclasses read the answers.
+"""The keep-alive connections: the base class, which sends requests, and the one that reads each answer into memory.
 
 A connection tells its pool when it is idle or closed.
 """
@@ -10,7 +10,14 @@ import ssl
 from collections.abc import Callable
 from typing import Final, Protocol, Self, TypeVar, cast
 
-from auditor.s3.http.base import ConnectionLostError, Response, Server, TransportError, TransportTimeoutError
+from auditor.s3.http.base import (
+    BrokenAnswerError,
+    ConnectionLostError,
+    Response,
+    Server,
+    TransportError,
+    TransportTimeoutError,
+)
 from auditor.s3.http.response import ResponseReader
 
 CLOSED_EARLY: Final = "the server closed the connection before its answer was whole"
@@ -207,6 +214,75 @@ class HttpConnection(asyncio.BaseProtocol):
             self.close(TransportTimeoutError(f"the head was not whole {self._patience:g} seconds after its beginning"))
         else:
             self.close(TransportTimeoutError(f"no byte came for {self._patience:g} seconds"))
+
+
+RECEIVED: Final = 64 * 1024
+"""Bytes of the buffer that receives from the socket."""
+
+
+class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
+    """A connection whose answers are buffered. It never pauses reading, because the size of an answer is limited.
+
+    received: the buffer for incoming bytes; None to allocate one for this connection. All connections of a transport
+    can share one buffer, because each parses its bytes at once. If connections had no such buffer, the event loop
+    (uvloop 0.23) would allocate 256 KiB for each answer, and memory would grow.
+    """
+
+    __slots__ = ("_received",)
+
+    def __init__(self, owner: ConnectionOwner[Self], server: Server, received: memoryview | None = None) -> None:
+        super().__init__(owner, server)
+        self._received = memoryview(bytearray(RECEIVED)) if received is None else received
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._received
+
+    def buffer_updated(self, nbytes: int) -> None:
+        future = self._future
+        if future is None:
+            # The server sent bytes without a request. They must not count as the next answer.
+            self.close()
+            return
+        reader = self._reader
+        try:
+            answer = reader.feed(self._received[:nbytes])
+        except BrokenAnswerError as error:
+            self.close(error)
+            return
+        if answer is None:
+            self._wait_for_more()
+            return
+        self._future = None
+        if not future.done():
+            future.set_result(answer)
+        if reader.reusable:
+            self._free()
+        else:
+            self.close()
+
+    def eof_received(self) -> None:
+        """Complete the answer, if only the end of the connection ends its body.
+
+        asyncio then closes the socket.
+        """
+        future = self._future
+        if future is not None and not future.done() and self._server_ended_it():
+            answer = self._reader.end()
+            if answer is not None:
+                self._future = None
+                future.set_result(answer)
+        self._lost(CLOSED_EARLY)
+
+    def _server_ended_it(self) -> bool:
+        """Return True if the server itself ended the connection.
+
+        With TLS, only a close_notify proves this, because anyone on the network can close the TCP connection below TLS.
+        """
+        tls = self._tls()
+        if tls is None:
+            return True
+        pieces, farewell = drain_tls(tls, 1)
+        return farewell and not pieces
 
 
 def drain_tls(tls: ssl.SSLObject, most: int) -> tuple[list[bytes], bool]:

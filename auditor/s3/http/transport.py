@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from auditor.s3.http.base import Request, Response, Server
-from auditor.s3.http.buffered import RECEIVED, BufferedConnection
+from auditor.s3.http.connection import RECEIVED, BufferedConnection
 from auditor.s3.http.pool import Pool, Statistics
 from auditor.s3.http.request import CommonLines, request_bytes
 from auditor.s3.http.streaming import StreamingConnection

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.errors import InventoryError
-from auditor.s3.inventory.piece_reader import PieceReader
 
 LONGEST_LINE: Final = 1024 * 1024
 """Characters of the longest line that is read. A key has 1,024 bytes, three characters each, and an ACL 100 grants
@@ -31,3 +30,25 @@ def _lines(text: io.TextIOWrapper, name: str) -> Iterator[str]:
         if len(line) == LONGEST_LINE and line[-1] != "\n":
             raise InventoryError(f"{name} has a line that is longer than any row, so the report is damaged")
         yield line
+
+
+class PieceReader(io.RawIOBase):
+    """A file to read that has the bytes of an iterator."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count

@@ -14,8 +14,7 @@ import pytest
 
 from auditor.audit.divided.share import PlanningShare, rate_share
 from auditor.config.settings import Settings
-from auditor.s3.rate import ARRIVAL_SECONDS, RateLimit
-from auditor.s3.turns import BURST_SECONDS
+from auditor.s3.rate import ARRIVAL_SECONDS, BURST_SECONDS, RateLimit
 from tests.audit.divided.test_jobs import whole
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket

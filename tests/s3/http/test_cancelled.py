@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from auditor.s3.http.base import Response, Server
-from auditor.s3.http.buffered import BufferedConnection
+from auditor.s3.http.connection import BufferedConnection
 from auditor.s3.http.pool import Pool
 from auditor.s3.http.transport import HttpTransport
 from tests.s3.http.certificates import Tls

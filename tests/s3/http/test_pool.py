@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from auditor.s3.http.base import ConnectionLostError, Server, TransportTimeoutError
-from auditor.s3.http.buffered import BufferedConnection
+from auditor.s3.http.connection import BufferedConnection
 from auditor.s3.http.pool import Pool
 from auditor.s3.http.transport import HttpTransport
 from tests.s3.http.conftest import Opening, get

@@ -17,7 +17,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from auditor.aws.topic import SnsTopic
+from auditor.aws.publish import SnsTopic
 from auditor.errors import OutputError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext

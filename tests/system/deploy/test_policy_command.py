@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.aws.iam import deployment
+from auditor.aws.iam import roles
 from auditor.cli.main import main
 from deploy.resolving import ACCOUNT, Stack
 from tests.system.deploy.checks.packaged import needs_osls, of_level
@@ -127,8 +127,8 @@ def test_it_prints_what_the_packaged_role_has(
 
 def test_what_it_takes_for_granted_is_what_a_deployment_does() -> None:
     service = read("serverless.yml")
-    assert (service["service"], service["provider"]["stage"]) == (deployment.SERVICE, deployment.STAGE)
-    assert parameters()["default"]["level"] == deployment.LEVEL
+    assert (service["service"], service["provider"]["stage"]) == (roles.SERVICE, roles.STAGE)
+    assert parameters()["default"]["level"] == roles.LEVEL
 
 
 def test_the_stage_names_the_functions_queues_and_topic(capsys: pytest.CaptureFixture[str]) -> None:

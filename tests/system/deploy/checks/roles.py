@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.aws.iam import roles
-from auditor.aws.iam.deployment import Deployment
+from auditor.aws.iam.roles import Deployment
 from auditor.model.target import Target
 
 _KEY = "arn:aws:kms:eu-central-1:111122223333:key/0a1b"

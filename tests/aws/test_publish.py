@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from auditor.aws import event_bus
-from auditor.aws.event_bus import MOST_BYTES, EventBridgeBus
+from auditor.aws import publish
+from auditor.aws.publish import MOST_BYTES, EventBridgeBus
 from auditor.errors import RunError, UsageError
 
 NAME = "arn:aws:events:eu-west-1:123456789012:event-bus/ours"
@@ -53,7 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def bus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bus]:
-    monkeypatch.setattr(event_bus, "_PAUSE", 0.0)
+    monkeypatch.setattr(publish, "_PAUSE", 0.0)
     with Bus() as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_address[1]}")
