@@ -31,7 +31,8 @@ def check_rules(tables: Mapping[str, Any], name: str) -> None:
 def _check_options(options: Any, rule: Rule, here: str) -> None:
     read_table(options, defstruct("Options", list(rule.options.items()), forbid_unknown_fields=True), here)
     try:
-        rule.validate(options)
+        if rule.validate is not None:
+            rule.validate(options)
     except ValueError as error:
         raise ConfigError(f"{here}: {error}") from error
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from auditor.model.bucket import BucketFacts
-from auditor.model.finding import Severity
+from auditor.model.finding import Severity as Severity  # a rule imports it with Hit and rule
 from auditor.model.object import GROUP_OF, GROUPS, Unread
 
 SHARED_HEAD: Final = (
@@ -40,14 +40,10 @@ BUCKET_FACTS: Final = frozenset(
         "access_block",
         "acl",
         "policy_status",
-        "policy",
         "parsed_policy",
         "restricts_public_policy",
         "semantics",
-        "versioning",
         "default_encryption",
-        "encryption",
-        "request_payer",
     )
 )
 
@@ -68,12 +64,6 @@ Check = Callable[..., Iterator[Hit | Unread]]
 the rule is then undecided for the object.
 """
 Validate = Callable[[Mapping[str, Any]], None]
-
-
-def any_options(options: Mapping[str, Any]) -> None:
-    """Accept the options of a rule, whatever their values: the default of Rule.validate. It is for rules whose options
-    need only the right type, which is checked elsewhere.
-    """
 
 
 class Rule(Struct, frozen=True):
@@ -103,9 +93,9 @@ class Rule(Struct, frozen=True):
     check: Check
     options: Mapping[str, Any] = field(default_factory=dict)
     """The name of each option, and the type that its value in auditor.toml must have; config/toml_tables reads it."""
-    validate: Validate = any_options
+    validate: Validate | None = None
     """A function that takes the options, and raises ValueError, with one phrase for the user, if one of them has the
-    right type and an invalid value.
+    right type and an invalid value. None if the right types are enough.
     """
     values: bool = False
     """True if the check reads values of user metadata. A run folder has these values only if the setting keep_metadata
@@ -153,7 +143,7 @@ def rule(
     *,
     reads: tuple[str, ...],
     options: Mapping[str, Any] | None = None,
-    validate: Validate = any_options,
+    validate: Validate | None = None,
     values: bool = False,
     head: tuple[str, ...] = (),
 ) -> Callable[[Check], Rule]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.model.finding import Severity
 from auditor.model.object import ALL_USERS, Acl
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 
 @rule("O02", "acl-everyone-read", Severity.HIGH, reads=("acl",))

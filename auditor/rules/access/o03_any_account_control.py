@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from auditor.model.finding import Severity
 from auditor.model.object import AUTHENTICATED_USERS, Acl
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 TAKE_OVER: Final = frozenset({"WRITE_ACP", "FULL_CONTROL"})
 

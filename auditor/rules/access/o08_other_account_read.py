@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from auditor.model.finding import Severity
 from auditor.model.object import ANONYMOUS_OWNER, Acl
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 ALLOWS: Final = {"READ": "another account can read it", "READ_ACP": "another account can read its ACL"}
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.model.finding import Severity
 from auditor.model.object import Acl, Grant
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 
 @rule("O11", "owner-without-control", Severity.MEDIUM, reads=("acl", "bucket.owner"))

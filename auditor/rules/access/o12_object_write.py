@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.model.finding import Severity
 from auditor.model.object import Acl
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 
 @rule("O12", "acl-object-write", Severity.INFO, reads=("acl",))

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.model.access import ObjectAccess
-from auditor.model.finding import Severity
 from auditor.model.object import Head
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 NAMES: Final = re.compile(
     r"passw(?:or)?d|passphrase|secret|api-?_?key|private-?_?key|access-?_?token|credential|bearer"

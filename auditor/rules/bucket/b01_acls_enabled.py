@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
-from auditor.model.finding import Severity
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 
 @rule("B01", "bucket-acls-enabled", Severity.MEDIUM, reads=("bucket.ownership",))

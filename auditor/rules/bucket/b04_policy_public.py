@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import Semantics
-from auditor.model.finding import Severity
 from auditor.model.policy import Policy
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 from auditor.verdict.control import Control
 from auditor.verdict.public import is_public
 

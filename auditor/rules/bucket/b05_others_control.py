@@ -7,9 +7,8 @@ from typing import Final, NamedTuple
 
 from auditor.model.access import AudienceKind, ObjectAccess, Verdict
 from auditor.model.bucket import AccessGrant
-from auditor.model.finding import Severity
 from auditor.model.object import ANONYMOUS_OWNER, Acl
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 from auditor.verdict.control import Control, WriteGrants
 from auditor.verdict.trust import Trust
 
@@ -98,14 +97,12 @@ def check(
         who = grant.grantee
         if held is None or who == bucket_owner or "://" in who or trust.canonical(who) is not None:
             continue
-        if who == ANONYMOUS_OWNER:
-            yield Hit(
-                f"anyone on the internet {held.words}, by the bucket's ACL", who, grant.permission, held.strangers
-            )
-        elif who == LOG_WRITER:
+        if who == LOG_WRITER:
             yield Hit(f"the log delivery of CloudFront {held.words}", who, grant.permission, Severity.LOW)
-        else:
-            yield Hit(f"another account {held.words}, by the bucket's ACL", who, grant.permission, held.others)
+            continue
+        anyone = who == ANONYMOUS_OWNER
+        words, severity = ("anyone on the internet", held.strangers) if anyone else ("another account", held.others)
+        yield Hit(f"{words} {held.words}, by the bucket's ACL", who, grant.permission, severity)
     yield from _by_grants(POWERS[1], write_grants)
 
 

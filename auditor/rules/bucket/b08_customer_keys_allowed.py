@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.model.bucket import Encryption
-from auditor.model.finding import Severity
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 
 @rule("B08", "bucket-customer-keys-allowed", Severity.MEDIUM, reads=("bucket.default_encryption",))

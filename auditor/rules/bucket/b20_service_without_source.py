@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from auditor.model.finding import Severity
 from auditor.model.policy import Policy, Statement
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 from auditor.verdict.trust import Trust
 
 SOURCES: Final = frozenset(

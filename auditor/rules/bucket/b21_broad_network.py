@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import Final
 
-from auditor.model.finding import Severity
 from auditor.model.policy import EVERYONE, Policy
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 from auditor.verdict.trust import Trust
 
 BROADEST: Final = {4: 16, 6: 48}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Final
 
-from auditor.model.finding import Severity
 from auditor.model.toml_forms import form
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 KINDS: Final = {
     "AES256": "SSE-S3",

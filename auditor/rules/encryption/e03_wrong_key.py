@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Final
 
-from auditor.model.finding import Severity
 from auditor.model.object import Unread
 from auditor.model.toml_forms import form
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 _KEY: Final = r"(arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/)?(mrk-)?[0-9a-f-]{32,36}"
 """The ARN of a KMS key, or its ID alone."""

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from auditor.model.finding import Severity
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 from auditor.verdict.trust import Trust
 
 ACCOUNT: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:([0-9]{12}):")

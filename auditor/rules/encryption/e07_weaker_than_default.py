@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.model.bucket import Encryption
-from auditor.model.finding import Severity
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 STRENGTH: Final = {"AES256": 1, "aws:kms": 2, "aws:kms:dsse": 3}
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.model.finding import Severity
 from auditor.model.object import DigestSources, Head
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 
 @rule("I03", "digests-differ", Severity.CRITICAL, reads=("head", "digests"), head=("content",))

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from auditor.model.finding import Severity
 from auditor.model.object import ObjectRef
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 RISKS: Final = (
     (re.compile(r"[\r\n]"), "holds a line break"),

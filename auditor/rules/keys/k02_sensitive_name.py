@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.model.access import ObjectAccess
-from auditor.model.finding import Severity
 from auditor.model.object import ObjectRef
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 FOLDERS: Final = re.compile(r"(?:^|/)\.(?:git|svn|hg|ssh|aws|gnupg|kube|docker)/")
 NAMES: Final = re.compile(

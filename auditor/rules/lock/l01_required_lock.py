@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from auditor.model.finding import Severity
 from auditor.model.object import HELD, RELEASED, Unread
 from auditor.model.toml_forms import form
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 _Mode = Annotated[str, form("write GOVERNANCE or COMPLIANCE", "GOVERNANCE|COMPLIANCE")]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from auditor.model.finding import Severity
 from auditor.model.object import Head
 from auditor.model.toml_forms import MetadataName, form
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 _Names = Annotated[list[MetadataName], form("name at least one metadata name", min_length=1)]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
-from auditor.model.finding import Severity
 from auditor.model.object import Head
 from auditor.model.toml_forms import MetadataName, form
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 from auditor.rules.patterns import Pattern
 
 _FIX: Final = "give at least one metadata name, without spaces and x-amz-meta-, with a text: a pattern such as [0-9]+"

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.model.access import ObjectAccess
-from auditor.model.finding import Severity
 from auditor.model.object import Head
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 ACTIVE: Final = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml"})
 """Content types in which a browser runs scripts."""

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from auditor.model.finding import Severity
 from auditor.model.toml_forms import form
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 HOST: Final = r"(?:\*\.)?[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 IGNORED: Final = re.compile(r"[\x00-\x20]")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.model.finding import Severity
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 
 @rule("R01", "replication-failed", Severity.HIGH, reads=("head.replication_status",))

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from typing import Annotated, Final
 
 from auditor.model.dates import any_date
-from auditor.model.finding import Severity
 from auditor.model.object import ObjectRef, Unread
 from auditor.model.toml_forms import form
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 MOST_HOURS: Final = 24 * 365
 _Hours = Annotated[int, form(f"write a number from 0 to {MOST_HOURS}", ge=0, le=MOST_HOURS)]

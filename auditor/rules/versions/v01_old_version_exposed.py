@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.model.access import ObjectAccess
-from auditor.model.finding import Severity
 from auditor.model.object import ObjectRef
-from auditor.rules.base import Hit, rule
+from auditor.rules.base import Hit, Severity, rule
 
 
 @rule("V01", "version-exposed", Severity.HIGH, reads=("ref", "access"))
