@@ -83,10 +83,9 @@ def covers_finding(entry: ExceptionEntry, finding: Finding | FindingLine, access
         return True
     if finding.grantee is not None and not covers_audience(entry, audience_of_grantee(finding.grantee)):
         return False
-    audiences = access.audience if access is not None else ()
-    if access is not None and access.more and not covers_everyone(entry):
-        return False
-    return bool(audiences or finding.grantee) and all(covers_audience(entry, audience) for audience in audiences)
+    if access is None:
+        return bool(finding.grantee)
+    return bool(access.audience or finding.grantee) and _covers_all(entry, access)
 
 
 def covers_verdict(entry: ExceptionEntry, key: str, access: ObjectAccess) -> bool:
@@ -95,6 +94,11 @@ def covers_verdict(entry: ExceptionEntry, key: str, access: ObjectAccess) -> boo
         return False
     if not access.audience:
         return entry.audience is None
+    return _covers_all(entry, access)
+
+
+def _covers_all(entry: ExceptionEntry, access: ObjectAccess) -> bool:
+    """True if the entry covers each audience of the access, also those that a line does not name."""
     if access.more and not covers_everyone(entry):
         return False
     return all(covers_audience(entry, audience) for audience in access.audience)
@@ -108,19 +112,16 @@ def audience_of_grantee(grantee: str) -> Audience:
 
 def covers_hole(entry: ExceptionEntry, key: str, action: str, code: str) -> bool:
     """True if the entry accepts that `action` failed with `code` on the object with this key."""
-    return (
-        entry.rule is None and covers_key(entry, key) and entry.action in (None, action) and entry.code in (None, code)
-    )
+    return entry.rule is None and covers_key(entry, key) and _accepts(entry, action, code)
 
 
 def covers_rule_hole(entry: ExceptionEntry, rule: str, action: str, code: str) -> bool:
     """True if the entry accepts that the rule is undecided, because `action` failed with `code`."""
-    return (
-        covers_key(entry, None)
-        and entry.rule in (None, rule)
-        and entry.action in (None, action)
-        and entry.code in (None, code)
-    )
+    return entry.rule in (None, rule) and covers_key(entry, None) and _accepts(entry, action, code)
+
+
+def _accepts(entry: ExceptionEntry, action: str, code: str) -> bool:
+    return entry.action in (None, action) and entry.code in (None, code)
 
 
 @lru_cache(1024)

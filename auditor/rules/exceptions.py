@@ -72,9 +72,7 @@ class Exceptions:
         """Return the entries that accept undecided rules: `used` has one for each accepted rule."""
         notes = _Notes(self._day)
         for item in undecided:
-            notes.first(
-                [entry for entry in self._holes if covers_rule_hole(entry, item.rule, item.action, item.code)],
-            )
+            notes.first([one for one in self._holes if covers_rule_hole(one, item.rule, item.action, item.code)])
         return notes.result(None, (), None)
 
     def states(self, used: Callable[[str], int], shadowed: Callable[[str], int]) -> tuple[ExceptionUse, ...]:
@@ -116,15 +114,7 @@ class Exceptions:
         found = [[entry for entry in entries if covers_audience(entry, audience)] for audience in access.audience]
         if access.more:
             found.append([entry for entry in entries if covers_everyone(entry)])
-        if not all(any(entry.holds_on(notes.day) for entry in covering) for covering in found):
-            if all(found):  # some of these have expired, else the verdict would be covered
-                notes.note_expired({entry.name: entry for covering in found for entry in covering}.values())
-            return None
-        chosen: dict[str, None] = {}
-        for covering in found:
-            chosen[next(entry.name for entry in covering if entry.holds_on(notes.day))] = None
-        notes.note(list(chosen), {entry.name: entry for covering in found for entry in covering}.values())
-        return next(iter(chosen))
+        return notes.together(found)
 
     def _finding(self, finding: Finding, access: ObjectAccess | None, verdict: str | None, notes: _Notes) -> str | None:
         entries = [entry for entry in self._rules if covers_finding(entry, finding, access)]
@@ -158,8 +148,19 @@ class _Notes:
             elif entry.name not in chosen:
                 self._shadowed.append(entry.name)
 
-    def note_expired(self, entries: Iterable[ExceptionEntry]) -> None:
-        self._expired += [entry.name for entry in entries if not entry.holds_on(self.day)]
+    def together(self, found: Sequence[Sequence[ExceptionEntry]]) -> str | None:
+        """Note the entries that cover several parts of one thing, and return the first that counts. found: for each
+        part, the entries that match it. All parts must be covered, each by an entry that has not expired.
+        """
+        matching = {entry.name: entry for covering in found for entry in covering}.values()
+        lasting = [[entry.name for entry in covering if entry.holds_on(self.day)] for covering in found]
+        if all(lasting):
+            chosen = list(dict.fromkeys(names[0] for names in lasting))
+            self.note(chosen, matching)
+            return next(iter(chosen), None)
+        if all(found):
+            self._expired += [entry.name for entry in matching if not entry.holds_on(self.day)]
+        return None
 
     def result(self, verdict: str | None, findings: tuple[str | None, ...], hole: str | None) -> Excepted:
         if not (self._used or self._shadowed or self._expired):
@@ -171,12 +172,6 @@ def _accepting(
     entries: Sequence[ExceptionEntry], key: str, unread: Sequence[tuple[str, str]], notes: _Notes
 ) -> str | None:
     """Return the first entry that accepts the hole. All unread facts must be accepted, each by an entry."""
-    found = [[entry for entry in entries if covers_hole(entry, key, action, code)] for action, code in unread]
-    matching = {entry.name: entry for accepting in found for entry in accepting}.values()
-    if not found or not all(any(entry.holds_on(notes.day) for entry in accepting) for accepting in found):
-        if found and all(found):
-            notes.note_expired(matching)
-        return None
-    chosen = dict.fromkeys(next(entry.name for entry in accepting if entry.holds_on(notes.day)) for accepting in found)
-    notes.note(list(chosen), matching)
-    return next(iter(chosen))
+    return notes.together(
+        [[entry for entry in entries if covers_hole(entry, key, action, code)] for action, code in unread]
+    )
