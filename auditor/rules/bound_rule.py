@@ -35,7 +35,15 @@ class BoundRule(NamedTuple):
     """True if a fact of the run could not be read: the rule is then undecided. make_plan() leaves such a rule out."""
 
     @classmethod
-    def of(cls, order: int, rule: Rule, fixed: Mapping[str, Any]) -> BoundRule:
+    def of(
+        cls, order: int, rule: Rule, facts: BucketFacts, run: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> BoundRule:
+        """Bind a rule to the facts of a run. run: those that neither the bucket nor the configuration has."""
+        fixed = {
+            **run,
+            **{name: bucket_fact(facts, name) for name in rule.reads if name.startswith("bucket.")},
+            **{f"config.{name}": value for name, value in options.items()},
+        }
         arguments = tuple(fixed.get(name) for name in rule.reads)
         places = tuple((place, name) for place, name in enumerate(rule.reads) if name in OBJECT_FACTS)
         applies = not any(isinstance(fact, Skipped) for fact in arguments)
@@ -93,18 +101,3 @@ class RuleAnswer(NamedTuple):
     hits: tuple[Hit, ...] | None
     lacking: Unread | None = None
     stored: bool = True
-
-
-def fixed_facts(rule: Rule, facts: BucketFacts, run: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that the rule reads and that are the same for the whole run, by their names in `reads`. run:
-    those that neither the bucket nor the configuration has.
-    """
-    fixed: dict[str, Any] = {}
-    for name in rule.reads:
-        if name.startswith("bucket."):
-            fixed[name] = bucket_fact(facts, name)
-        elif name.startswith("config."):
-            fixed[name] = options[name.removeprefix("config.")]
-        elif name in run:
-            fixed[name] = run[name]
-    return fixed

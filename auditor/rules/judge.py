@@ -19,7 +19,7 @@ from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Finding, Judgement, RuleUndecided, fingerprint
 from auditor.model.object import CUSTOMER_KEY, Acl, Evidence, Head, PartialHead, Skipped, Unread
 from auditor.rules import RULES
-from auditor.rules.bound_rule import KNOWN_IN_PART, BoundRule, RuleAnswer, fixed_facts
+from auditor.rules.bound_rule import KNOWN_IN_PART, BoundRule, RuleAnswer
 from auditor.rules.plan import Plan, make_plan
 from auditor.rules.selection import select
 from auditor.verdict.control import control_of, write_grants
@@ -54,12 +54,11 @@ class Judge:
         self._verdicts = VerdictJudge(facts, trusted, versions, now)
         trust = self._verdicts.trust
         run_facts: dict[str, Any] = {"trusted": trusted, "trust": trust, "now": now or Skipped("no time is given")}
-        if any("control" in rule.reads for rule in plan.bucket_rules):
-            run_facts["control"] = control_of(facts, trust, now)
-        if any("write_grants" in rule.reads for rule in plan.bucket_rules):
-            run_facts["write_grants"] = write_grants(facts, trust, now)
+        read = {name for rule in plan.bucket_rules for name in rule.reads}
+        costly: Mapping[str, Callable[..., Any]] = {"control": control_of, "write_grants": write_grants}
+        run_facts |= {name: find(facts, trust, now) for name, find in costly.items() if name in read}
         ready = [
-            BoundRule.of(order, rule, fixed_facts(rule, facts, run_facts, (options or {}).get(rule.id, {})))
+            BoundRule.of(order, rule, facts, run_facts, (options or {}).get(rule.id, {}))
             for order, rule in enumerate((*plan.bucket_rules, *plan.object_rules))
         ]
         ready = [one for one in ready if one.applies]

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from auditor.verdict.entry import Case, Covered, Door, WayIn
 from auditor.verdict.places import private_place
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE, names_of
 from auditor.verdict.requesters import Crowd, Sender, Site, Truth
 from auditor.verdict.worlds import World
 
@@ -33,7 +33,6 @@ class Kinds:
     """
 
     def __init__(self, door: Door, crowd: Crowd, case: Case, grantees: frozenset[str]) -> None:
-        self._door = door
         self._case = case
         self._grantees = grantees
         self.clauses = [*case.covered, *((clause, clause.needs) for clause in door.clauses_of_gates)]
@@ -97,8 +96,9 @@ class Kinds:
         found = self._standing.get(sender)
         if found is None:
             self._case.steps.spend(2 + len(self.clauses))
-            clauses = [clause for clause, _ in self.clauses]
-            found = self._standing[sender] = self._door.standing(sender.party, clauses)
+            party, names = sender.party, names_of(sender.party)
+            each = (one.principals.has(party, allows=one.allows, names=names) for one, _ in self.clauses)
+            found = self._standing[sender] = tuple(each)
         return found
 
     def _of_standing(self, standing: Sequence[bool | None]) -> tuple[Covered, Mapping[int, int]]:
@@ -150,7 +150,7 @@ class Answers:
         """Return the places from which a party gets in, each with the ways. A place of the bucket owner's account is
         left out: whoever sends from there is an insider.
         """
-        key = (self._kinds.of(sender), hides, sender if self._crowd.divides_by_pairs else None)
+        key = (self._kinds.of(sender), hides, sender if self._crowd.pairs else None)
         found = self._sites.get(key)
         if found is None:
             found = self._sites[key] = list(self._each(sender, hides))

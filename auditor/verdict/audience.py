@@ -21,6 +21,9 @@ Inside = tuple[Sender, Site]
 PlaceName = tuple[str | None, str | None]
 """The name of a place, and of the place behind it: the fields text and via of Place."""
 
+Headers = Mapping[tuple[Sender, PlaceName], set[str | None]]
+"""The headers that the requesters have to send, by the party and the name of its place."""
+
 STEPS_OF_AUDIENCE: Final = 30
 """Steps to name the audience of one requester."""
 
@@ -91,16 +94,9 @@ class Containment:
             if not self._is_named(headers, sender, site, header)
         )
 
-    def _is_named(
-        self,
-        headers: Mapping[tuple[Sender, PlaceName], set[str | None]],
-        sender: Sender,
-        site: Site,
-        header: str | None,
-    ) -> bool:
+    def _is_named(self, headers: Headers, sender: Sender, site: Site, header: str | None) -> bool:
         """True if the name of a wider requester stands for this party at this place, too. Several places can have one
-        name: a VPC endpoint has the same name whether the policies also name its VPC or not. headers: those that the
-        requesters have to send, by the party and the name of its place.
+        name: a VPC endpoint has the same name whether the policies also name its VPC or not.
         """
         own, *wider = self._wider_names(site)
         stand_ins = [_at(sender, name) for name in wider]

@@ -17,7 +17,7 @@ from auditor.verdict.distinguished import places_of
 from auditor.verdict.documents import Document, Keys
 from auditor.verdict.entry import Door, Gate
 from auditor.verdict.grants import GrantsOfBucket
-from auditor.verdict.identities import CONDITIONAL, Situation
+from auditor.verdict.identities import Situation
 from auditor.verdict.named import Names
 from auditor.verdict.points import points_of, read_policy, through_places
 from auditor.verdict.principals import Party, is_account
@@ -111,17 +111,7 @@ class CompiledBucket:
         self.document.coverage.representatives = Representatives(keys, self.names, self.own_account).of
         self.place_of = keys.place_of
         self.requesters = Requesters(self.keys, situation, trust, [*places, *(one.place for one in points)], steps)
-        absent, headers, only_in = self.requesters.absent()
-        self.door = Door(
-            facts,
-            cut=self.cut is not None,
-            gates=gates,
-            key_gates=key_gates,
-            absent=absent,
-            headers=headers,
-            only_in=only_in,
-            conditional=frozenset(index for index, key in enumerate(self.keys) if key.name in CONDITIONAL),
-        )
+        self.door = Door(facts, self.cut is not None, gates, key_gates, self.requesters.some_keys())
         self.steps = steps.spent
 
     def folders(self, covered: KeyClass) -> tuple[dict[int, tuple[int, int]], dict[int, list[ConditionTest]]]:

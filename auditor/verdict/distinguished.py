@@ -12,7 +12,7 @@ from auditor.model.object import ANONYMOUS_OWNER
 from auditor.verdict.identities import PLACE_KEYS
 from auditor.verdict.named import GRANTS_INSTANCE, SOURCE_KEYS, Names
 from auditor.verdict.places import INTERNET, OWN_VPC, Place, private_place
-from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_INSTANCE, ANY_SERVICE, Party, is_account, is_fixed
+from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_INSTANCE, ANY_SERVICE, Party, account_in, is_fixed
 from auditor.verdict.sources import with_sources
 from auditor.verdict.steps import Steps
 
@@ -77,8 +77,7 @@ def parties_of(names: Names, steps: Steps) -> Iterator[Party]:
     yield from (party for party in names.parties if party.service is None and party.canonical != ANONYMOUS_OWNER)
     yield from (Party(AudienceKind.ACCOUNT, one, unique_id=one) for one in names.unique_ids)
     for text in (*names.grants_instances, ANY_INSTANCE) if GRANTS_INSTANCE in names.keys else ():
-        account = text.split(":")[4] if text.count(":") >= 5 else ""
-        yield Party(AudienceKind.ACCESS_GRANTS, text, account=account if is_account(account) else None, grants=text)
+        yield Party(AudienceKind.ACCESS_GRANTS, text, account=account_in(text), grants=text)
     if not names.keys.isdisjoint(_SERVICE_NAMES | SOURCE_KEYS):
         services.append(Party(AudienceKind.SERVICE, ANY_SERVICE, service=ANY_SERVICE))
     yield from with_sources(services, names, steps)

@@ -5,7 +5,7 @@ A world is one possible completion of the facts that are not known (worlds.py). 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -35,6 +35,9 @@ MOST_POTENTIAL: Final = 4
 
 STEPS_OF_ENTRY: Final = 5
 """Steps to record that one requester gets in."""
+
+SiteWays = tuple[Site, list[WayIn]]
+"""A place from which a party gets in, with the ways."""
 
 _KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
 
@@ -166,16 +169,10 @@ class _Judging:
         opened = answers.sites(holder)
         for site, _ in opened:
             self._let_in(found, holder, site, grantees, answers)
-        known = {site for site, _ in opened}
-        for site, _ in answers.sites(holder, hides=False):
-            for _, reason, trusted in () if site in known else grantees:
-                if (
-                    trusted is None
-                    and site.trusted is None
-                    and not found.inside
-                    and len(found.potential) < MOST_POTENTIAL
-                ):
-                    found.potential.append((self._crowd.requester(holder, site), [WayIn(reason)]))
+        behind = answers.sites(holder, hides=False)
+        hidden = [(site, [WayIn(reason)]) for site, _ in behind for _, reason, trusted in grantees if trusted is None]
+        if not found.inside:
+            self._note_hidden(found, holder, opened, hidden)
 
     def _let_in(
         self, found: Result, holder: Sender, site: Site, grantees: Sequence[GrantedParty], answers: Answers
@@ -210,8 +207,16 @@ class _Judging:
                     return
         if found.inside or sender.trusted is not None or len(found.potential) >= MOST_POTENTIAL:
             return
+        self._note_hidden(found, sender, opened, answers.sites(sender, hides=False))
+
+    def _note_hidden(
+        self, found: Result, sender: Sender, opened: Iterable[SiteWays], hidden: Iterable[SiteWays]
+    ) -> None:
+        """Record in `found` the first of the places from which a party would get in, if nothing hid the object. opened:
+        those from which it gets in. hidden: these and the others, each with the ways.
+        """
         known = {site for site, _ in opened}
-        for site, ways_in in answers.sites(sender, hides=False):
+        for site, ways_in in hidden:
             if site not in known and site.trusted is None and len(found.potential) < MOST_POTENTIAL:
                 found.potential.append((self._crowd.requester(sender, site), ways_in))
 

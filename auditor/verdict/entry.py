@@ -5,7 +5,7 @@ A way is an action that reaches the object (ways.py). A gate is a second policy 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -17,8 +17,8 @@ from auditor.verdict.audience import Inside
 from auditor.verdict.documents import Clause, Document
 from auditor.verdict.object_facts import SOMEBODY, EncryptionFacts, Source, is_public_group
 from auditor.verdict.places import Place
-from auditor.verdict.principals import ANY_ACCOUNT, ANY_SERVICE, Party, names_of
-from auditor.verdict.requesters import Requester
+from auditor.verdict.principals import ANY_ACCOUNT, ANY_SERVICE
+from auditor.verdict.requesters import Requester, SomeKeys
 from auditor.verdict.resources import KeyClass
 from auditor.verdict.search import Needs, Search
 from auditor.verdict.steps import Steps
@@ -81,16 +81,7 @@ class Door:
     """
 
     def __init__(
-        self,
-        facts: BucketFacts,
-        *,
-        cut: bool,
-        gates: Mapping[Place, Gate],
-        key_gates: Mapping[str, Gate],
-        absent: Mapping[int, int],
-        headers: frozenset[int],
-        only_in: Mapping[int, int],
-        conditional: frozenset[int],
+        self, facts: BucketFacts, cut: bool, gates: Mapping[Place, Gate], key_gates: Mapping[str, Gate], keys: SomeKeys
     ) -> None:
         self._facts = facts
         self._aws = facts.semantics is not Semantics.CEPH
@@ -101,18 +92,11 @@ class Door:
         self.clauses_of_gates = [
             clause for gate in (*gates.values(), *key_gates.values()) for clause in gate.document.clauses
         ]
-        self._absent = absent
-        self.headers = headers
-        self._only_in = only_in
-        self._conditional = conditional
+        self._keys = keys
+        self.headers = keys.headers
         self.pays = self._aws and facts.request_payer == "Requester"
 
     # ---- the questions
-
-    def standing(self, party: Party, clauses: Iterable[Clause]) -> tuple[bool | None, ...]:
-        """Return for each of the statements if it is for the party; None if that is not known."""
-        names = names_of(party)
-        return tuple(clause.principals.has(party, allows=clause.allows, names=names) for clause in clauses)
 
     def ways_in(
         self,
@@ -157,19 +141,10 @@ class Door:
             everything = world.allows_all and self.policy_reaches(asked.world)
             if not mine and not opening and not everything:
                 continue
-            present = tuple(bool(way & ways) for ways in self._only_in.values())
+            present = tuple(bool(way & ways) for ways in self._keys.only_in.values())
             gated = way & BYTES != 0 if case.key.kms is not None else None
             point = way if requester.place.point is not None else None
-            key = (
-                *map(id, mine),
-                "|",
-                *(id(c) for c, _ in opening),
-                "|",
-                *(id(c) for c, _ in closing),
-                present,
-                gated,
-                point,
-            )
+            key = (*(tuple(map(id, some)) for some in (mine, opening, closing)), present, gated, point)
             if key not in memory:
                 memory[key] = self._open(asked, case, way, mine, opening, closing, everything)
             found.update(dict.fromkeys(memory[key]))
@@ -245,10 +220,10 @@ class Door:
         left: list[tuple[int, int]] = []
         for key, tests in needs:
             choice = asked.options(key)
-            missing = not way & self._only_in.get(key, way)
-            missing = missing or (asked.world.bare_reads and not clause.allows and key in self._conditional)
+            missing = not way & self._keys.only_in.get(key, way)
+            missing = missing or (asked.world.bare_reads and not clause.allows and key in self._keys.conditional)
             if missing or (key in self.headers and key not in asked.headers):
-                fixed = self._absent[key]
+                fixed = self._keys.absent[key]
             elif choice is None:
                 if key in asked.world.keys:
                     fixed = asked.world.keys[key]

@@ -11,13 +11,21 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from msgspec import Struct
-
 from auditor.model.access import AudienceKind
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.policy import is_bucket_tag
 from auditor.verdict.bucket_tags import tag_domain
-from auditor.verdict.domains import ABSENT, UNKNOWN, Addresses, Domain, FixedValues, Numbers, Texts
+from auditor.verdict.domains import (
+    ABSENT,
+    UNKNOWN,
+    Addresses,
+    Domain,
+    FixedValues,
+    Numbers,
+    Texts,
+    organization_ids,
+    organization_paths,
+)
 from auditor.verdict.named import GRANTS_INSTANCE, Names
 from auditor.verdict.networks import NOT_PUBLIC, Network
 from auditor.verdict.persons import PERSONS, Frame, grants_instance, type_of, user_id
@@ -121,14 +129,11 @@ _PERSONAL: Final[dict[str, Domain]] = {
 _OF_SERVICES: Final = frozenset({"aws:principalservicename", "aws:principalservicenameslist"})
 
 
-class Situation(Struct, frozen=True):
-    """The facts on which the values of condition keys depend. own: number of the bucket owner's account. now: the
-    moment of the judgement. Each is None if it is not known.
+class Situation(Frame, frozen=True):
+    """The facts on which the values of condition keys depend. now: the moment of the judgement; None if it is not
+    known.
     """
 
-    names: Names
-    own: str | None
-    region: str | None
     now: datetime | None
     semantics: Semantics = Semantics.AWS
     tags: Callable[[str], Domain] = lambda _: UNKNOWN
@@ -138,15 +143,6 @@ class Situation(Struct, frozen=True):
     def of(cls, facts: BucketFacts, names: Names, own: str | None, now: datetime | None) -> Situation:
         region = facts.region if isinstance(facts.region, str) and facts.region else None
         return cls(names, own, region, now, facts.semantics, partial(tag_domain, facts))
-
-    @property
-    def frame(self) -> Frame:
-        return Frame(self.names, self.own, self.partition)
-
-    @property
-    def partition(self) -> str:
-        region = self.region or ""
-        return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
 
     # ---- what neither party nor place changes
 
@@ -180,7 +176,7 @@ class Situation(Struct, frozen=True):
         if found is not None:
             return found
         if key in SOURCES:
-            return SOURCES[key](self.frame, party) if party.service else ABSENT
+            return SOURCES[key](self, party) if party.service else ABSENT
         return self._of_service(key, party) or self._of_signer(key, party)
 
     def _of_service(self, key: str, party: Party) -> Domain | None:
@@ -196,18 +192,18 @@ class Situation(Struct, frozen=True):
         if key in _SIGNERS:
             return _SIGNERS[key] if party.signed else ABSENT
         if key == GRANTS_INSTANCE:
-            return grants_instance(self.frame, party)
+            return grants_instance(self, party)
         if key == "aws:principaltype":
             return type_of(party)
         if key == "aws:userid":
-            return user_id(self.frame, party)
+            return user_id(self, party)
         person = party.signed and not party.service
         if key.startswith("aws:principaltag/"):
             return _NAME if person else ABSENT
         if key in _PERSONAL:
             return _PERSONAL[key] if person else ABSENT
         if key in PERSONS:
-            return PERSONS[key](self.frame, party) if person else ABSENT
+            return PERSONS[key](self, party) if person else ABSENT
         return UNKNOWN
 
     # ---- the place
@@ -235,8 +231,6 @@ class Situation(Struct, frozen=True):
     def _of_endpoint(self, key: str, place: Place) -> Domain:
         """Return the domain of a condition key on the VPC endpoint of a private place, its VPC, or their owners."""
         own = (self.own,) if self.own else ()
-        organization = place.endpoint_organization
-        organizations = self.names.endpoint_organizations
         match key:
             case "aws:vpcsourceip":
                 return Addresses()
@@ -248,13 +242,9 @@ class Situation(Struct, frozen=True):
             case "aws:vpceaccount":
                 return _fixed_or(place.endpoint_account, "############", (*self.names.endpoint_accounts, *own))
             case "aws:vpceorgid":
-                if organization:
-                    return FixedValues((organization,))
-                return Texts(only=("o-*",), never=tuple(organizations), may_be_absent=True)
+                return organization_ids(place.endpoint_organization, self.names.endpoint_organizations)
             case "aws:vpceorgpaths":
-                if organization:
-                    return Texts(only=(f"{organization}/*",))
-                return Texts(only=("o-*/*",), never=tuple(f"{one}/*" for one in organizations), may_be_absent=True)
+                return organization_paths(place.endpoint_organization, self.names.endpoint_organizations)
         return self._vpc_arn(place, own)
 
     def _vpc_arn(self, place: Place, own: tuple[str, ...]) -> Domain:

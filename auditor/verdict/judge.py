@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -23,11 +24,10 @@ from auditor.verdict.steps import LARGE
 from auditor.verdict.trust import Trust
 
 MOST_KINDS: Final = 4096
-"""Largest number of kinds of objects whose access is cached. Beyond it, the judge clears the cache."""
+"""Largest number of kinds of objects whose access is cached."""
 
 MOST_ENGINES: Final = 64
 """Largest number of KMS keys whose engine is cached."""
-_NO_KEY: Final = EncryptionFacts()
 Kind = tuple[KeyClass, Acl | Unread | Skipped, str | None, EncryptionFacts, bool]
 """The facts of an object that decide its access. Objects of one kind have the same access. This also holds under a
 hypothetical change: without some statements, with ACLs disabled, or with a public access block."""
@@ -52,9 +52,9 @@ class VerdictJudge:
         self._key_policies = facts.key_policies if isinstance(facts.key_policies, Mapping) else {}
         self._engine = self._with_policies_of(())
         self._engines: dict[str, AccessEngine] = {}
-        self._known: dict[Kind, ObjectAccess] = {}
+        self._access = lru_cache(MOST_KINDS)(self._judge)
         self._interned: dict[ObjectAccess, ObjectAccess] = {}
-        self._dormant: dict[tuple[ObjectAccess, Acl], ObjectAccess] = {}
+        self._dormant = lru_cache(MOST_KINDS)(self._with_dormant)
 
     def access(
         self,
@@ -66,23 +66,12 @@ class VerdictJudge:
         """Return the access to one object: its verdict, audiences and reasons. hidden: the part of its stored ACL that
         counts for nothing today; None if none is known.
         """
-        engine, kind = self._engine_and_kind(ref, acl, head)
-        found = self._known.get(kind)
-        if found is None:
-            found = self._judge(engine, *kind)
-            if len(self._known) >= MOST_KINDS:
-                self._known.clear()
-            found = self._known[kind] = self._interned.setdefault(found, found)
-        return found if hidden is None else self._with_dormant(found, hidden.acl)
+        found = self._access(*self._engine_and_kind(ref, acl, head))
+        return found if hidden is None else self._dormant(found, hidden.acl)
 
     def _with_dormant(self, today: ObjectAccess, stored: Acl) -> ObjectAccess:
-        found = self._dormant.get((today, stored))
-        if found is None:
-            owner = self._facts.owner if isinstance(self._facts.owner, str) else None
-            if len(self._dormant) >= MOST_KINDS:
-                self._dormant.clear()
-            found = self._dormant[today, stored] = with_dormant(today, stored, owner, self.trust)
-        return found
+        owner = self._facts.owner if isinstance(self._facts.owner, str) else None
+        return with_dormant(today, stored, owner, self.trust)
 
     @property
     def is_large(self) -> bool:
@@ -119,17 +108,11 @@ class VerdictJudge:
             policies = {key: policies[key] for key in keys}
         return AccessEngine(replace(self._facts, key_policies=policies), self.trust, self._now)
 
-    def _judge(
-        self,
-        engine: AccessEngine,
-        covered: KeyClass,
-        acl: Acl | Unread | Skipped,
-        owner: str | None,
-        key: EncryptionFacts,
-        latest: bool,
-    ) -> ObjectAccess:
+    def _judge(self, engine: AccessEngine, kind: Kind) -> ObjectAccess:
+        covered, acl, owner, key, latest = kind
         acls, cause = views(acl, owner, self._facts)
-        return engine.access(covered, acls, key, latest=latest, cause=cause)
+        found = engine.access(covered, acls, key, latest=latest, cause=cause)
+        return self._interned.setdefault(found, found)
 
 
 def access_of(

@@ -14,8 +14,8 @@ from msgspec import Struct, field
 
 from auditor.model.access import AudienceKind
 from auditor.verdict.conditions import key_name
-from auditor.verdict.networks import Network, is_broad, parse_network, wider_than
-from auditor.verdict.principals import Party, is_account, is_fixed, party_of
+from auditor.verdict.networks import Network, is_broad, parse_network
+from auditor.verdict.principals import Party, account_in, is_account, is_fixed, party_of
 
 _UNIQUE_ID: Final = re.compile(r"(A[A-Z]{3}[A-Z0-9]{4,})(:.*)?")
 SOURCE_KEYS: Final = frozenset(
@@ -66,9 +66,9 @@ class Names(Struct, dict=True):
         lengths = {network.prefixlen for network in self.networks}
         found: dict[Network, list[Network]] = {}
         for network in self.networks:
-            for wider in wider_than(network, lengths):
-                if wider in self.networks:
-                    found.setdefault(wider, []).append(network)
+            around = [network.supernet(new_prefix=length) for length in lengths if length < network.prefixlen]
+            for wider in self.networks.keys() & around:
+                found.setdefault(wider, []).append(network)
         return {wider: tuple(inner) for wider, inner in found.items()}
 
     @property
@@ -122,7 +122,7 @@ class Names(Struct, dict=True):
     def _add_grants_instance(self, value: str) -> None:
         if value.strip("*"):
             self.grants_instances[value] = None
-            self._add_account(value.split(":")[4] if value.count(":") >= 5 else "")
+            self._add_account(account_in(value))
 
     def _add_owner(self, key: str, value: str) -> None:
         """Add the owner of a VPC endpoint or a VPC."""
@@ -146,8 +146,7 @@ class Names(Struct, dict=True):
             case "aws:sourcevpce" if fixed:
                 self.vpc_endpoints[value] = None
             case "s3:dataaccesspointarn":
-                parts = value.split(":", 5)
-                self._add_point(self.points, value, parts[4] if len(parts) == 6 else "*")
+                self._add_point(self.points, value, account_in(value))
             case "s3:dataaccesspointaccount":
                 self._add_point(self.point_accounts, value, value)
 
@@ -161,26 +160,25 @@ class Names(Struct, dict=True):
         elif is_fixed(parts[5]):
             self.vpcs[parts[5].removeprefix("vpc/")] = None
 
-    def _add_point(self, named: dict[str, None], value: str, account: str) -> None:
-        if is_account(account):
+    def _add_point(self, named: dict[str, None], value: str, account: str | None) -> None:
+        if account is not None and is_account(account):
             named[value] = None
             self._add_account(account)
         else:
             self.any_point = True
 
-    def _add_account(self, value: str) -> None:
-        if is_account(value):
+    def _add_account(self, value: str | None) -> None:
+        if value is not None and is_account(value):
             self._add_party(Party(AudienceKind.ACCOUNT, value, account=value))
 
     def _add_arn(self, value: str) -> None:
-        parts = value.split(":", 5)
-        if len(parts) < 6 or not is_account(parts[4]):
+        account = account_in(value)
+        if account is None:
             return
-        pattern = Party(AudienceKind.ACCOUNT, value, account=parts[4], arn_pattern=value)
         party = party_of("AWS", value)
         if party is None:
-            self._add_account(parts[4])
-        self._add_party(party or pattern)
+            self._add_account(account)
+        self._add_party(party or Party(AudienceKind.ACCOUNT, value, account=account, arn_pattern=value))
 
     def _add_network(self, value: str) -> None:
         try:

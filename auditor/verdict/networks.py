@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
@@ -60,14 +59,3 @@ that names one of them means it."""
 def is_broad(network: Network) -> bool:
     """True if S3 counts a policy as public that allows this network, because it is broader than /8, or /32 for IPv6."""
     return network.prefixlen < (8 if network.version == 4 else 32)
-
-
-def address_text(version: int, number: int) -> str:
-    return str(IPv4Address(number) if version == 4 else IPv6Address(number))
-
-
-def wider_than(network: Network, lengths: Iterable[int]) -> Iterator[Network]:
-    """Yield the networks with a shorter prefix that contain this one. lengths: the prefix lengths to yield."""
-    for length in lengths:
-        if length < network.prefixlen:
-            yield network.supernet(new_prefix=length)

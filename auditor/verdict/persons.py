@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
-from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts
+from msgspec import Struct
+
+from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, organization_ids, organization_paths
 from auditor.verdict.named import Names
 from auditor.verdict.principals import ANY_INSTANCE, Party, is_account, is_fixed, role_of, role_of_session
 from auditor.verdict.trust import Arn
 
 
-class Frame(NamedTuple):
-    """The facts on which the values of these condition keys depend. own: number of the bucket owner's account; None if
-    it is not known.
+class Frame(Struct, frozen=True):
+    """The facts on which the values of these condition keys depend. own: number of the bucket owner's account. region:
+    that of the bucket. Each is None if it is not known.
     """
 
     names: Names
     own: str | None
-    partition: str
+    region: str | None
+
+    @property
+    def partition(self) -> str:
+        region = self.region or ""
+        return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
 
 
 def type_of(party: Party) -> Domain:
@@ -122,17 +129,11 @@ def _account_in(arn: str) -> str:
 
 
 def _organization(frame: Frame, party: Party) -> Domain:
-    if party.organization:
-        return FixedValues((party.organization,))
-    never = () if party.free else tuple(frame.names.organizations)
-    return Texts(only=("o-*",), never=never, may_be_absent=True)
+    return organization_ids(party.organization, () if party.free else frame.names.organizations)
 
 
 def _paths(frame: Frame, party: Party) -> Domain:
-    if party.organization:
-        return Texts(only=(f"{party.organization}/*",))
-    never = () if party.free else tuple(f"{one}/*" for one in frame.names.organizations)
-    return Texts(only=("o-*/*",), never=never, may_be_absent=True)
+    return organization_paths(party.organization, () if party.free else frame.names.organizations)
 
 
 PERSONS: Final[dict[str, Callable[[Frame, Party], Domain]]] = {

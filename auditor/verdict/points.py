@@ -19,7 +19,7 @@ from auditor.model.policy import Policy, parse
 from auditor.verdict.documents import Document, Keys
 from auditor.verdict.named import POINT_KEYS, Names
 from auditor.verdict.places import INTERNET, Doubt, Place
-from auditor.verdict.principals import is_account
+from auditor.verdict.principals import account_in
 from auditor.verdict.public import is_public
 from auditor.verdict.steps import Steps
 
@@ -47,14 +47,13 @@ def points_of(facts: BucketFacts, own: str | None, keys: Keys, names: Names) -> 
     if isinstance(points, tuple):
         found += [_read(point, keys, names) for point in points]
     else:
-        text = f"arn:*:s3:*:{own or '############'}:accesspoint/*"
-        found.append(PointOfBucket(Place(point=text, point_account=own, own_point=True, doubt=Doubt.OWN_POINTS), None))
+        anywhere = (f"arn:*:s3:*:{own or '############'}:accesspoint/*", own)
         unnamed = [f"arn:*:s3:*:{account}:accesspoint/*" for account in names.point_accounts if own is None]
-        for text in (*names.points, *unnamed):
-            account = _account(text)
-            if account is not None and (own is None or account == own):
-                place = Place(point=text, point_account=account, own_point=True, doubt=Doubt.OWN_POINTS)
-                found.append(PointOfBucket(place, None))
+        named = [(text, account_in(text)) for text in (*names.points, *unnamed)]
+        named = [(text, account) for text, account in named if account is not None and own in (None, account)]
+        for text, account in (anywhere, *named):
+            place = Place(point=text, point_account=account, own_point=True, doubt=Doubt.OWN_POINTS)
+            found.append(PointOfBucket(place, None))
     return found
 
 
@@ -64,7 +63,7 @@ def _named(names: Names, own: str | None, *, read: bool) -> Iterator[Place]:
     """
     anywhere = "arn:*:s3:*:############:accesspoint/*"
     for text in names.points:
-        account = _account(text)
+        account = account_in(text)
         if account is not None and account != own:
             yield Place(AudienceKind.ACCESS_POINT, text, point=text, point_account=account)
     for account in names.point_accounts:
@@ -91,16 +90,14 @@ def through_places(points: Sequence[PointOfBucket], places: Sequence[Place], ste
                 continue  # it takes requests from its VPC only
             yield one._replace(
                 place=replace(
-                    point,
+                    there,
                     kind=point.kind or there.kind,
                     name=point.name or there.name,
-                    private=there.private,
-                    network=there.network,
                     vpc=point.vpc or there.vpc,
-                    vpc_endpoint=there.vpc_endpoint,
-                    vpc_arn=there.vpc_arn,
-                    endpoint_account=there.endpoint_account,
-                    endpoint_organization=there.endpoint_organization,
+                    point=point.point,
+                    point_account=point.point_account,
+                    own_point=point.own_point,
+                    doubt=point.doubt,
                     via=None if own or point.kind is None else there.text,
                     behind=there,
                 )
@@ -110,11 +107,6 @@ def through_places(points: Sequence[PointOfBucket], places: Sequence[Place], ste
 def _is_own(one: PointOfBucket) -> bool:
     """True for an access point of the bucket owner's account, whether it was read or not."""
     return one.document is not None or one.place.doubt is Doubt.OWN_POINTS
-
-
-def _account(text: str) -> str | None:
-    parts = text.split(":", 5)
-    return parts[4] if len(parts) == 6 and is_account(parts[4]) else None
 
 
 def _read(point: AccessPoint, keys: Keys, names: Names) -> PointOfBucket:

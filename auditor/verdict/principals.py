@@ -82,6 +82,12 @@ def is_account(text: str) -> bool:
     return bool(_ACCOUNT.fullmatch(text))
 
 
+def account_in(arn: str) -> str | None:
+    """Return the account number that an ARN, or a pattern of one, names as its fifth part; None if there is none."""
+    parts = arn.split(":", 5)
+    return parts[4] if len(parts) == 6 and is_account(parts[4]) else None
+
+
 def is_fixed(text: str) -> bool:
     """True if the text has neither a wildcard nor a policy variable."""
     return not _WILD.search(text)

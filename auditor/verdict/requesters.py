@@ -7,9 +7,10 @@ account. The other parties are the names in policies and ACLs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind
@@ -19,7 +20,7 @@ from auditor.verdict.conditions import ConditionTest
 from auditor.verdict.distinguished import parties_of
 from auditor.verdict.documents import PATHS_OF, Key
 from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, Unknown
-from auditor.verdict.identities import PLACE_KEYS, Situation, ways_with
+from auditor.verdict.identities import CONDITIONAL, PLACE_KEYS, Situation, ways_with
 from auditor.verdict.joined import OWNER_KEYS, bits, known_for, states_of, truth_of
 from auditor.verdict.named import Names
 from auditor.verdict.places import INTERNET, Place
@@ -123,6 +124,18 @@ class Requester(Struct, frozen=True, eq=False):
         return self.place.is_open and self.party in (ANONYMOUS, ANY_ACCOUNT)
 
 
+class SomeKeys(NamedTuple):
+    """The condition keys that only some requests have, by index. absent: for each of them, the tests that are true
+    without the key. headers: those that the requester sets by a header. only_in: those of some actions only, each with
+    the actions whose requests have it. conditional: those of conditional requests.
+    """
+
+    absent: Mapping[int, int]
+    headers: frozenset[int]
+    only_in: Mapping[int, int]
+    conditional: frozenset[int]
+
+
 class Requesters:
     """Makes the requesters of one bucket from the names in its policies. places: the internet comes first. steps:
     counts the work. Raises OutOfStepsError if that takes too many.
@@ -221,21 +234,17 @@ class Requesters:
 
     # ---- what holds for each requester
 
-    def absent(self) -> tuple[dict[int, int], frozenset[int], dict[int, int]]:
-        """Return three things about condition keys that only some requests have, each by the key's index: the tests
-        that are true without the key; the keys that the requester sets by a header; and, for the keys of some actions
-        only, the actions whose requests have them.
-        """
-        absent: dict[int, int] = {}
-        only_in: dict[int, int] = {}
-        for index, key in enumerate(self._keys):
-            ways = ways_with(key.name)
-            if key.is_header or ways is not None:
-                absent[index] = next(iter(bits(truth_vectors([test.bind({}) for test in key.tests], ABSENT))))
-            if ways is not None:
-                only_in[index] = ways
+    def some_keys(self) -> SomeKeys:
+        """Return the condition keys that only some requests have."""
         headers = frozenset(index for index, key in enumerate(self._keys) if key.is_header)
-        return absent, headers, only_in
+        ways = ((index, ways_with(key.name)) for index, key in enumerate(self._keys))
+        only_in = {index: some for index, some in ways if some is not None}
+        absent = {
+            index: next(iter(bits(truth_vectors([test.bind({}) for test in self._keys[index].tests], ABSENT))))
+            for index in headers | only_in.keys()
+        }
+        conditional = frozenset(index for index, key in enumerate(self._keys) if key.name in CONDITIONAL)
+        return SomeKeys(absent, headers, only_in, conditional)
 
     def owners_truth(self, indices: Iterable[int]) -> dict[int, dict[str | None, tuple[int, ...]]]:
         """Return the tests on the bucket owner's account number that can be true together, by the key's index and by
@@ -264,40 +273,29 @@ class Requesters:
         )
 
 
-class Crowd:
+class Crowd(Struct, eq=False, dict=True):
     """The requesters to try on the objects of one kind: each sender at each site.
 
     keys: the number of condition keys. holders: those of credentials of S3 Access Grants. fixed: the truths of those
     keys that are the same for each requester. pairs: the keys whose truth depends on both the party and the place.
     """
 
-    def __init__(
-        self,
-        keys: int,
-        senders: Sequence[Sender],
-        holders: Sequence[Sender],
-        sites: Sequence[Site],
-        fixed: Mapping[int, Truth],
-        pairs: Mapping[int, Key],
-        truths: _Truths,
-    ) -> None:
-        self.senders = senders
-        self.holders = holders
-        self.sites = sites
-        self._keys = range(keys)
-        self._fixed = fixed
-        self._pairs = pairs
-        self._truths = truths
-        self._by_place = {site.place: site for site in sites if not site.services}
-        self._open_to_all = [site for site in sites if site.place.point is None and not site.services]
-        self.divides_by_pairs = bool(pairs)
-        """True if the truth of a condition key depends on both the party and the place."""
-        self._profiles: dict[tuple[object, ...], tuple[tuple[Choice, ...], Mapping[int, States]]] = {}
+    keys: int
+    senders: Sequence[Sender]
+    holders: Sequence[Sender]
+    sites: Sequence[Site]
+    fixed: Mapping[int, Truth]
+    pairs: Mapping[int, Key]
+    _truths: _Truths
+    _profiles: dict[tuple[object, ...], tuple[tuple[Choice, ...], Mapping[int, States]]] = field(default_factory=dict)
 
-    @property
-    def places(self) -> list[Place]:
-        """The places from which requests come."""
-        return [site.place for site in self.sites]
+    @cached_property
+    def _by_place(self) -> Mapping[Place, Site]:
+        return {site.place: site for site in self.sites if not site.services}
+
+    @cached_property
+    def _open_to_all(self) -> Sequence[Site]:
+        return [site for site in self.sites if site.place.point is None and not site.services]
 
     def site_at(self, place: Place) -> Site | None:
         """Return the site of a place that the policies distinguish; None for another place."""
@@ -315,27 +313,27 @@ class Crowd:
 
     def sort(self, sender: Sender, site: Site) -> tuple[object, ...]:
         """Return a value that is the same for all requesters with the same truths."""
-        if not self._pairs:
+        if not self.pairs:
             return sender.sort, site.sort
         return sender.sort, site.sort, _sort(self.of_pair(sender, site))
 
     def requester(self, sender: Sender, site: Site) -> Requester:
         sort = self.sort(sender, site)
         if sort not in self._profiles:
-            truths = {**self._fixed, **sender.truths, **site.truths, **self.of_pair(sender, site)}
-            choices = tuple(None if truths[index].is_open else truths[index].options for index in self._keys)
+            truths = {**self.fixed, **sender.truths, **site.truths, **self.of_pair(sender, site)}
+            choices = tuple(None if truths[index].is_open else truths[index].options for index in range(self.keys))
             states = {index: truth.states for index, truth in truths.items() if truth.states is not None}
             self._profiles[sort] = choices, states
         return Requester(sender.party, site.place, *self._profiles[sort])
 
     def truths(self) -> Iterator[tuple[int, Truth]]:
         """Yield the truths of all requesters, each with the index of its condition key."""
-        yield from self._fixed.items()
+        yield from self.fixed.items()
         alike = {one.sort: one.truths for some in (self.senders, self.holders, self.sites) for one in some}
         for truths in alike.values():
             yield from truths.items()
-        if self._pairs:
-            found: dict[int, set[Truth]] = {index: set() for index in self._pairs}
+        if self.pairs:
+            found: dict[int, set[Truth]] = {index: set() for index in self.pairs}
             for sender in (*self.senders, *self.holders):
                 for site in self.sites_of(sender):
                     for index, truth in self.of_pair(sender, site).items():
@@ -344,7 +342,7 @@ class Crowd:
 
     def of_pair(self, sender: Sender, site: Site) -> Mapping[int, Truth]:
         """Return the truths that depend on both the party and the place."""
-        return self._truths.of_keys(self._pairs, sender.party, site.place) if self._pairs else {}
+        return self._truths.of_keys(self.pairs, sender.party, site.place) if self.pairs else {}
 
 
 class _KeysByScope(NamedTuple):

@@ -4,16 +4,53 @@ every object.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from msgspec.structs import replace
 
-from auditor.model.wildcard import Wildcard
-from auditor.verdict.folders import FolderPattern
+from auditor.model.wildcard import Variable, Wildcard
 
 _EVERY_OBJECT: Final = Wildcard.of("*")
+
+
+class FolderPattern(NamedTuple):
+    """A pattern of Resource with one policy variable, such as home/${aws:username}/*. For one object, it is a condition
+    on the variable's key: the key must have one of the values that reach the object.
+
+    key: the variable's condition key in lower case. start: the literal text before the variable. rest: the pattern
+    after the variable. default: the text in place of a variable without a value; None if the pattern names none.
+    """
+
+    key: str
+    start: str
+    rest: Wildcard
+    default: str | None = None
+
+    @classmethod
+    def of(cls, pattern: str) -> Self | None:
+        """Return the parsed pattern. Return None if it has no variable, several variables, or a wildcard before the
+        variable.
+        """
+        start, parts = Wildcard.of(pattern, variables=True).divided
+        match parts:
+            case (Variable(key, default, False), *rest) if pattern.count("${") == 1 and not re.search("[*?$]", key):
+                return cls(key, start, Wildcard(tuple(rest)), default)
+        return None
+
+    def values(self, path: str) -> tuple[str, ...]:
+        """Return the values of the variable with which the pattern matches the path."""
+        if not path.startswith(self.start):
+            return ()
+        text = path[len(self.start) :]
+        return tuple(text[:end] for end in range(1, len(text) + 1) if self.rest.matches(text[end:]))
+
+    def has_default(self, path: str) -> bool:
+        """True if the pattern matches the path without a value of the variable."""
+        text = None if self.default is None else self.start + self.default
+        return text is not None and path.startswith(text) and self.rest.matches(path[len(text) :])
 
 
 class FolderValues(NamedTuple):

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind
 from auditor.model.wildcard import matches_arn
-from auditor.verdict.domains import Domain, FixedValues, Texts
+from auditor.verdict.domains import Domain, FixedValues, Texts, organization_ids, organization_paths
 from auditor.verdict.named import Names
 from auditor.verdict.persons import Frame
-from auditor.verdict.principals import ANY_SERVICE, Party, is_account, is_fixed
+from auditor.verdict.principals import ANY_SERVICE, Party, account_in, is_account, is_fixed
 from auditor.verdict.steps import Steps
 
 STEPS_OF_SOURCE: Final = 5
@@ -47,14 +47,15 @@ def _owned(party: Party, names: Names) -> Iterator[Party]:
     if party.source_organization is None:
         organizations += [one for one in owners if not is_account(one)]
         accounts += [one for one in owners if is_account(one)] if party.source_account is None else []
-    whole = (_within(party, *pair) for pair in product(accounts, organizations))
-    yield from (one for one in whole if one is not None)
+    for account, organization in product(accounts, organizations):
+        if party.source is not None and (account or organization):
+            owned = _named(party.source, account or party.source_account, organization)
+            yield replace(owned, patterns=party.patterns)
 
 
 def _source(text: str) -> Party:
     """Return the party that stands for any service acting for this source."""
-    parts = text.split(":", 5)
-    account = text if is_account(text) else parts[4] if len(parts) == 6 and is_account(parts[4]) else None
+    account = text if is_account(text) else account_in(text)
     organization = text.partition("/")[0] if text.startswith("o-") else None
     return _named(text, account, organization)
 
@@ -78,19 +79,6 @@ def _named(text: str, account: str | None, organization: str | None) -> Party:
         source_account=account,
         source_organization=organization,
     )
-
-
-def _within(party: Party, account: str | None, organization: str | None) -> Party | None:
-    """Return the source as one that belongs to an account and an organization. Return None if the source already names
-    others, or if that changes nothing.
-    """
-    if party.source is None or (account is None and organization is None):
-        return None
-    if account is not None and (party.source_account is not None or party.source_organization is not None):
-        return None
-    if organization is not None and party.source_organization is not None:
-        return None
-    return replace(_named(party.source, account or party.source_account, organization), patterns=party.patterns)
 
 
 def wider_services(party: Party) -> Iterator[Party]:
@@ -143,16 +131,11 @@ def _account(frame: Frame, party: Party) -> Domain:
 
 
 def _organization(frame: Frame, party: Party) -> Domain:
-    if party.source_organization is not None:
-        return FixedValues((party.source_organization,))
-    return Texts(only=("o-*",), never=_organizations(frame), may_be_absent=True)
+    return organization_ids(party.source_organization, _organizations(frame))
 
 
 def _paths(frame: Frame, party: Party) -> Domain:
-    if party.source_organization is not None:
-        return Texts(only=(f"{party.source_organization}/*",), many=True)
-    never = tuple(f"{one}/*" for one in _organizations(frame))
-    return Texts(only=("o-*/*",), never=never, may_be_absent=True, many=True)
+    return organization_paths(party.source_organization, _organizations(frame), many=True)
 
 
 def _organizations(frame: Frame) -> tuple[str, ...]:

@@ -26,13 +26,13 @@ def unknowns_of(
     each with its reason. cause: the reason for an ACL that is not known.
     """
     keys, too_complex = _keys(bucket, crowd, kinds)
-    doubts = dict.fromkeys(place.doubt for place in crowd.places if place.doubt is not None)
+    doubts = dict.fromkeys(site.place.doubt for site in crowd.sites if site.place.doubt is not None)
     unclear = [sender.party for sender in crowd.senders if _is_unclear(sender.party, bucket.own_account)]
     conditional = _conditional(bucket, kinds)
     unknowns = Unknowns(
         acls,
         (False, True) if bucket.unread else (False,),
-        _accounts(bucket),
+        [None, *bucket.names.accounts] if bucket.own_account is None else (bucket.own_account,),
         _canonicals(bucket, acls, crowd),
         [some for size in range(len(doubts) + 1) for some in combinations(doubts, size)],
         (False, True) if unclear else (False,),
@@ -89,12 +89,6 @@ def _canonicals(bucket: CompiledBucket, acls: Sequence[AclView], crowd: Crowd) -
     ]
     named += [view.owner for view in acls if view.owner != SOMEBODY]
     return [None, *dict.fromkeys(one for one in named if one and one not in PUBLIC_GROUPS and "://" not in one)]
-
-
-def _accounts(bucket: CompiledBucket) -> Sequence[str | None]:
-    if bucket.own_account is not None:
-        return (bucket.own_account,)
-    return [None, *bucket.names.accounts]
 
 
 def _is_unclear(party: Party, own_account: str | None) -> bool:

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
+from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise, product
 from typing import Final
 
@@ -15,7 +16,7 @@ from auditor.verdict.comparisons import Networks, Ordered, Patterns, Presence
 from auditor.verdict.conditions import ConditionTest
 from auditor.verdict.domains import Addresses, Domain, FixedValues, Numbers, Texts, Unknown
 from auditor.verdict.globs import Glob, memberships
-from auditor.verdict.networks import Network, address_text, parse_address, parse_network
+from auditor.verdict.networks import Network, parse_address, parse_network
 from auditor.verdict.steps import KeySteps, TooComplexError
 from auditor.verdict.variables import sieve
 
@@ -191,7 +192,8 @@ def _addresses(tests: Sequence[ConditionTest], domain: Addresses, steps: KeyStep
             steps.spend(2 * len(cuts))
             for begin, following in zip(cuts, [*cuts[1:], last + 1], strict=True):
                 # The first address is often that of the network itself.
-                text = address_text(version, min(begin + 1, following - 1))
+                number = min(begin + 1, following - 1)
+                text = str(IPv4Address(number) if version == 4 else IPv6Address(number))
                 if not never.matches(text):
                     found.append(text)
     return found

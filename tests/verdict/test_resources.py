@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.verdict.folders import FolderPattern
-from auditor.verdict.resources import FolderValues, KeyClass, KeyCoverage
+from auditor.verdict.resources import FolderPattern, FolderValues, KeyClass, KeyCoverage
 
 YES, NO, MAYBE = (1, 0), (0, 0), (0, 1)
 
