@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from auditor.audit.what_if import WhatIf as WhatIf
     from auditor.config.settings import Settings as Settings
     from auditor.errors import AuditorError as AuditorError
+    from auditor.errors import BucketError as BucketError
+    from auditor.errors import CredentialsError as CredentialsError
+    from auditor.errors import LedgerError as LedgerError
+    from auditor.errors import NotStored as NotStored
+    from auditor.errors import OutputError as OutputError
+    from auditor.errors import RunDamaged as RunDamaged
+    from auditor.errors import RunError as RunError
+    from auditor.errors import RunStopped as RunStopped
+    from auditor.errors import UsageError as UsageError
     from auditor.hashing.library import hash_bucket as hash_bucket
     from auditor.hashing.library import hash_bucket_async as hash_bucket_async
     from auditor.hashing.run import HashRunSummary as HashRunSummary
@@ -64,7 +73,18 @@ _PUBLIC: Final = {
     "audit.offline": ("check_run", "judge_run", "what_if"),
     "audit.what_if": ("WhatIf",),
     "config.settings": ("Settings",),
-    "errors": ("AuditorError",),
+    "errors": (
+        "AuditorError",
+        "BucketError",
+        "CredentialsError",
+        "LedgerError",
+        "NotStored",
+        "OutputError",
+        "RunDamaged",
+        "RunError",
+        "RunStopped",
+        "UsageError",
+    ),
     "hashing.library": ("hash_bucket", "hash_bucket_async"),
     "hashing.run": ("HashRunSummary",),
     "model.access": ("Verdict",),

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import inspect
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import auditor
+from auditor.config import keyword_types
 from auditor.config.settings import SETTINGS
 from auditor.errors import RunError, UsageError
 from auditor.progress import Snapshot
@@ -85,6 +87,95 @@ def test_the_examples_of_the_page_run_in_order(bucket: StubServer, capsys: pytes
     assert re.search(r"O02 +high +1\n", said)
 
 
+def test_the_examples_run_in_a_notebook(bucket: StubServer, tmp_path: Path) -> None:
+    cells = [example for example in EXAMPLES if "asyncio.run(" not in example]
+    done = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK],
+        env={**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")},
+        input=json.dumps(cells),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = json.loads(done.stdout.splitlines()[-1])
+    assert shown["text/html"].startswith("<table><tr><th>run</th>")
+    assert "<th>exposed</th><td>1</td>" in shown["text/html"]
+    assert shown["text/plain"].startswith("Run(")
+
+
+NOTEBOOK = """
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+for cell in json.load(sys.stdin):
+    shell.run_cell(cell).raise_error()
+shown, _ = shell.display_formatter.format(shell.user_ns["run"])
+print(json.dumps(shown))
+"""
+
+
+def test_the_frame_of_all_objects_has_flat_columns(bucket: StubServer) -> None:
+    bucket.put("my-bucket", "secret", b"x", sse_c=True)
+    run = auditor.audit_bucket("s3://my-bucket", out="runs")
+    frame = run.frame()
+    assert list(frame.key) == ["photos/private.jpg", "photos/public.jpg", "secret"]
+    assert list(frame.verdict) == ["private", "exposed", "private"]
+    assert list(frame.head_state) == ["read", "read", "unread"]
+    assert [frame.head_content_length[0], frame.head_content_length.isna()[2]] == [1, True]
+    assert not any(isinstance(value, dict) for column in frame for value in frame[column])
+    assert list(run.frame("findings").key.dropna()) == [one.key for one in run.findings() if one.key]
+    with pytest.raises(UsageError, match="'undecided' are no lines of a frame: give objects or findings"):
+        run.frame("undecided")  # type: ignore[arg-type]
+
+
+def test_a_run_in_html_is_escaped(bucket: StubServer, tmp_path: Path) -> None:
+    run = auditor.audit_bucket("s3://my-bucket/photos/<b>", out="runs", allow_empty=True)
+    assert "<b>" not in run._repr_html_()
+    assert "photos/&lt;b&gt;" in run._repr_html_()
+    assert Path(run.report).read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_line_shows_itself(bucket: StubServer) -> None:
+    run = auditor.audit_bucket("s3://my-bucket", out="runs")
+    (line,) = run.objects(verdict="exposed")
+    assert repr(line) == "ObjectLine('photos/public.jpg', exposed, audience=['anyone'], rules=['O02'])"
+
+
+@pytest.mark.parametrize("name", ["audit_bucket", "explain", "hash_bucket", "verify_bucket", "judge_run"])
+def test_help_lists_every_keyword(name: str) -> None:
+    words = inspect.getdoc(getattr(auditor, name)) or ""
+    assert "Settings:\n" in words
+    for keyword in inspect.get_annotations(getattr(keyword_types, KEYWORDS[name])):
+        assert f"    {keyword}: " in words
+
+
+KEYWORDS = {
+    "audit_bucket": "AuditKeywords",
+    "explain": "ExplainKeywords",
+    "hash_bucket": "HashKeywords",
+    "verify_bucket": "VerifyKeywords",
+    "judge_run": "JudgeKeywords",
+}
+
+
+@pytest.mark.slow
+def test_mypy_refuses_a_keyword_that_is_no_setting(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import auditor\n"
+        'auditor.audit_bucket("s3://b", max_rate=5, algorithm="md5", trusted={"1" * 12})\n'
+        'auditor.audit_bucket("s3://b", max_rte=5)\n'
+        'auditor.audit_bucket("s3://b", level="all")\n'
+        'auditor.verify_bucket("s3://b", fail_on="mismatch", topic="arn")\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(program)], cwd=tmp_path, capture_output=True, text=True
+    )
+    faults = [line.partition("program.py:")[2] for line in done.stdout.splitlines() if "program.py" in line]
+    assert [line.partition(":")[0] for line in faults if " error: " in line] == ["3", "4", "5"]
+    assert "max_rte" in faults[0]
+
+
 def test_the_run_is_what_the_command_line_writes(bucket: StubServer) -> None:
     run = auditor.audit_bucket("s3://my-bucket", out="runs")
     assert run.summary is not None
@@ -114,11 +205,13 @@ def test_an_object_is_explained_live_and_from_its_run(bucket: StubServer) -> Non
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"max_rates": 1}, "the keyword 'max_rates' is no setting: use accept_cost, "),
+        ({"max_rates": 1}, "the keyword 'max_rates' is no setting: did you mean max_rate?"),
         ({"max_rate": "fast"}, "max_rate is 'fast': give "),
         ({"only": ("O99",)}, "there is no rule 'O99'"),
         ({"hash": True}, "--queue and --hash need a ledger"),
-        ({"chunk_mib": 1}, "the keyword 'chunk_mib' is no setting: use accept_cost, "),
+        ({"zzzz": 1}, "the keyword 'zzzz' is no setting: use accept_cost, "),
+        ({"max_age": "90d"}, "the keyword 'max_age' means nothing here: use accept_cost, "),
+        ({"algorithm": "md5", "algorithms": "md5"}, "two keywords give the setting algorithms: "),
         ({"out": "s3://my-bucket/runs"}, "lies in the audited bucket"),
         ({"config": "no.toml"}, "there is no file 'no.toml'"),
         ({"config": 5}, "config is '5': give a text"),
@@ -156,6 +249,8 @@ def test_paths_are_taken_as_texts(bucket: StubServer, tmp_path: Path) -> None:
 def test_algorithms_as_one_text(bucket: StubServer) -> None:
     auditor.hash_bucket("s3://my-bucket", ledger="sqlite:one.db")
     found = auditor.verify_bucket("s3://my-bucket", ledger="sqlite:one.db", algorithms="sha256", out="runs")
+    assert found.outcomes["match"] == 2
+    found = auditor.verify_bucket("s3://my-bucket", ledger="sqlite:one.db", algorithm=["sha256"], out="runs")
     assert found.outcomes["match"] == 2
     with pytest.raises(UsageError, match="algorithms is '5'"):
         auditor.verify_bucket("s3://my-bucket", ledger="sqlite:one.db", algorithms=5)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from auditor.reports.formats import FORMATS
 from auditor.rules import RULES
 from auditor.rules.docs import as_markdown
 from benchmarks.scale import page as scale
-from tools import ROOT
+from tools import ROOT, keywords
 from tools.schemas.files import pages as schema_pages
 from tools.verdict_page import verdict_page
 
@@ -128,6 +128,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/configuration.md": configuration_page,
     "docs/outputs.md": outputs_page,
     "docs/verdict.md": verdict_page,
+    keywords.PATH: keywords.keyword_types,
     scale.PAGE: scale.page,
     scale.PICTURE: scale.drawing,
     **schema_pages(),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any
+from typing import Unpack
 
 from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
 from auditor.audit.explain import explain_from_run, live_bucket, name_of, run_place
 from auditor.audit.run import Audit
-from auditor.config.keywords import Progress, check_texts, ignored, plain_value, settings_from, target_from
+from auditor.config.keyword_types import AuditKeywords, ExplainKeywords
+from auditor.config.keywords import Progress, check_texts, documented, ignored, plain_value, settings_from, target_from
 from auditor.config.resources import open_resources
 from auditor.progress import reporting
 from auditor.reports.explain import Explanation
@@ -18,6 +19,7 @@ from auditor.runs import folder_place
 from auditor.runs.run import Run
 
 
+@documented(AuditKeywords)
 def audit_bucket(
     uri: str,
     *,
@@ -26,7 +28,7 @@ def audit_bucket(
     resume: str | None = None,
     config: str | None = None,
     progress: Progress = ignored,
-    **settings: Any,
+    **settings: Unpack[AuditKeywords],
 ) -> Run:
     """Audit a bucket or a prefix, and return the run at its end. Works in a notebook too.
 
@@ -45,6 +47,7 @@ def audit_bucket(
     )
 
 
+@documented(AuditKeywords)
 async def audit_bucket_async(
     uri: str,
     *,
@@ -54,7 +57,7 @@ async def audit_bucket_async(
     config: str | None = None,
     stop: asyncio.Event | None = None,
     progress: Progress = ignored,
-    **settings: Any,
+    **settings: Unpack[AuditKeywords],
 ) -> Run:
     """Audit a bucket or a prefix, and return the run at its end.
 
@@ -65,7 +68,7 @@ async def audit_bucket_async(
 
     Raises UsageError for a wrong argument, and RunError if the run cannot go on; what is written by then stays.
     """
-    found = settings_from(settings, config)
+    found = settings_from(settings, AuditKeywords, config)
     check_texts(resume=resume)
     target = target_from(uri, found, start_after, stop_at)
     async with open_resources(found, [target]) as resources, stopped_by(stop) as asked:
@@ -76,25 +79,27 @@ async def audit_bucket_async(
     return await asyncio.to_thread(Run, summary.out, **connection)
 
 
+@documented(ExplainKeywords)
 def explain(
     uri: str,
     *,
     run: str | os.PathLike[str] | None = None,
     version_id: str | None = None,
     config: str | None = None,
-    **settings: Any,
+    **settings: Unpack[ExplainKeywords],
 ) -> list[Explanation]:
     """Explain who can reach an object, and why. The parameters and the errors are those of explain_async."""
     return run_blocking(lambda: explain_async(uri, run=run, version_id=version_id, config=config, **settings))
 
 
+@documented(ExplainKeywords)
 async def explain_async(
     uri: str,
     *,
     run: str | os.PathLike[str] | None = None,
     version_id: str | None = None,
     config: str | None = None,
-    **settings: Any,
+    **settings: Unpack[ExplainKeywords],
 ) -> list[Explanation]:
     """Explain who can reach an object, and why: one explanation, or one for each version that the run has.
 
@@ -102,7 +107,7 @@ async def explain_async(
     version_id: the version to explain; None for the current one, and in a run for all that it lists. config, settings:
     as for audit_bucket_async. Raises UsageError for a wrong argument, and for an object that is not there.
     """
-    found = settings_from(settings, config)
+    found = settings_from(settings, ExplainKeywords, config)
     folder = plain_value(run)
     check_texts(uri=uri, run=folder, version_id=version_id)
     name = name_of(uri, version_id)

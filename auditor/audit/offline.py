@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import Unpack
 
 from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
 from auditor.audit.what_if import WhatIf, WhatIfQuestion, checked_policy, lines_to
 from auditor.config import values
-from auditor.config.keywords import check_flags, check_texts, plain_value
+from auditor.config.keyword_types import JudgeKeywords
+from auditor.config.keywords import check_flags, check_texts, documented, plain_value, renamed
 from auditor.config.layers import Layer
-from auditor.errors import UsageError
 from auditor.runs import folder_place
 from auditor.runs.bucket_file import NAME
 from auditor.runs.checking import RunCheck, RunChecker
@@ -21,10 +21,8 @@ from auditor.runs.run import Run
 from auditor.runs.stores import open_store
 from auditor.verdict.change import BucketChange, switches
 
-AGAIN: Final = ("ignore", "level", "only", "semantics", "trusted")
-"""The settings that may replace those of a run that is judged again."""
 
-
+@documented(JudgeKeywords)
 def judge_run(
     run: str | os.PathLike[str],
     *,
@@ -34,7 +32,7 @@ def judge_run(
     endpoint_url: str | None = None,
     profile: str | None = None,
     region: str | None = None,
-    **settings: Any,
+    **settings: Unpack[JudgeKeywords],
 ) -> Run:
     """Judge a run again from its folder, without a request to its bucket, and return the new run.
 
@@ -47,12 +45,10 @@ def judge_run(
     damaged run folder.
     """
     check_texts(out=out, config=config)
-    for name in settings:
-        if name not in AGAIN:
-            raise UsageError(f"the keyword {name!r} is no setting of judge_run: use {', '.join(AGAIN)}")
+    keywords = renamed(settings, JudgeKeywords)
     connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
     with folder_place.open_run(run, **connection) as source:
-        given = Layer({name: plain_value(value) for name, value in settings.items()}, str)
+        given = Layer({name: plain_value(value) for name, value in keywords.items()}, str)
         by = judged_by(source.begun_with, f"{source.uri}/{NAME}", given, config, anew=all_rules)
         opened = (
             nullcontext(source.store)

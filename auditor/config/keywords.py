@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Set
-from typing import Any
+from typing import Any, TypeVar
 
 from auditor.config.file import load
 from auditor.config.layers import Layer, resolve
@@ -12,6 +13,9 @@ from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
 from auditor.model.target import Target, parse_target
 from auditor.progress import Snapshot
+from auditor.text import likeliest
+
+F = TypeVar("F", bound=Callable[..., object])
 
 Progress = Callable[[Snapshot], object]
 """A function that receives a snapshot of the work each second."""
@@ -21,17 +25,65 @@ def ignored(snapshot: Snapshot) -> None:
     """Do nothing with a snapshot of the progress. This is the default of the argument `progress`."""
 
 
-def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, needed: str | None = None) -> Settings:
+def documented(kind: type, **helps: str) -> Callable[[F], F]:
+    """Return a decorator that adds the keywords of a function to its docstring, for help(). kind: one of
+    keyword_types. helps: settings that mean something else here, with their help.
+    """
+
+    def add(function: F) -> F:
+        settings = {name: _setting_of(name, kind) for name in kind.__annotations__}
+        lines = (f"    {name}: {helps.get(setting, SETTINGS[setting].help)}" for name, setting in settings.items())
+        function.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Settings:", *lines])
+        return function
+
+    return add
+
+
+def renamed(keywords: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    """Return keywords by the names of their settings. kind: the class of keyword_types with those that the function
+    takes; a name of a flag, such as `algorithm`, stands for the setting. Raises UsageError for any other keyword.
+    """
+    found: dict[str, Any] = {}
+    for name, value in keywords.items():
+        if name not in kind.__annotations__:
+            raise UsageError(_no_keyword(name, kind.__annotations__))
+        setting = _setting_of(name, kind)
+        if setting in found:
+            raise UsageError(f"two keywords give the setting {setting}: leave one of them away")
+        found[setting] = value
+    return found
+
+
+def _setting_of(name: str, kind: type) -> str:
+    """Return the setting of a keyword: its own, or the one of the function whose flag has this name."""
+    by_flag = (one for one in kind.__annotations__ if one in SETTINGS and SETTINGS[one].option == flag_of(name))
+    return next(by_flag, name)
+
+
+def flag_of(name: str) -> str:
+    """Return the flag with the name of a keyword: `--max-rate` for max_rate."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _no_keyword(name: str, known: Mapping[str, Any]) -> str:
+    if name in SETTINGS:
+        return f"the keyword {name!r} means nothing here: use {', '.join(sorted(known))}"
+    meant = likeliest(name, sorted(known))
+    return f"the keyword {name[:100]!r} is no setting: " + (
+        f"did you mean {meant}?" if meant else f"use {', '.join(sorted(known))}"
+    )
+
+
+def settings_from(
+    keywords: Mapping[str, Any], kind: type, config: str | None = None, *, needed: str | None = None
+) -> Settings:
     """Read the settings from keywords, then from the file `config`, then from the defaults. Ignores environment
     variables.
 
-    needed: a setting that must have a value. Raises UsageError, which names the keyword.
+    kind: as for renamed(). needed: a setting that must have a value. Raises UsageError, which names the keyword.
     """
     check_texts(config=config)
-    for name in keywords:
-        if name not in SETTINGS:
-            raise UsageError(f"the keyword {name!r} is no setting: use {', '.join(sorted(SETTINGS))}")
-    first = Layer({name: plain_value(value) for name, value in keywords.items()}, str)
+    first = Layer({name: plain_value(value) for name, value in renamed(keywords, kind).items()}, str)
     layers = [first]
     tables: Mapping[str, Any] = {}
     if config is not None:

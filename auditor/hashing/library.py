@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Unpack
 
 from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
-from auditor.config.keywords import Progress, ignored, settings_from, target_from
+from auditor.config.keyword_types import HashKeywords
+from auditor.config.keywords import Progress, documented, ignored, settings_from, target_from
 from auditor.config.resources import ledger_of
 from auditor.hashing.run import HashRun, HashRunSummary
 from auditor.progress import reporting
 
 
+@documented(HashKeywords)
 def hash_bucket(
     uri: str,
     *,
@@ -20,7 +22,7 @@ def hash_bucket(
     stop_at: str | None = None,
     config: str | None = None,
     progress: Progress = ignored,
-    **settings: Any,
+    **settings: Unpack[HashKeywords],
 ) -> HashRunSummary:
     """Hash the objects of a target that have no digest in the ledger, and block until the run ends.
 
@@ -33,6 +35,7 @@ def hash_bucket(
     )
 
 
+@documented(HashKeywords)
 async def hash_bucket_async(
     uri: str,
     *,
@@ -41,14 +44,14 @@ async def hash_bucket_async(
     config: str | None = None,
     stop: asyncio.Event | None = None,
     progress: Progress = ignored,
-    **settings: Any,
+    **settings: Unpack[HashKeywords],
 ) -> HashRunSummary:
     """Hash the objects of a target that have no digest in the ledger, and return the counts.
 
     settings: the flags of `auditor hash` as keywords; `ledger` is required. The other arguments, and the errors, are
     those of auditor.audit_bucket_async.
     """
-    found = settings_from(settings, config, needed="ledger")
+    found = settings_from(settings, HashKeywords, config, needed="ledger")
     target = target_from(uri, found, start_after, stop_at)
     async with ledger_of(found) as ledger, stopped_by(stop) as asked:
         hashing = HashRun(target, found, ledger, asked)

@@ -110,6 +110,11 @@ class ObjectLine(Struct, frozen=True):
     dormant: DormantAcl | None = None
     """The part of the stored ACL that counts for nothing today, as S3 Inventory shows it; lines without one lack it."""
 
+    def __repr__(self) -> str:
+        name = repr(self.key) if self.version_id is None else f"{self.key!r}, version_id={self.version_id!r}"
+        verdict = self.verdict.value if self.verdict else self.outcome.value
+        return f"ObjectLine({name}, {verdict}, audience={list(self.audience)}, rules={list(self.rules)})"
+
     @property
     def prefix1(self) -> str:
         """The key up to its first slash, with the slash; "" if it has none."""

@@ -5,19 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from msgspec.structs import asdict
 
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
+from auditor.model.object import Head, PartialHead
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, UndecidedLine
 from auditor.model.summary import Coverage, Summary
 from auditor.runs import folder_place
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.past import PastRun
 from auditor.runs.reading import RunReader
+from auditor.text import visible
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 W = TypeVar("W", Verdict, Severity)
+
+REPORT: Final = "report.html"
+_OBJECT_MEMBERS: Final = [
+    *(name for name in ObjectLine.__struct_fields__ if name not in ("acl", "head", "read_at", "dormant")),
+    *("prefix1", "acl_state", "public_grant", "head_state", "public"),
+]
+_OBJECT_COLUMNS: Final = [*_OBJECT_MEMBERS, *(f"head_{name}" for name in Head.__struct_fields__)]
 
 
 class Run:
@@ -99,6 +114,38 @@ class Run:
         with self._open() as reader:
             yield from PastRun(reader).objects()
 
+    @property
+    def report(self) -> str:
+        """The path or URI of the run's page, report.html. A run that has not ended has none yet."""
+        return f"{self.place.rstrip('/')}/{REPORT}"
+
+    def frame(self, lines: Literal["objects", "findings"] = "objects") -> DataFrame:
+        """Return all lines of one kind as a pandas DataFrame, in the order of the keys.
+
+        Columns are flat. An object has those of ObjectLine but the ACL, and the members of its HEAD as `head_NAME`,
+        which are None where the HEAD was not read (`head_state`). Raises UsageError if pandas is not installed.
+        """
+        if lines not in ("objects", "findings"):
+            raise UsageError(f"{str(lines)[:100]!r} are no lines of a frame: give objects or findings")
+        try:
+            import pandas  # only for a program that asks for a frame
+        except ImportError as error:
+            raise UsageError("a frame needs pandas, which is not installed: pip install pandas") from error
+        rows = map(_object_row, self.objects()) if lines == "objects" else map(asdict, self.findings())
+        names = _OBJECT_COLUMNS if lines == "objects" else FindingLine.__struct_fields__
+        return pandas.DataFrame(rows, columns=list(names))
+
+    def _repr_html_(self) -> str:
+        """Return the run as a table for a notebook."""
+        rows = {"run": self.run_id, "report": self.report}
+        if (summary := self.summary) is not None:
+            covered = summary.coverage
+            rows |= {"target": summary.target.uri, "complete": "yes" if summary.complete else "no"}
+            rows |= {"objects": f"{covered.listed:,}, {covered.undecided:,} of them could not be checked"}
+            rows |= {name: f"{number:,}" for name, number in summary.verdicts.items() if number}
+        cells = (f"<tr><th>{escape(name)}</th><td>{escape(visible(text))}</td></tr>" for name, text in rows.items())
+        return f"<table>{''.join(cells)}</table>"
+
     def _open(self) -> AbstractContextManager[RunReader]:
         return folder_place.open_run(self.place, **self._connection)
 
@@ -117,6 +164,17 @@ def open_run(
 ) -> Run:
     """Return the run in the folder `place`, a directory or s3:// URI. Raises UsageError if no run is there."""
     return Run(place, endpoint_url=endpoint_url, profile=profile, region=region)
+
+
+def _object_row(line: ObjectLine) -> dict[str, Any]:
+    head = line.head
+    known = Head.__struct_fields__ if isinstance(head, Head) else ()
+    lacking = head.unread if isinstance(head, PartialHead) else frozenset()
+    row = {name: getattr(line, name) for name in _OBJECT_MEMBERS}
+    row |= {f"head_{name}": getattr(head, name) for name in known if name not in lacking}
+    if "head_metadata" in row:
+        row["head_metadata"] = tuple(row["head_metadata"])  # the names: a run has values only if `keep_metadata` is set
+    return row
 
 
 def _word(kind: type[W], word: W | str) -> W:

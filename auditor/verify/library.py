@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from typing import Final, Unpack
 
 from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
-from auditor.config.keywords import Progress, ignored, plain_value, settings_from, target_from
+from auditor.config.keyword_types import VerifyKeywords
+from auditor.config.keywords import Progress, documented, ignored, plain_value, renamed, settings_from, target_from
 from auditor.config.resources import check_ledger, open_resources
 from auditor.config.values import algorithms as read_algorithms
 from auditor.progress import reporting
 from auditor.verify.run import Verification
 from auditor.verify.summary import VerifySummary
 
+COMPARED: Final = "the digests to compare (all that the ledger has)"
 
+
+@documented(VerifyKeywords, algorithms=COMPARED)
 def verify_bucket(
     uri: str,
     *,
-    algorithms: Sequence[str] | None = None,
     start_after: str | None = None,
     stop_at: str | None = None,
     config: str | None = None,
     progress: Progress = ignored,
-    **settings: Any,
+    **settings: Unpack[VerifyKeywords],
 ) -> VerifySummary:
     """Read a target's objects again, compare their digests with the ledger's, and block until the run ends.
 
@@ -33,7 +35,6 @@ def verify_bucket(
     return run_blocking(
         lambda: verify_bucket_async(
             uri,
-            algorithms=algorithms,
             start_after=start_after,
             stop_at=stop_at,
             config=config,
@@ -43,26 +44,27 @@ def verify_bucket(
     )
 
 
+@documented(VerifyKeywords, algorithms=COMPARED)
 async def verify_bucket_async(
     uri: str,
     *,
-    algorithms: Sequence[str] | None = None,
     start_after: str | None = None,
     stop_at: str | None = None,
     config: str | None = None,
     stop: asyncio.Event | None = None,
     progress: Progress = ignored,
-    **settings: Any,
+    **settings: Unpack[VerifyKeywords],
 ) -> VerifySummary:
     """Read a target's objects again, and compare their digests with the ledger's.
 
-    algorithms: the digests to compare; None for all that the ledger has. settings: the flags of `auditor verify` as
-    keywords; `ledger` is required. The other arguments, and the errors, are those of audit_bucket_async.
+    settings: the flags of `auditor verify` as keywords; `ledger` is required. The other arguments, and the errors, are
+    those of audit_bucket_async.
     """
-    found = settings_from(settings, config, needed="ledger")
+    found = settings_from(settings, VerifyKeywords, config, needed="ledger")
     if not found.record:
         check_ledger(found)
-    compared = None if algorithms is None else read_algorithms(plain_value(algorithms), "algorithms")
+    named = renamed(settings, VerifyKeywords).get("algorithms")
+    compared = None if named is None else read_algorithms(plain_value(named), "algorithms")
     target = target_from(uri, found, start_after, stop_at)
     async with open_resources(found, [target], hashing=False) as resources, stopped_by(stop) as asked:
         verification = Verification(target, found, resources, asked, compared=compared)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import pandas  # type: ignore[import-untyped]
+import pandas
 from botocore.session import get_session
 from botocore.validate import ParamValidator
 from jsonschema import Draft202012Validator

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from typing import Any
 
-import pandas  # type: ignore[import-untyped]
+import pandas
 import pytest
 from defusedcsv import csv as defused
 from jsonschema import Draft202012Validator

@@ -1,0 +1,240 @@
+"""The settings that each function of the library takes as keywords. Written by `make docs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Literal, TypedDict
+
+Names = str | Iterable[str]
+"""Names in a list, or in one text with commas between them."""
+
+
+class AuditKeywords(TypedDict, total=False):
+    """The settings that audit_bucket takes as keywords."""
+
+    engine: Literal["direct", "aioboto3", "boto3"] | None
+    """Which client makes the calls: direct (the default), aioboto3, boto3."""
+    concurrency: int | Literal["auto"] | None
+    """Most objects in flight, or auto (the default)."""
+    max_rate: float | Literal["unlimited"] | None
+    """Most calls a second (2000), or unlimited."""
+    max_calls: int | None
+    """Send at most this many calls, then stop."""
+    max_cost: float | None
+    """Stop before the S3 calls cost more than this."""
+    keep: str | Mapping[str, str] | None
+    """Reuse what the last run read of unchanged objects, up to these ages: acl=3d,head=8d."""
+    versions: bool | None
+    """Every version, not only the current one."""
+    allow_empty: bool | None
+    """A prefix under which nothing is listed is no hole."""
+    level: Literal["exposure", "metadata", "fixity"] | None
+    """Exposure: send no HEAD; metadata, fixity: what the rules need."""
+    only: Names | None
+    """Only these rules."""
+    ignore: Names | None
+    """All rules but these."""
+    fail_on: str | None
+    """Exit 3 from this severity on (high), or never; new:high: only for what the last run did not have."""
+    out: str | PathLike[str] | None
+    """Where run folders go (./auditor-runs): a directory or s3://BUCKET/PREFIX."""
+    ledger: str | PathLike[str] | None
+    """Where digests are kept: sqlite:PATH or dynamodb:TABLE."""
+    algorithms: Names | None
+    """Digests wanted: sha256 (the default), sha512, sha1, md5, crc64nvme."""
+    algorithm: Names | None
+    """The same as `algorithms`, by the name of its flag."""
+    streams: int | Literal["auto"] | None
+    """Ranges of one large object that are read at once, or auto (the default)."""
+    queue: str | PathLike[str] | None
+    """Send objects without a digest to this queue."""
+    hash: bool | None
+    """Hash objects without a digest, in this process."""
+    accept_cost: bool | None
+    """Also hash objects of storage classes that charge for reading (IA, Glacier IR, Intelligent-Tiering)."""
+    batch_over: str | int | None
+    """Leave objects above this size, such as 500GB or 1TiB, to S3 Batch Operations."""
+    batch_manifest: str | PathLike[str] | None
+    """Where manifests and jobs of S3 Batch Operations go (the run folder)."""
+    batch_role: str | None
+    """The role that the jobs of S3 Batch Operations run as."""
+    every: str | None
+    """Time from one run to the next (1d): --keep, --max-age and --percent spread the objects by it."""
+    source: Literal["live", "mixed"] | None
+    """Live: read every fact by a call (the default); mixed: take facts of unchanged objects from S3 Inventory."""
+    inventory: str | PathLike[str] | None
+    """Where the bucket's S3 Inventory reports are, s3://BUCKET/PREFIX (by default the bucket's own configuration)."""
+    endpoint_url: str | None
+    """URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own."""
+    profile: str | PathLike[str] | None
+    """AWS profile."""
+    region: str | PathLike[str] | None
+    """The bucket's region (by default the auditor asks S3 for it)."""
+    expected_owner: str | None
+    """Fail unless this account (12 digits) owns the bucket."""
+    requester_pays: bool | None
+    """Pay for the requests (Requester Pays buckets)."""
+    key_policies: bool | None
+    """Read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once for each key."""
+    semantics: Literal["aws", "ceph", "other", "auto"] | None
+    """The server whose rules of access hold: aws, ceph, other, or auto (the default)."""
+    trusted: Names | None
+    """Accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and
+    other sources, directory users and groups, whose access does not count as shared."""
+    keep_metadata: bool | None
+    """Store the values of user metadata, not only their names."""
+    retry_attempts: int | None
+    """Most attempts of one call (15)."""
+    retry_seconds: float | None
+    """Seconds in which one call is retried (60; 5 at most where no server ever answered)."""
+    first_answer: float | None
+    """Seconds for the first answer of S3 or STS, once, where none ever answered (10)."""
+
+
+class ExplainKeywords(TypedDict, total=False):
+    """The settings that explain takes as keywords."""
+
+    engine: Literal["direct", "aioboto3", "boto3"] | None
+    """Which client makes the calls: direct (the default), aioboto3, boto3."""
+    out: str | PathLike[str] | None
+    """Where run folders go (./auditor-runs): a directory or s3://BUCKET/PREFIX."""
+    endpoint_url: str | None
+    """URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own."""
+    profile: str | PathLike[str] | None
+    """AWS profile."""
+    region: str | PathLike[str] | None
+    """The bucket's region (by default the auditor asks S3 for it)."""
+    expected_owner: str | None
+    """Fail unless this account (12 digits) owns the bucket."""
+    requester_pays: bool | None
+    """Pay for the requests (Requester Pays buckets)."""
+    key_policies: bool | None
+    """Read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once for each key."""
+    semantics: Literal["aws", "ceph", "other", "auto"] | None
+    """The server whose rules of access hold: aws, ceph, other, or auto (the default)."""
+    trusted: Names | None
+    """Accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and
+    other sources, directory users and groups, whose access does not count as shared."""
+    retry_attempts: int | None
+    """Most attempts of one call (15)."""
+    retry_seconds: float | None
+    """Seconds in which one call is retried (60; 5 at most where no server ever answered)."""
+    first_answer: float | None
+    """Seconds for the first answer of S3 or STS, once, where none ever answered (10)."""
+
+
+class HashKeywords(TypedDict, total=False):
+    """The settings that hash_bucket takes as keywords."""
+
+    engine: Literal["direct", "aioboto3", "boto3"] | None
+    """Which client makes the calls: direct (the default), aioboto3, boto3."""
+    concurrency: int | Literal["auto"] | None
+    """Most objects in flight, or auto (the default)."""
+    max_rate: float | Literal["unlimited"] | None
+    """Most calls a second (2000), or unlimited."""
+    max_calls: int | None
+    """Send at most this many calls, then stop."""
+    versions: bool | None
+    """Every version, not only the current one."""
+    allow_empty: bool | None
+    """A prefix under which nothing is listed is no hole."""
+    ledger: str | PathLike[str] | None
+    """Where digests are kept: sqlite:PATH or dynamodb:TABLE."""
+    algorithms: Names | None
+    """Digests wanted: sha256 (the default), sha512, sha1, md5, crc64nvme."""
+    algorithm: Names | None
+    """The same as `algorithms`, by the name of its flag."""
+    streams: int | Literal["auto"] | None
+    """Ranges of one large object that are read at once, or auto (the default)."""
+    accept_cost: bool | None
+    """Also hash objects of storage classes that charge for reading (IA, Glacier IR, Intelligent-Tiering)."""
+    endpoint_url: str | None
+    """URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own."""
+    profile: str | PathLike[str] | None
+    """AWS profile."""
+    region: str | PathLike[str] | None
+    """The bucket's region (by default the auditor asks S3 for it)."""
+    expected_owner: str | None
+    """Fail unless this account (12 digits) owns the bucket."""
+    requester_pays: bool | None
+    """Pay for the requests (Requester Pays buckets)."""
+    retry_attempts: int | None
+    """Most attempts of one call (15)."""
+    retry_seconds: float | None
+    """Seconds in which one call is retried (60; 5 at most where no server ever answered)."""
+    first_answer: float | None
+    """Seconds for the first answer of S3 or STS, once, where none ever answered (10)."""
+
+
+class VerifyKeywords(TypedDict, total=False):
+    """The settings that verify_bucket takes as keywords."""
+
+    engine: Literal["direct", "aioboto3", "boto3"] | None
+    """Which client makes the calls: direct (the default), aioboto3, boto3."""
+    concurrency: int | Literal["auto"] | None
+    """Most objects in flight, or auto (the default)."""
+    max_rate: float | Literal["unlimited"] | None
+    """Most calls a second (2000), or unlimited."""
+    max_calls: int | None
+    """Send at most this many calls, then stop."""
+    versions: bool | None
+    """Every version, not only the current one."""
+    allow_empty: bool | None
+    """A prefix under which nothing is listed is no hole."""
+    fail_on_outcomes: Names | None
+    """Exit 3 if one of these outcomes occurs (mismatch,missing,lost); also changed, deleted, new, or never."""
+    fail_on: Names | None
+    """The same as `fail_on_outcomes`, by the name of its flag."""
+    out: str | PathLike[str] | None
+    """Where run folders go (./auditor-runs): a directory or s3://BUCKET/PREFIX."""
+    ledger: str | PathLike[str] | None
+    """Where digests are kept: sqlite:PATH or dynamodb:TABLE."""
+    algorithms: Names | None
+    """The digests to compare (all that the ledger has)."""
+    algorithm: Names | None
+    """The same as `algorithms`, by the name of its flag."""
+    accept_cost: bool | None
+    """Also hash objects of storage classes that charge for reading (IA, Glacier IR, Intelligent-Tiering)."""
+    max_age: str | None
+    """Read only objects that were last read this long ago, such as 90d; the runs share them out."""
+    percent: str | float | None
+    """Read this share of the objects, in percent; each run reads others."""
+    every: str | None
+    """Time from one run to the next (1d): --keep, --max-age and --percent spread the objects by it."""
+    grace: str | None
+    """Age up to which an object may be on its way to the ledger (15m)."""
+    record: bool | None
+    """Also read new and changed objects, and record their digests."""
+    endpoint_url: str | None
+    """URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own."""
+    profile: str | PathLike[str] | None
+    """AWS profile."""
+    region: str | PathLike[str] | None
+    """The bucket's region (by default the auditor asks S3 for it)."""
+    expected_owner: str | None
+    """Fail unless this account (12 digits) owns the bucket."""
+    requester_pays: bool | None
+    """Pay for the requests (Requester Pays buckets)."""
+    retry_attempts: int | None
+    """Most attempts of one call (15)."""
+    retry_seconds: float | None
+    """Seconds in which one call is retried (60; 5 at most where no server ever answered)."""
+    first_answer: float | None
+    """Seconds for the first answer of S3 or STS, once, where none ever answered (10)."""
+
+
+class JudgeKeywords(TypedDict, total=False):
+    """The settings that judge_run takes as keywords."""
+
+    level: Literal["exposure", "metadata", "fixity"] | None
+    """Exposure: send no HEAD; metadata, fixity: what the rules need."""
+    only: Names | None
+    """Only these rules."""
+    ignore: Names | None
+    """All rules but these."""
+    semantics: Literal["aws", "ceph", "other", "auto"] | None
+    """The server whose rules of access hold: aws, ceph, other, or auto (the default)."""
+    trusted: Names | None
+    """Accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and
+    other sources, directory users and groups, whose access does not count as shared."""
