@@ -25,7 +25,7 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.formats import FORMATS
 from auditor.reports.summary import exit_code
-from auditor.runs.folder_place import open_run
+from auditor.runs.folder_place import latest_place, open_run
 from auditor.runs.reading import RunReader
 from auditor.text import visible
 
@@ -49,7 +49,7 @@ def fill(options: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _fill(options: argparse.Namespace, settings: Settings) -> int:
-    with open_run(options.fill, **settings.connection) as run:
+    with open_run(latest_place(options.fill, settings.out, **settings.connection), **settings.connection) as run:
         if not await asyncio.to_thread(has_holes, run):
             return await _read_back(run, options, settings, "nothing is undecided: no call was sent")
         target = (await asyncio.to_thread(lambda: run.begun_with)).target

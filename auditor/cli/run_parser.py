@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from auditor.cli.flags import (
     RESULTS,
     Add,
@@ -15,6 +17,8 @@ from auditor.cli.flags import (
 )
 from auditor.reports.formats import FORMATS, PRINTED
 
+_RUN: Final = "a run folder, or s3://BUCKET[/PREFIX]: the latest complete run of that target"
+
 
 def explain_command(add: Add) -> None:
     parser = command(add, "explain", "say who can reach an object, and why: live, or from a run folder")
@@ -23,7 +27,7 @@ def explain_command(add: Add) -> None:
         "--run",
         dest="run_folder",
         metavar="RUN",
-        help="explain from this run, without a request; RUN is its folder or its ID",
+        help=f"explain from {_RUN}; or by its ID; without a request",
     )
     parser.add_argument("--version-id", metavar="ID", help="this version, not the current one")
     settings_flags(parser, out="where the run with this ID is (./auditor-runs)")
@@ -36,7 +40,7 @@ def what_if_command(add: Add) -> None:
     parser = command(
         add, "what-if", "print what another policy, or no ACLs, would do to the objects of a run", "what_if"
     )
-    parser.add_argument("run_folder", metavar="RUN", help="the run's folder: a path or URI, OUT/bucket=BUCKET/run=ID")
+    parser.add_argument("run_folder", metavar="RUN", help=_RUN)
     change = parser.add_argument_group("the change")
     _either(change, "acls", ("--acls-off", False, "no ACL counts"), ("--acls-on", True, "ACLs count again"))
     policy = change.add_mutually_exclusive_group()
@@ -108,9 +112,7 @@ def accept_command(add: Add) -> None:
         metavar="FINGERPRINT|GROUP",
         help="a finding's fingerprint, 32 hex digits, or a group's ID in rollups.json and on the page, 12 hex digits",
     )
-    parser.add_argument(
-        "--run", dest="run_folder", metavar="RUN", required=True, help="the run folder that has it: its path or URI"
-    )
+    parser.add_argument("--run", dest="run_folder", metavar="RUN", required=True, help=f"the run that has it: {_RUN}")
     parser.add_argument("--owner", metavar="TEXT", default="", help="the person or team that answers for it")
     parser.add_argument("--reason", metavar="TEXT", default="", help="why it is accepted")
     parser.add_argument("--until", metavar="DAY", help="the last day on which it holds: YYYY-MM-DD (in 90 days)")
@@ -121,7 +123,7 @@ def accept_command(add: Add) -> None:
 def who_command(add: Add) -> None:
     parser = command(add, "who", "name an account or another party, and count its access in a run")
     parser.add_argument("id", metavar="ID", help="a canonical ID, an account, an ARN, a network, as a report names it")
-    parser.add_argument("--run", dest="run_folder", metavar="RUN", help="count its access in this run: its path or URI")
+    parser.add_argument("--run", dest="run_folder", metavar="RUN", help=f"count its access in {_RUN}")
     _store(parser)
     config_flag(parser)
 
@@ -196,8 +198,8 @@ def sql_command(add: Add) -> None:
 
 def diff_command(add: Add) -> None:
     parser = command(add, "diff", "print what changed between two runs of one target")
-    parser.add_argument("old", metavar="OLD", help="the folder of the earlier run: its path or URI")
-    parser.add_argument("new", metavar="NEW", help="the folder of the later run")
+    parser.add_argument("old", metavar="OLD", help=f"the earlier run: {_RUN}")
+    parser.add_argument("new", metavar="NEW", help="the later run")
     _store(parser)
     config_flag(parser)
     group(parser, RESULTS).add_argument(
@@ -209,7 +211,7 @@ def diff_command(add: Add) -> None:
 
 
 def _run_folder(parser: Group) -> None:
-    parser.add_argument("run_folder", metavar="RUN", help="a run folder: its path or URI")
+    parser.add_argument("run_folder", metavar="RUN", help=_RUN)
 
 
 def _store(parser: Group) -> None:

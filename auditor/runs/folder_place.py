@@ -9,10 +9,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from auditor.errors import UsageError
+from auditor.model.target import parse_target
+from auditor.runs.latest import last_run, latest_runs
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 
+_TARGET: Final = re.compile(r"(?i:s3|https?)://|arn:")
 _RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<run>[^/]+)", re.DOTALL)
 
 
@@ -36,6 +41,26 @@ def open_run(
         if not run.exists:
             raise UsageError(f"there is no run at {run.uri}: check the path")
         yield run
+
+
+def latest_place(
+    place: str, out: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
+) -> str:
+    """Return the place of a run folder that a user names. A target such as s3://BUCKET stands for the latest complete
+    run of that target below `out`. Blocks. Raises UsageError if no such run is below `out`.
+    """
+    if is_run_folder(place) or not _TARGET.match(place):
+        return place
+    target = parse_target(place)
+    with open_store(out, endpoint_url=endpoint_url, profile=profile, region=region) as store:
+        runs = (last_run(store, replace(target, versions=versions)) for versions in (False, True))
+        if found := next((run for run in runs if run is not None), None):
+            return found.uri
+        latest_runs(store, target.bucket)  # raises for a latest.json that is damaged
+        raise UsageError(
+            f"no complete run of {target.uri[:200]!r} is below {store.uri()}: audit it first, or give a run folder,"
+            " OUT/bucket=BUCKET/run=ID"
+        )
 
 
 def is_run_folder(place: str | os.PathLike[str]) -> bool:

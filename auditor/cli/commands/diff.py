@@ -11,6 +11,7 @@ from auditor.cli.output import first_word, heard, print_json
 from auditor.cli.terminal import columns
 from auditor.reports.diff import Diff
 from auditor.reports.diff_text import FirstChanges, change_line, keep_first, render
+from auditor.runs.folder_place import latest_place
 from auditor.runs.run import Run
 from auditor.text import visible
 
@@ -19,7 +20,8 @@ def run(options: argparse.Namespace) -> int:
     """Compare the two runs, and print the changes."""
     settings = settings_of(options)
     first_word(f"reading the runs {visible(options.old)} and {visible(options.new)}")
-    old, new = (Run(place, **settings.connection) for place in (options.old, options.new))
+    places = (latest_place(place, settings.out, **settings.connection) for place in (options.old, options.new))
+    old, new = (Run(place, **settings.connection) for place in places)
     work, first = Diff(old, new), FirstChanges()
     heard()
     if options.format == "jsonl":
