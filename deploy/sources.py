@@ -38,7 +38,6 @@ LEFT_OUT: Final = (
     "auditor/config/keywords.py",
     "auditor/hashing/batch/import_report.py",
     "auditor/hashing/batch/report.py",
-    "auditor/hashing/batch/report_files.py",
     "auditor/hashing/library.py",
     "auditor/ledger/manifests",
     "auditor/reports/accept.py",

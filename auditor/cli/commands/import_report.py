@@ -19,7 +19,7 @@ from auditor.cli.progress import shown
 from auditor.config.resources import caller_of, connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
-from auditor.hashing.batch.report_files import open_report
+from auditor.hashing.batch.report import open_report
 from auditor.progress import Snapshot
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit

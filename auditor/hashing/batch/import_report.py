@@ -19,8 +19,7 @@ from msgspec import Struct, field
 from auditor.aio.groups import together
 from auditor.aws.failures import is_gone
 from auditor.errors import CallFailed, DigestConflict, UsageError
-from auditor.hashing.batch.report import Checksum, Task, checksum_of, tasks
-from auditor.hashing.batch.report_files import fetched, report_files
+from auditor.hashing.batch.report import Checksum, Task, checksum_of, fetched, report_files, tasks
 from auditor.hashing.digest.result import entry_of
 from auditor.ledger.base import S3, Entry, Ledger
 from auditor.model.object import ObjectVersion
