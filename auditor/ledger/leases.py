@@ -18,7 +18,7 @@ LARGEST_CHECKPOINT: Final = 300 * 1024
 """Largest size of a checkpoint's JSON, in bytes: the lease's item then stays below DynamoDB's limit of 400 KB."""
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class Work(Struct, frozen=True):
     """A piece of work that a lease protects: hashing one object version by certain algorithms."""
 
     bucket: str

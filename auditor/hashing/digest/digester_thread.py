@@ -1,8 +1,9 @@
-"""Hash filled buffers in order, in a thread, while the event loop fills other buffers."""
+"""Hash filled buffers in order, in a thread, while the event loop fills other buffers of the object's pool."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
@@ -15,6 +16,43 @@ from auditor.hashing.digest.digester import Digester
 INLINE: Final = 256 * 1024
 """Largest size in bytes of objects that the event loop hashes itself. For these, a thread would cost more than it
 saves."""
+
+
+class Buffers:
+    """A pool of at most `most` buffers of `size` bytes. Each buffer is allocated when it is first needed, and then
+    reused.
+
+    Only one task of the event loop at a time may take buffers. Any thread may give buffers back.
+    """
+
+    def __init__(self, size: int, most: int) -> None:
+        self._size = size
+        self._left = most
+        self._enough = max(1, most // 2)
+        self._free: deque[bytearray] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._waiting: asyncio.Future[None] | None = None
+
+    async def take(self) -> bytearray:
+        """Return a free buffer. If all are in use, wait until half of them are free again.
+
+        A wait for one buffer would wake the event loop twice as often.
+        """
+        if not self._free and self._left:
+            self._left -= 1
+            return bytearray(self._size)
+        if not self._free:
+            self._waiting = waiting = self._loop.create_future()
+            if len(self._free) < self._enough:  # if not, a thread gave buffers back before it could see the waiter
+                await waiting
+            self._waiting = None
+        return self._free.pop()
+
+    def give(self, buffer: bytearray) -> None:
+        self._free.append(buffer)
+        waiting = self._waiting
+        if waiting is not None and len(self._free) == self._enough:
+            self._loop.call_soon_threadsafe(wake, waiting)
 
 
 class InlineExecutor(Executor):

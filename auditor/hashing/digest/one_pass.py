@@ -19,7 +19,6 @@ from auditor.aio.groups import task_group
 from auditor.aio.stop import POLL
 from auditor.errors import CallFailed, CheckpointError
 from auditor.hashing.digest import resumable
-from auditor.hashing.digest.buffers import Buffers
 from auditor.hashing.digest.checkpoint import Binding, HashProgress, opened, sealed
 from auditor.hashing.digest.digester import (
     CRC64NVME,
@@ -29,7 +28,7 @@ from auditor.hashing.digest.digester import (
     make_digester,
     make_resumable,
 )
-from auditor.hashing.digest.digester_thread import INLINE, DigestThread
+from auditor.hashing.digest.digester_thread import INLINE, Buffers, DigestThread
 from auditor.hashing.digest.options import Checkpoint, HashOptions
 from auditor.hashing.digest.parallel import ParallelRanges
 from auditor.hashing.digest.reader import ObjectSource, ResumingReader

@@ -1,5 +1,5 @@
 """Hash the objects of one queue message: skip objects with digests, hash small objects side by side, and large objects
-under a lease.
+under a lease. All digests that arrive during one write into the ledger go into the next write together.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Resu
 from auditor.hashing.limits import BYTES_IN_FLIGHT
 from auditor.hashing.queue.message import HashMessage, HashTask
 from auditor.hashing.queue.notification import EVENT_RUN
-from auditor.hashing.worker.batch_writer import BatchWriter
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.dead_letters import log_mismatch
 from auditor.hashing.worker.lease import LeasedHasher, Waiting
 from auditor.hashing.worker.options import WorkerOptions
-from auditor.ledger.base import HealableDigests, Ledger
+from auditor.ledger.base import DigestStore, HealableDigests, Ledger
 from auditor.ledger.history import disagreed
 from auditor.ledger.leases import Work
 from auditor.ledger.matching import has_digests, healable_keys
+from auditor.model.dates import now_in_utc
 from auditor.s3.engines.base import Body, Engine, Span
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.paced_reads import Reads
@@ -209,13 +209,7 @@ class MessageHasher:
                 return Failed(task, OUT_OF_TIME, retryable=False, outage=True)
             return found
 
-        work = Work(
-            bucket=message.bucket,
-            key=task.key,
-            version_id=task.version_id,
-            etag=task.etag,
-            algorithms=message.algorithms,
-        )
+        work = Work(message.bucket, task.key, task.version_id, task.etag, message.algorithms)
         return await self._leased.hash(work, task, read, partial(self._record, message.bucket))
 
     async def _record(self, bucket: str, hashed: Hashed) -> Result:
@@ -257,6 +251,52 @@ class MessageHasher:
         await self._ledger.note(message.bucket, [disagreed(task, detail)])
         result.counts += Counts(mismatched=1)
         result.fail(task, "ChecksumMismatch")
+
+
+class _Pending(Struct, eq=False):
+    """The digests of one object, until the ledger has them.
+
+    written: the ledger's answer; None before the write.
+    """
+
+    bucket: str
+    hashed: Hashed
+    written: bool | DigestConflict | None = None
+
+
+class BatchWriter:
+    """Writes the digests of all objects that a process hashes, many in one round trip or disk sync."""
+
+    def __init__(self, ledger: DigestStore) -> None:
+        self._ledger = ledger
+        self._pending: list[_Pending] = []
+        self._writing = asyncio.Lock()
+
+    async def record(self, bucket: str, hashed: Hashed) -> bool | DigestConflict:
+        """Write an object's digests into the ledger, and wait until the ledger has them.
+
+        Return the answer of DigestStore.record_many: a DigestConflict if the ledger has another digest of the object.
+        Raises LedgerError.
+        """
+        mine = _Pending(bucket, hashed)
+        self._pending.append(mine)
+        try:
+            async with self._writing:
+                if mine.written is None:
+                    await self._write()
+        finally:
+            # If this write fails or is cancelled, the other callers still write their own entries.
+            if mine in self._pending:
+                self._pending.remove(mine)
+        return mine.written or False
+
+    async def _write(self) -> None:
+        batch = list(self._pending)
+        now = now_in_utc()
+        found = await self._ledger.record_many([one.hashed.entry(one.bucket, now) for one in batch])
+        for one, written in zip(batch, found, strict=True):
+            one.written = written
+        self._pending = [one for one in self._pending if one.written is None]
 
 
 class _Reads:

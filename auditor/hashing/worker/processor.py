@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Final
@@ -20,12 +20,11 @@ from auditor.aws.sqs import MAX_DELAY, Outgoing, Queue, Received
 from auditor.errors import AuditorError, CredentialsError, MessageError, QueueError
 from auditor.hashing.digest.result import Failed
 from auditor.hashing.outage import LedgerPatience
-from auditor.hashing.queue.message import HashMessage, HashTask, pack
+from auditor.hashing.queue.message import HashMessage, pack
 from auditor.hashing.queue.notification import Noticed, Removed, decode_notification, drop_superseded
 from auditor.hashing.queue.send import deliver, group_of, outgoing
 from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.dead_letters import dead_letters, given_up, log_failures
-from auditor.hashing.worker.lease import Waiting
 from auditor.hashing.worker.message_hasher import MessageHasher, MessageResult
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger.base import Ledger
@@ -169,9 +168,7 @@ class Processor:
             final = [one for one in result.failed if self._is_final(one)]
             rest = [one for one in result.failed if not self._is_final(one)]
             letters += dead_letters(received, result.message, final)
-            again += self._resends(result.message, rest)
-            again += _continued(result.message, result.continued)
-            again += _postponed(result.message, result.waiting)
+            again += self._again(result, rest)
             given_up += len(final)
             resent += len(rest)
         if await self._send(received, letters, again):
@@ -215,33 +212,24 @@ class Processor:
             return failed.task.hops >= self._options.max_hops
         return failed.code in FINAL or failed.task.attempts + 1 >= self._options.max_attempts
 
-    def _resends(self, message: HashMessage, failed: Sequence[Failed]) -> list[Outgoing]:
-        """Return messages with the failed objects, to be hashed again after a pause that grows with the number of
-        attempts.
+    def _again(self, result: MessageResult, failed: Sequence[Failed]) -> list[Outgoing]:
+        """Return messages with the objects to hash again.
 
-        An outage of S3 uses up no attempt. It counts as a hop, and the pause grows with the number of hops, so that the
-        worker's 200 hops last for a day and a half.
+        Failed objects come after a pause that grows with the number of attempts. An outage of S3 uses up no attempt. It
+        counts as a hop, and the pause grows with the number of hops, so that the worker's 200 hops last for a day and a
+        half. Unfinished objects come at once. An object whose lease another worker has comes in a message of its own,
+        when the lease may be free.
         """
+        message = result.message
         tried = [replace(one.task, attempts=one.task.attempts + 1) for one in failed if not one.outage]
         refused = [replace(one.task, hops=one.task.hops + 1) for one in failed if one.outage]
         parts = partial(pack, message.run, message.bucket, message.algorithms)
         return [
-            *(self._resend(part, max(task.attempts for task in part.tasks)) for part in parts(tried)),
-            *(self._resend(part, max(task.hops for task in part.tasks)) for part in parts(refused)),
+            *(outgoing(part, self.backoff(max(task.attempts for task in part.tasks))) for part in parts(tried)),
+            *(outgoing(part, self.backoff(max(task.hops for task in part.tasks))) for part in parts(refused)),
+            *map(outgoing, parts(result.continued)),
+            *(outgoing(replace(message, tasks=(one.task,)), min(MAX_DELAY, one.seconds)) for one in result.waiting),
         ]
-
-    def _resend(self, message: HashMessage, failures: int) -> Outgoing:
-        return outgoing(message, self.backoff(failures))
-
-
-def _continued(message: HashMessage, tasks: Iterable[HashTask]) -> list[Outgoing]:
-    """Return messages with the unfinished objects, to be received at once."""
-    return [outgoing(one) for one in pack(message.run, message.bucket, message.algorithms, tasks)]
-
-
-def _postponed(message: HashMessage, waiting: Iterable[Waiting]) -> list[Outgoing]:
-    """Return a message for each object whose lease another worker has, to be received when the lease may be free."""
-    return [outgoing(replace(message, tasks=(one.task,)), min(MAX_DELAY, one.seconds)) for one in waiting]
 
 
 def _group(received: Received) -> str:

@@ -11,9 +11,9 @@ from functools import partial
 
 import pytest
 
-from auditor.hashing.digest.buffers import BlockMemory, Buffers
 from auditor.hashing.digest.digester import Digester, make_digester
-from auditor.hashing.digest.digester_thread import DigestThread, InlineExecutor
+from auditor.hashing.digest.digester_thread import Buffers, DigestThread, InlineExecutor
+from auditor.hashing.digest.parallel import BlockMemory
 
 
 class Noting(Digester):

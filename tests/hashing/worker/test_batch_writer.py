@@ -11,7 +11,7 @@ import pytest
 from auditor.errors import DigestConflict, LedgerError
 from auditor.hashing.digest.result import Hashed
 from auditor.hashing.queue.message import HashTask
-from auditor.hashing.worker.batch_writer import BatchWriter
+from auditor.hashing.worker.message_hasher import BatchWriter
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import ObjectRef
