@@ -183,6 +183,14 @@ class Version(Struct, frozen=True, kw_only=True):
     retired_at: str | None = None
     """Time at which a person retired this version or its key; None if nobody did, or if the version was read later."""
 
+    @classmethod
+    def of(
+        cls, version_id: str, etag: str, size: int, digests: Mapping[str, Known], first_seen: str | None = None
+    ) -> Version:
+        """Make a Version. first_seen: time of its first digest; None to take the oldest time in `digests`."""
+        seen = first_seen or min((one.recorded_at for one in digests.values()), default="")
+        return cls(version_id=version_id, etag=etag, size=size, digests=dict(digests), first_seen=seen)
+
 
 class Expectation(Struct, frozen=True, kw_only=True):
     """An expected digest: one that a checksum manifest states for an object key. It holds for any version of the

@@ -28,7 +28,7 @@ class Work(Struct, frozen=True):
     algorithms: tuple[str, ...]
 
 
-class Lease(Struct, frozen=True, kw_only=True):
+class Lease(Struct, frozen=True):
     """The exclusive right of one owner to do a piece of work, until the lease expires."""
 
     work: Work

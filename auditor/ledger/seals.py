@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from auditor.ledger.base import DAMAGED, SOUND, Checked, Event, Known, Version
-from auditor.ledger.key_rows import KeyRows, source_of
+from auditor.ledger.key_record import KeyRows, source_of
 from auditor.ledger.matching import NULL
 
 _LENGTH: Final = 32

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from auditor.errors import LedgerError
 from auditor.ledger.base import Event, KeyRecord, Known, Version
-from auditor.ledger.key_rows import NO_SLACK, SLACK, is_after
+from auditor.ledger.key_record import NO_SLACK, SLACK, is_after
 from auditor.ledger.matching import NULL
 from auditor.model.dates import now_in_utc
 from auditor.model.object import ObjectRef

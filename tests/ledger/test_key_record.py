@@ -18,8 +18,7 @@ from auditor.ledger.history import (
     read_detail,
     write_detail,
 )
-from auditor.ledger.key_record import key_record_of
-from auditor.ledger.key_rows import KeyRows, Latest, Mark, NoticedVersion, is_after, is_older, is_same, version_of
+from auditor.ledger.key_record import KeyRows, Latest, Mark, NoticedVersion, is_after, is_older, is_same
 from auditor.ledger.matching import LedgerRow, conflict, match
 from auditor.model.object import ObjectVersion
 from tests.conformance.ledgers.base import ENTRY
@@ -104,16 +103,16 @@ def test_version_without_a_notification_has_its_place_among_those_with_one() -> 
     one = Version(version_id="v1", etag="e", size=1, digests={"sha256": known}, first_seen="2026")
     versions = [(replace(one, version_id=f"v{number}"), place) for number, place in ((1, 1), (2, 5), (3, 5))]
     noticed = {("v1", "e"): NoticedVersion("02", 1), ("v2", "e"): NoticedVersion("01", 9)}
-    record = key_record_of("key", KeyRows(versions=versions, noticed=noticed))
+    record = KeyRows(versions=versions, noticed=noticed).record("key")
     assert [found.version_id for found in record.versions] == ["v3", "v2", "v1"]
 
 
 def test_version_of_an_old_row_was_first_seen_with_its_oldest_digest() -> None:
     known = Known(digest="aa", source="auditor", recorded_at="2026-01-02", verified_at=None, bytes_read=1)
     digests = {"sha256": known, "md5": replace(known, recorded_at="2026-01-01")}
-    assert version_of("v1", "e", 1, digests).first_seen == "2026-01-01"
-    assert version_of("v1", "e", 1, digests, "2025").first_seen == "2025"
-    assert version_of("v1", "e", 1, {}).first_seen == ""
+    assert Version.of("v1", "e", 1, digests).first_seen == "2026-01-01"
+    assert Version.of("v1", "e", 1, digests, "2025").first_seen == "2025"
+    assert Version.of("v1", "e", 1, {}).first_seen == ""
 
 
 LINE = Event(
@@ -184,27 +183,27 @@ ONE = Version(version_id="v9", etag="e", size=1, digests={"sha256": KNOWN}, firs
 
 def test_newest_version_without_a_digest_makes_the_key_unrecorded() -> None:
     rows = KeyRows(versions=[(ONE, 1)], noticed={("v1", "f"): NoticedVersion("05", 2)})
-    assert key_record_of("key", rows).unrecorded
-    assert not key_record_of("key", replace(rows, versions=[(ONE, 3)])).unrecorded
-    assert not key_record_of("key", KeyRows()).unrecorded
+    assert rows.record("key").unrecorded
+    assert not replace(rows, versions=[(ONE, 3)]).record("key").unrecorded
+    assert not KeyRows().record("key").unrecorded
 
 
 def test_rows_that_disagree_on_the_size_of_a_version_are_both_shown() -> None:
-    record = key_record_of("key", KeyRows(versions=[(ONE, 1), (replace(ONE, size=2), 1)]))
+    record = KeyRows(versions=[(ONE, 1), (replace(ONE, size=2), 1)]).record("key")
     assert sorted(one.size for one in record.versions) == [1, 2]
 
 
 def test_key_that_only_a_manifest_names_can_be_retired() -> None:
     mark = NoticedVersion("", 1, "2026-02-01T00:00:00Z")
-    assert key_record_of("key", KeyRows(noticed={("null", Mark.RETIRED): mark})).retired_at == mark.at
-    assert key_record_of("key", KeyRows(noticed={("v1", Mark.RETIRED): mark})).retired_at is None
+    assert KeyRows(noticed={("null", Mark.RETIRED): mark}).record("key").retired_at == mark.at
+    assert KeyRows(noticed={("v1", Mark.RETIRED): mark}).record("key").retired_at is None
     for at, stays in (("2026-01-31T00:00:00Z", True), ("2026-02-01T00:00:00Z", True), ("2026-02-01T00:00:01Z", False)):
         noticed_: dict[tuple[str, str], NoticedVersion] = {
             ("null", Mark.RETIRED): mark,
             ("null", Mark.LISTED): NoticedVersion("", 1, at),
         }
-        assert (key_record_of("key", KeyRows(noticed=noticed_)).retired_at is not None) is stays
+        assert (KeyRows(noticed=noticed_).record("key").retired_at is not None) is stays
         for deleted in (True, False):
             latest = Latest("05", deleted=deleted, at=at, version_id=None)
             rows = KeyRows(noticed={("null", Mark.RETIRED): mark}, latest=latest)
-            assert (key_record_of("key", rows).retired_at is not None) is (stays or deleted)
+            assert (rows.record("key").retired_at is not None) is (stays or deleted)

@@ -20,7 +20,7 @@ from auditor.errors import DigestConflict
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Checked, Event, Known, Ledger, Version
 from auditor.ledger.dynamodb.ledger import create_table
-from auditor.ledger.key_rows import KeyRows
+from auditor.ledger.key_record import KeyRows
 from auditor.ledger.leases import Lease, Work
 from auditor.ledger.seals import mend, row_seal
 from tests.conformance.ledgers.base import ENTRY, KEY, MD5, ODD_KEYS, OTHER, REF, SHA, lines, subject

@@ -11,8 +11,7 @@ from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import HISTORY, NOTICE, NOTICED, STATE, Item, identity, manifest, partition
 from auditor.ledger.dynamodb.table import TRIES, Table, changing, in_order
 from auditor.ledger.history import bounded, fingerprint, imported, noticed
-from auditor.ledger.key_record import key_record_of
-from auditor.ledger.key_rows import KeyRows, Mark, NoticedVersion, is_older, is_same, mark_of
+from auditor.ledger.key_record import KeyRows, Mark, NoticedVersion, is_older, is_same, mark_of
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import judged_line, line_seal, mend
 
@@ -111,7 +110,7 @@ class DynamoHistories:
             item.add_to(rows, bucket, key)
         if any(known.damaged for version, _ in rows.versions for known in version.digests.values()):
             mend(rows, await self.history(bucket, key))
-        return key_record_of(key, rows)
+        return rows.record(key)
 
 
 def _verified(bucket: str, event: Event) -> Change | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from auditor.errors import LedgerError
 from auditor.ledger.base import Entry, Expectation, Known, Version
-from auditor.ledger.key_rows import KeyRows, Latest, NoticedVersion, source_of, version_of
+from auditor.ledger.key_record import KeyRows, Latest, NoticedVersion, source_of
 from auditor.ledger.matching import NULL, LedgerRow
 from auditor.ledger.seals import row_seal
 
@@ -145,7 +145,7 @@ class Item(dict[str, Mapping[str, Any]]):
             )
             for name, digest in found.digests.items()
         }
-        version = version_of(found.version_id, found.etag, found.size, known, self.text("hashed_at"))
+        version = Version.of(found.version_id, found.etag, found.size, known, self.text("hashed_at"))
         return version, self.number("place") or 0
 
     def latest(self) -> Latest | None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from auditor.errors import DigestConflict
 from auditor.ledger.base import AUDITOR, S3, Entry, Event, Known, Version, What
 from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail, recorded, write_detail
-from auditor.ledger.key_rows import source_of, version_of
+from auditor.ledger.key_record import source_of
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, healable_row
 from auditor.ledger.seals import healed, judged_line, line_seal, row_seal, version_of_line
 from auditor.ledger.sqlite.connection import any_text, as_number, as_text, blob, writing
@@ -85,7 +85,7 @@ class DigestRow(NamedTuple):
     def version(self) -> Version:
         """Return the object version that this row belongs to. Its `digests` has the one digest of the row."""
         version_id, etag, size = as_text(self.version_id) or "", as_text(self.etag) or "", as_number(self.size) or 0
-        return version_of(version_id, etag, size, {self.algorithm_name: self.known})
+        return Version.of(version_id, etag, size, {self.algorithm_name: self.known})
 
 
 def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tuple[bytes, str]]) -> Found:

@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from auditor.ledger.base import Checked, Event, Expectation, KeyRecord, Known, Notice
+from auditor.ledger.base import Checked, Event, Expectation, KeyRecord, Known, Notice, Version
 from auditor.ledger.history import imported, noticed
-from auditor.ledger.key_record import key_record_of
-from auditor.ledger.key_rows import MARKS, KeyRows, Latest, Mark, NoticedVersion, is_older, is_same, mark_of, version_of
+from auditor.ledger.key_record import MARKS, KeyRows, Latest, Mark, NoticedVersion, is_older, is_same, mark_of
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import check_key, mend
 from auditor.ledger.sqlite.connection import any_text, as_number, as_text, blob, text, writing
@@ -178,7 +177,7 @@ def expect(connection: sqlite3.Connection, bucket: str, expectations: Sequence[E
 
 def subject(connection: sqlite3.Connection, bucket: str, key: str) -> KeyRecord | None:
     found = _rows(connection, bucket, blob(key), blob(key))
-    return key_record_of(key, found[blob(key)]) if found else None
+    return found[blob(key)].record(key) if found else None
 
 
 def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str) -> list[KeyRecord]:
@@ -198,7 +197,7 @@ def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str) -
     if not keys:
         return []
     found = _rows(connection, bucket, keys[0], keys[-1])
-    return [key_record_of(text(key), found[key]) for key in keys]
+    return [found[key].record(text(key)) for key in keys]
 
 
 def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes) -> dict[bytes, KeyRows]:
@@ -226,7 +225,7 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
             rows.noticed[name] = NoticedVersion(as_text(sequencer) or "", told, at)
     for (key, etag, version, size), digests in known.items():
         first_seen, place = seen.get((key, version, etag), (None, None))
-        found[key].versions.append((version_of(version, etag, size, digests, first_seen), place or 0))
+        found[key].versions.append((Version.of(version, etag, size, digests, first_seen), place or 0))
     for key, rows in found.items():
         if any(one.damaged for version, _ in rows.versions for one in version.digests.values()):
             mend(rows, lines_of(connection, bucket, key))

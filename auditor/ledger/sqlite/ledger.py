@@ -11,14 +11,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from auditor.errors import DigestConflict
 from auditor.ledger import file_of
 from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice
-from auditor.ledger.leases import Held, Lease, Work
+from auditor.ledger.leases import Held, Lease, Work, lost, read_checkpoint, work_name, write_checkpoint
 from auditor.ledger.matching import match
 from auditor.ledger.ordered import OrderedReader
-from auditor.ledger.sqlite import digests, evidence, leases
-from auditor.ledger.sqlite.connection import blob, connect, guarded, unchanged
+from auditor.ledger.sqlite import digests, evidence
+from auditor.ledger.sqlite.connection import as_number, as_text, blob, connect, guarded, unchanged, writing
 from auditor.ledger.sqlite.digests import RowPage, look_up_query
 from auditor.ledger.sqlite.ordered import PageReader
 from auditor.model.object import AnyVersion
@@ -66,14 +68,14 @@ class SqliteLedger:
         return await self._run(lambda: digests.record(self._connection, entries))
 
     async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
-        return await self._run(lambda: leases.claim(self._connection, work, owner, self._clock, seconds))
+        return await self._run(lambda: self._claim(work, owner, seconds))
 
     async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
         until = self._clock() + seconds
-        return await self._run(lambda: leases.renew(self._connection, lease, until, checkpoint))
+        return await self._run(lambda: self._renew(lease, until, checkpoint))
 
     async def release(self, lease: Lease, *, done: bool) -> None:
-        await self._run(lambda: leases.release(self._connection, lease, done=done))
+        await self._run(lambda: self._release(lease, done))
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
         await self._run(lambda: evidence.note(self._connection, bucket, events))
@@ -111,6 +113,53 @@ class SqliteLedger:
             yield found
             page = await self._run(lambda after=last: evidence.checked(self._connection, after))  # type: ignore[misc]
 
+    def _claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
+        """Claim a lease in one transaction, so that only one of several claims at once succeeds."""
+        name = work_name(work)
+        with writing(self._connection):
+            now = self._clock()  # read here, after the transaction has waited for the other writers
+            row = self._connection.execute(
+                "SELECT owner, until, fence, hops, checkpoint FROM leases WHERE work = ?", (name,)
+            ).fetchone()
+            holder, until, fence, hops, checkpoint = _lease_of(*row) if row else (None, 0.0, 0, 0, None)
+            if holder is not None and holder != owner and until > now:
+                if until > now + seconds:  # the holder's clock runs ahead: if it died, its lease would last too long
+                    until = now + seconds
+                    self._connection.execute("UPDATE leases SET until = ? WHERE work = ?", (until, name))
+                return Held(holder, until)
+            self._connection.execute(
+                "INSERT INTO leases (work, bucket, key, owner, until, fence, hops) VALUES (?,?,?,?,?,?,?) "
+                "ON CONFLICT DO UPDATE SET "
+                "owner = excluded.owner, until = excluded.until, fence = excluded.fence, hops = excluded.hops",
+                (name, work.bucket, blob(work.key), owner, now + seconds, fence + 1, hops + 1),
+            )
+        return Lease(work, owner, now + seconds, fence + 1, hops + 1, read_checkpoint(checkpoint))
+
+    def _renew(self, lease: Lease, until: float, checkpoint: Mapping[str, Any] | None) -> Lease:
+        written = None if checkpoint is None else write_checkpoint(checkpoint)
+        with writing(self._connection):
+            changed = self._connection.execute(
+                "UPDATE leases SET until = ?, checkpoint = coalesce(?, checkpoint) "
+                "WHERE work = ? AND owner = ? AND fence = ?",
+                (until, written, work_name(lease.work), lease.owner, lease.fence),
+            ).rowcount
+        if not changed:
+            raise lost(lease)
+        return replace(lease, until=until, checkpoint=lease.checkpoint if checkpoint is None else checkpoint)
+
+    def _release(self, lease: Lease, done: bool) -> None:
+        """End the lease; do nothing if its owner has lost it already.
+
+        The row of the lease stays: its fence, the number of the claim, makes later writes of the old owner fail. done:
+        True if the work is finished: delete the checkpoint, and count claims from 0 again.
+        """
+        forget = ", checkpoint = NULL, hops = 0" if done else ""
+        with writing(self._connection):
+            self._connection.execute(
+                f"UPDATE leases SET owner = NULL, until = 0{forget} WHERE work = ? AND owner = ? AND fence = ?",  # noqa: S608
+                (work_name(lease.work), lease.owner, lease.fence),
+            )
+
     async def _page(self, bucket: str, prefix: str, after: str) -> list[KeyRecord]:
         return await self._run(lambda: evidence.page(self._connection, bucket, prefix, after))
 
@@ -119,6 +168,14 @@ class SqliteLedger:
         return await loop.run_in_executor(
             self._executor, guarded, self._path, lambda: unchanged(self._connection, work)
         )
+
+
+def _lease_of(
+    owner: object, until: object, fence: object, hops: object, checkpoint: object
+) -> tuple[str | None, float, int, int, str | None]:
+    """Return the row of a lease. A damaged time has passed, and a damaged number is 0."""
+    ends = until if isinstance(until, int | float) else 0.0
+    return as_text(owner), ends, as_number(fence) or 0, as_number(hops) or 0, as_text(checkpoint)
 
 
 @asynccontextmanager
