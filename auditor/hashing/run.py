@@ -83,13 +83,7 @@ class HashRunSummary(Struct, frozen=True, kw_only=True):
 class HashRun:
     """One run of `auditor hash` over one target. Call run() once."""
 
-    def __init__(
-        self,
-        target: Target,
-        settings: Settings,
-        ledger: Ledger,
-        stop: Stop,
-    ) -> None:
+    def __init__(self, target: Target, settings: Settings, ledger: Ledger, stop: Stop) -> None:
         self._target = target
         self._settings = settings
         self._ledger = patient(ledger, stop)

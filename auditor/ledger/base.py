@@ -192,7 +192,7 @@ class Version(Struct, frozen=True, kw_only=True):
         return cls(version_id=version_id, etag=etag, size=size, digests=dict(digests), first_seen=seen)
 
 
-class Expectation(Struct, frozen=True, kw_only=True):
+class Expectation(Struct, frozen=True):
     """An expected digest: one that a checksum manifest states for an object key. It holds for any version of the
     key.
     """

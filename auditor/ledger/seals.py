@@ -147,13 +147,8 @@ def version_of_line(line: Event, verified_at: str | None = None) -> Version:
         verified_at=verified_at,
         bytes_read=int(read) if read.isdecimal() else line.size or 0,
     )
-    return Version(
-        version_id=line.version_id or NULL,
-        etag=line.etag or "",
-        size=line.size or 0,
-        digests={line.detail["algorithm"]: known},
-        first_seen=line.at,
-    )
+    digests = {line.detail["algorithm"]: known}
+    return Version.of(line.version_id or NULL, line.etag or "", line.size or 0, digests, line.at)
 
 
 def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> str | None:
@@ -177,23 +172,22 @@ def check_key(bucket: str, key: str, rows: Iterable[Version], lines: Sequence[Ev
     found, names = [], set()
     for version in rows:
         ((algorithm, known),) = version.digests.items()
-        state, name = SOUND, _name(version, algorithm)
+        name, fault = _name(version, algorithm), ""
         names.add(name)
-        words = f"{algorithm} of version {name[0]}, ETag {name[1]}: "
         if known.damaged:
-            state, words = DAMAGED, f"{words}the seal does not hold"
+            fault = "the seal does not hold"
         elif contradicted(lines, version, algorithm) is not None:
-            state, words = DAMAGED, f"{words}the history has another digest or size"
+            fault = "the history has another digest or size"
         elif name not in told:
-            state, words = DAMAGED, f"{words}its line is missing from the history"
+            fault = "its line is missing from the history"
         elif known.verified_at is not None and known.verified_at not in verified:
-            state, words = DAMAGED, f"{words}the history has no verification at {known.verified_at}"
-        found.append(Checked(bucket, key, "row", state, words if state == DAMAGED else ""))
+            fault = f"the history has no verification at {known.verified_at}"
+        words = fault and f"{algorithm} of version {name[0]}, ETag {name[1]}: {fault}"
+        found.append(Checked(bucket, key, "row", DAMAGED if fault else SOUND, words))
     for line in lines:
-        state, words = line.seal, f"{line.what} at {line.at}: "
-        if state == DAMAGED:
-            words = f"{words}the seal does not hold"
-        elif line.what == "recorded" and not names.issuperset(_proven([line])):
-            state, words = DAMAGED, f"{words}the digest's row is missing"
-        found.append(Checked(bucket, key, "line", state, words if state == DAMAGED else ""))
+        fault = "the seal does not hold" if line.seal == DAMAGED else ""
+        if not fault and line.what == "recorded" and not names.issuperset(_proven([line])):
+            fault = "the digest's row is missing"
+        words = fault and f"{line.what} at {line.at}: {fault}"
+        found.append(Checked(bucket, key, "line", DAMAGED if fault else SOUND, words))
     return found

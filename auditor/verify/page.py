@@ -98,11 +98,7 @@ def _headline(summary: VerifySummary) -> Headline:
     bad = sum(summary.outcomes[outcome] for outcome in _BAD)
     moment = words.began(summary.run)
     cut = "" if summary.complete else "Not complete. "
-    title, emphasis = (f"{cut}", "") if bad else (f"{cut}No object that was read is damaged, and none is missing", ".")
-    if bad:
-        emphasis, title = counted(bad, "object"), f"{cut}Damaged, missing or lost: "
-    elif not summary.read.objects:
-        title = f"{cut}No object was read"
+    sound = "No object that was read is damaged, and none is missing" if summary.read.objects else "No object was read"
     chips = [Chip("✓ complete", "ok") if summary.complete else Chip("not complete", "warn")]
     chips += [Chip("no hole", "ok")] if not summary.holes else [Chip(counted(len(summary.holes), "hole"), "warn")]
     chips += [Chip(words.duration(summary.seconds)), Chip("run", code=summary.run)]
@@ -110,8 +106,8 @@ def _headline(summary: VerifySummary) -> Headline:
         kicker="Verification of",
         target=summary.target.uri,
         when=words.long_date(moment) if moment else "",
-        title=(title, "." if bad or not summary.read.objects else emphasis),
-        emphasis=emphasis if bad else "",
+        title=(f"{cut}{'Damaged, missing or lost: ' if bad else sound}", "."),
+        emphasis=counted(bad, "object") if bad else "",
         bad=bool(bad or summary.holes),
         bold=f"{counted(summary.read.objects, 'object')} of {words.size(summary.read.bytes)} were read again.",
         lead=f"{counted(summary.listed, 'object')} listed, {summary.ledger_only:,} in the ledger alone.",

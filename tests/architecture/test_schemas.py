@@ -22,7 +22,7 @@ from auditor.hashing.queue.message import HashTask, encode, pack
 from auditor.lambdas.event import EVENT_TARGET, read_event
 from auditor.lambdas.handover import next_event
 from auditor.ledger import open_ledger
-from auditor.ledger.manifests.history import export_history
+from auditor.ledger.manifests.export import export_history
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
 from auditor.model.exception import ExceptionEntry

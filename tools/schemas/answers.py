@@ -10,7 +10,7 @@ from typing import get_args
 from auditor.audit.kit.readiness import Readiness
 from auditor.audit.ranges.plan import RangePlan
 from auditor.ledger.base import Soundness, What
-from auditor.ledger.manifests import history
+from auditor.ledger.manifests import export as history
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.summary import ChangeKind, Changes

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from auditor.hashing.queue.message import MAX_OBJECTS, VERSION, WrittenMessage
 from auditor.hashing.run import HashRunSummary
-from auditor.ledger.manifests import csv_table, history
+from auditor.ledger.manifests import csv_table
+from auditor.ledger.manifests import export as history
 from auditor.model.access import Verdict
 from auditor.model.digest import ALGORITHMS
 from auditor.model.estate import EstateReport

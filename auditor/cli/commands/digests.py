@@ -21,8 +21,7 @@ from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.ledger.manifests import FORMS
 from auditor.ledger.manifests.base import Form, ManifestFile
-from auditor.ledger.manifests.export import Exported, export
-from auditor.ledger.manifests.history import HistoryCounts, export_history
+from auditor.ledger.manifests.export import Exported, HistoryCounts, export, export_history
 from auditor.ledger.manifests.load import Imported, Read, Spool, import_all, read_all
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target, parse_target

@@ -70,12 +70,8 @@ def decode_notification(
         document = parse(body)
         if "v" in document:
             return Notification(messages=(decode_document(document),))
-        if "Message" in document and "Type" in document:
-            document = _unwrap(document)
-        if document.get("Event") == "s3:TestEvent":
-            return Notification(test=True)
         events = _events(document, now, acls=False)
-    return _notification(events, tuple(algorithms))
+    return Notification(test=True) if events is None else _notification(events, tuple(algorithms))
 
 
 def decode_events(body: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> list[ObjectEvent]:
@@ -83,13 +79,15 @@ def decode_events(body: str, *, now: Callable[[], datetime] = lambda: datetime.n
     MessageError, whose text never quotes the body.
     """
     with reasons():
-        document = parse(body)
-        if "Message" in document and "Type" in document:
-            document = _unwrap(document)
-        return [] if document.get("Event") == "s3:TestEvent" else _events(document, now, acls=True)
+        return _events(parse(body), now, acls=True) or []
 
 
-def _events(document: dict[str, Any], now: Callable[[], datetime], *, acls: bool) -> list[ObjectEvent]:
+def _events(document: dict[str, Any], now: Callable[[], datetime], *, acls: bool) -> list[ObjectEvent] | None:
+    """Read S3's events in a document, which may be in an envelope of SNS; None for s3:TestEvent."""
+    if "Message" in document and "Type" in document:
+        document = _unwrap(document)
+    if document.get("Event") == "s3:TestEvent":
+        return None
     if "detail-type" in document:
         return from_event_bridge(document, lambda: seconds_in_utc(now()), acls=acls)
     if isinstance(records := document.get("Records"), list):

@@ -184,13 +184,12 @@ class Processor:
 
         Return True if the queues have accepted all of them.
         """
-        if letters and self._dead_letters is None:
-            return False
         try:
-            if letters and self._dead_letters is not None:
-                await deliver(self._dead_letters, letters, sleep=self._sleep)
-            if again:
-                await deliver(self.queue, again, sleep=self._sleep)
+            for queue, messages in ((self._dead_letters, letters), (self.queue, again)):
+                if messages and queue is None:
+                    return False
+                if messages and queue is not None:
+                    await deliver(queue, messages, sleep=self._sleep)
         except QueueError as error:
             log.warning("message %s is left on the queue: %s", received.id, error)
             return False

@@ -91,14 +91,7 @@ class Spool:
             )
             while rows := cursor.fetchmany(BATCH):
                 yield [
-                    Expectation(
-                        key=key.decode(),
-                        algorithm=algorithm,
-                        digest=digest,
-                        origin=origin.decode(),
-                        imported_at=imported_at,
-                        size=size,
-                    )
+                    Expectation(key.decode(), algorithm, digest, origin.decode(), imported_at, size)
                     for origin, key, algorithm, digest, size in rows
                 ]
 

@@ -233,19 +233,11 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
         "SELECT key, sequencer, deleted, at, version_id FROM notices WHERE bucket = ? AND key BETWEEN ? AND ?", wanted
     ):
         found[key].latest = _latest(sequencer, deleted, at, version)
-    for key, algorithm, origin, digest, size, imported_at in connection.execute(
-        "SELECT key, algorithm, origin, digest, size, imported_at FROM expectations "
+    for key, size, *values in connection.execute(
+        "SELECT key, size, algorithm, digest, origin, imported_at FROM expectations "
         "WHERE bucket = ? AND key BETWEEN ? AND ?",
         wanted,
     ):
-        found[key].expectations.append(
-            Expectation(
-                key=any_text(key),
-                algorithm=as_text(algorithm) or "",
-                digest=as_text(digest) or "",
-                origin=as_text(origin) or "",
-                imported_at=as_text(imported_at) or "",
-                size=as_number(size),
-            )
-        )
+        algorithm, digest, origin, at = (as_text(value) or "" for value in values)
+        found[key].expectations.append(Expectation(any_text(key), algorithm, digest, origin, at, as_number(size)))
     return dict(found)
