@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterator
 from typing import Any, Final
 
 from botocore.awsrequest import AWSHTTPConnection, AWSHTTPConnectionPool, AWSHTTPSConnection, AWSHTTPSConnectionPool
@@ -125,7 +124,7 @@ class _BoundedSession:
     def _body(self, request: Any, raw: Any) -> bytes:
         limits, body = limits_of(request, self._others), bytearray()
         try:
-            for piece in self._pieces(raw):
+            for piece in raw.stream(_PIECE):
                 body += piece
                 if len(body) > limits.size:
                     break
@@ -138,10 +137,6 @@ class _BoundedSession:
         except urllib3.ProtocolError as error:
             raise ConnectionClosedError(error=error, request=request, endpoint_url=request.url) from error
         return bytes(body)
-
-    @staticmethod
-    def _pieces(raw: Any) -> Iterator[bytes]:
-        yield from raw.stream(_PIECE)
 
     def close(self) -> None:
         self._session.close()

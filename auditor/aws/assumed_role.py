@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -48,7 +49,7 @@ class RoleCredentials:
 
     def __init__(self, role: Role, assume: Callable[[Role], Session]) -> None:
         self.role = role
-        self._assume = assume
+        self._session = partial(assume, role)
         self._lock = threading.Lock()
         self._provider: CredentialProvider | None = None
 
@@ -78,9 +79,6 @@ class RoleCredentials:
             return last
 
         return load
-
-    def _session(self) -> Session:
-        return self._assume(self.role)
 
     def __repr__(self) -> str:
         return f"RoleCredentials({self.role.arn!r})"

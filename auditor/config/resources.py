@@ -47,28 +47,6 @@ class Resources(Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def open_resources(
-    settings: Settings,
-    targets: Sequence[Target],
-    engines: OpenEngine[EngineChoice] = open_engine,
-    *,
-    hashing: bool = True,
-    kept: KeptTransports | None = None,
-) -> AsyncIterator[Resources]:
-    """Open the resources that the settings name, for the `with` block: the store of run folders and the ledger; with
-    hashing=True also the queue and the store of batch manifests.
-
-    engines: the function that the resources get as `engines`. kept: connections to reuse for the store of run folders,
-    which stay open. Raises UsageError if a store lies in a target's bucket.
-    """
-    async with (
-        open_stores(settings, targets, engines, hashing=hashing, kept=kept) as stores,
-        with_ledger(stores, settings, hashing=hashing) as resources,
-    ):
-        yield resources
-
-
-@asynccontextmanager
 async def open_stores(
     settings: Settings,
     targets: Sequence[Target],
@@ -108,6 +86,21 @@ async def with_ledger(stores: Resources, settings: Settings, *, hashing: bool = 
                 open_queue(settings.queue, region=settings.region, profile=settings.profile)
             )
         yield replace(stores, ledger=ledger, queue=queue)
+
+
+@asynccontextmanager
+async def open_resources(
+    settings: Settings, targets: Sequence[Target], *, hashing: bool = True
+) -> AsyncIterator[Resources]:
+    """Open the resources that the settings name, for the `with` block: the store of run folders and the ledger; with
+    hashing=True also the queue and the store of batch manifests. Raises UsageError if a store lies in a target's
+    bucket.
+    """
+    async with (
+        open_stores(settings, targets, hashing=hashing) as stores,
+        with_ledger(stores, settings, hashing=hashing) as resources,
+    ):
+        yield resources
 
 
 def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from auditor.aws.plain import check_endpoint
 from auditor.errors import UsageError
@@ -15,6 +15,7 @@ from auditor.model.reuse import NAMES, Keep
 from auditor.model.trusted_entry import check_entry
 from auditor.s3.engines import ENGINES, is_installed
 
+N = TypeVar("N", bound=float)
 MAX_CONCURRENCY: Final = 1000
 MAX_STREAMS: Final = 8
 _NEVER: Final = "never"
@@ -88,44 +89,34 @@ def trusted(value: Any, source: str) -> frozenset[str]:
     return frozenset(entries)
 
 
-def _number(value: Any, source: str, kind: type, minimum: float, wanted: str, most: float = 1e308) -> Any:
-    """Read a number from `minimum` to `most`; by default any but infinity. Raises UsageError, naming `source`."""
-    if isinstance(value, bool) or (kind is int and isinstance(value, float)):
-        raise _fail(source, value, wanted)
-    try:
-        number = kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise _fail(source, value, wanted) from None
-    if not minimum <= number <= most:
-        raise _fail(source, value, wanted)
-    return number
+def _number(kind: type[N], minimum: float, wanted: str, most: float = 1e308) -> Callable[[Any, str], N]:
+    """Return a reader of numbers from `minimum` to `most`; by default any but infinity."""
+
+    def read(value: Any, source: str) -> N:
+        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+            raise _fail(source, value, wanted)
+        try:
+            number = kind(value)
+        except (TypeError, ValueError, OverflowError):
+            raise _fail(source, value, wanted) from None
+        if not minimum <= number <= most:
+            raise _fail(source, value, wanted)
+        return number
+
+    return read
 
 
-def whole(value: Any, source: str) -> int:
-    return int(_number(value, source, int, 1, "a whole number of at least 1"))
+def _or_none(word: str, read: Callable[[Any, str], N]) -> Callable[[Any, str], N | None]:
+    """Return a reader that gives None for a word, and reads any other value by `read`."""
+    return lambda value, source: None if value == word else read(value, source)
 
 
-def seconds(value: Any, source: str) -> float:
-    return float(_number(value, source, float, 0.001, "a number of seconds above 0"))
-
-
-def concurrency(value: Any, source: str) -> int | None:
-    wanted = f"a whole number from 1 to {MAX_CONCURRENCY}, or auto"
-    return None if value == "auto" else int(_number(value, source, int, 1, wanted, MAX_CONCURRENCY))
-
-
-def streams(value: Any, source: str) -> int | None:
-    wanted = f"a whole number from 1 to {MAX_STREAMS}, or auto"
-    return None if value == "auto" else int(_number(value, source, int, 1, wanted, MAX_STREAMS))
-
-
-def rate(value: Any, source: str) -> float | None:
-    wanted = "calls a second as a number above 0, or unlimited"
-    return None if value == "unlimited" else float(_number(value, source, float, 0.001, wanted))
-
-
-def dollars(value: Any, source: str) -> float:
-    return float(_number(value, source, float, 0.000001, "dollars as a number of 0.000001 or more"))
+whole = _number(int, 1, "a whole number of at least 1")
+seconds = _number(float, 0.001, "a number of seconds above 0")
+concurrency = _or_none("auto", _number(int, 1, f"a whole number from 1 to {MAX_CONCURRENCY}, or auto", MAX_CONCURRENCY))
+streams = _or_none("auto", _number(int, 1, f"a whole number from 1 to {MAX_STREAMS}, or auto", MAX_STREAMS))
+rate = _or_none("unlimited", _number(float, 0.001, "calls a second as a number above 0, or unlimited"))
+dollars = _number(float, 0.000001, "dollars as a number of 0.000001 or more")
 
 
 def fail_on(value: Any, source: str) -> Severity | FailOn | None:

@@ -290,7 +290,7 @@ class BucketSettingsReader:
         if not isinstance(account, str):
             return account
         absent = {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()}
-        return await self._fact(action, access_block_of, absent, lambda: self._questions.account_block(account))
+        return await self._fact(action, access_block_of, absent, lambda: self._questions.control(action, account, {}))
 
     async def _access_points(
         self, policy: str | Unread, asked: AskedAccount

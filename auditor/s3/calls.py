@@ -151,7 +151,8 @@ class Caller:
                 limit = self._limit(kind, failure, server)
                 pause = self._pause(kind, failure, tries, started, limit)
                 if pause is None:
-                    self._raise_doom(failure)
+                    if (error := doom(failure, self.bucket)) is not None:
+                        raise error from failure
                     raise
                 if tries >= TOLD_AFTER and failure.status and kind in self._untold:
                     self._untold.discard(kind)
@@ -246,10 +247,6 @@ class Caller:
         pause = backoff(tries - 1, first, longest, least=0.0, dice=self._dice)
         too_late = self.clock() + pause - started > limit
         return None if too_late else pause
-
-    def _raise_doom(self, failure: CallFailed) -> None:
-        if (error := doom(failure, self.bucket)) is not None:
-            raise error from failure
 
 
 def _tell(failure: CallFailed, seconds: float) -> None:

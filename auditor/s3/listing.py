@@ -62,7 +62,7 @@ async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerato
         page = await listed_page(engine, caller, target, query, position)
         order.check(page)
         yield list(_steps(page, target))
-        if page.next is None or _past_the_end(page, target):
+        if page.next is None or target.beyond(page.last):
             return
         position = page.next
 
@@ -115,9 +115,8 @@ class _Order:
         for key in (*(ref.key for ref in page.refs[:1]), *page.delete_markers[:1]):
             if key < self._last or (key == self._last and not self._target.versions):
                 raise _refused(self._target.uri, key, OUT_OF_ORDER)
-        last = max((*(ref.key for ref in page.refs[-1:]), *page.delete_markers[-1:]), default="")
-        if last > self._last:
-            self._last = last
+        if page.last > self._last:
+            self._last = page.last
             self._positions.clear()
         if page.next is not None:
             self._positions.add(page.next)
@@ -191,11 +190,6 @@ def _check_keys(keys: Iterable[str], query: ListQuery, where: str, *, twice: boo
 
 def _refused(where: str, key: str, why: str) -> ListingError:
     return ListingError(f"the listing of {visible(where)} names {visible(key)}, {why}: it proves nothing")
-
-
-def _past_the_end(page: Page, target: Target) -> bool:
-    last = max((*(ref.key for ref in page.refs[-1:]), *page.delete_markers[-1:]), default=None)
-    return last is not None and target.beyond(last)
 
 
 def _steps(page: Page, target: Target) -> Iterator[Listed]:

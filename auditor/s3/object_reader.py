@@ -163,13 +163,7 @@ class ObjectReader:
         if self.lacks_acls and self._stand_in is not None:
             return self._stand_in
         try:
-            acl = await self._caller.call(
-                "acl",
-                "GetObjectAcl",
-                lambda: self._engine.get_acl(ref.key, ref.version_id),
-                storage_class=ref.storage_class,
-            )
-            return self._interned(acl)
+            return self._interned(await self._acl_once(ref))
         except CallFailed as failure:
             if self._stand_in is not None and failure.status == 501:
                 self.lacks_acls = True
@@ -197,6 +191,14 @@ class ObjectReader:
             if failure.status == 404 and not isinstance(acl, Acl):
                 await self._bucket_answers()  # HEAD does not tell a missing object from a missing bucket
             return unread(failure, ref.version_id is not None)
+
+    async def _acl_once(self, ref: ObjectRef) -> Acl:
+        return await self._caller.call(
+            "acl",
+            "GetObjectAcl",
+            lambda: self._engine.get_acl(ref.key, ref.version_id),
+            storage_class=ref.storage_class,
+        )
 
     async def _head_once(self, ref: ObjectRef, checksum: bool) -> Head:
         return await self._caller.call(
@@ -237,16 +239,10 @@ class ObjectReader:
         return True
 
     async def _probe(self, ref: ObjectRef | None) -> None:
-        engine, caller = self._engine, self._caller
         if ref is not None:
-            await caller.call(
-                "acl",
-                "GetObjectAcl",
-                lambda: engine.get_acl(ref.key, ref.version_id),
-                storage_class=ref.storage_class,
-            )
+            await self._acl_once(ref)
         else:
-            await ask_page(engine, caller, ListQuery(page_size=1), None)
+            await ask_page(self._engine, self._caller, ListQuery(page_size=1), None)
 
 
 def _interned(acl: Acl) -> Acl:

@@ -72,8 +72,7 @@ class Relisting:
             return None
         last = None
         if page.next is not None:  # versions of the last key may be on the next page
-            final = max((*(ref.key for ref in page.refs[-1:]), *page.delete_markers[-1:]), default="")
-            last = final if target.versions else f"{final}\0"
+            last = page.last if target.versions else f"{page.last}\0"
         found = _Listing(at, after, last, {(ref.key, ref.version_id): ref for ref in page.refs})
         self._pages.append(found)
         return found

@@ -300,7 +300,6 @@ def test_the_calls_in_the_code_are_the_calls_in_the_table() -> None:
         "get_bucket_versioning",
         "list_buckets",
         "get_caller_identity",
-        "get_public_access_block",
         "get_object",
         "get_object_acl",
         "head_object",

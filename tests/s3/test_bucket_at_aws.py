@@ -44,12 +44,10 @@ class Answers:
         found: Mapping[str, Any] = answer
         return found
 
-    async def account_block(self, account: str) -> Mapping[str, Any]:
-        self.accounts.append(account)
-        return await self.ask("Account")
-
     async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
         self.accounts.append(account)
+        if action == "GetPublicAccessBlock":
+            return await self.ask("Account")
         answer = self._answers.get(action, failed(action, "AccessDenied"))
         return await self.ask(action) if not callable(answer) else answer(dict(arguments))
 

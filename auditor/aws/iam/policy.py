@@ -98,8 +98,8 @@ def document(*statements: dict[str, Any]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": list(statements)}
 
 
-def statement(sid: str, actions: Iterable[str], resources: Iterable[str], effect: str = "Allow") -> dict[str, Any]:
-    return {"Sid": sid, "Effect": effect, "Action": sorted(set(actions)), "Resource": list(resources)}
+def statement(sid: str, actions: Iterable[str], resources: Iterable[str]) -> dict[str, Any]:
+    return {"Sid": sid, "Effect": "Allow", "Action": sorted(set(actions)), "Resource": list(resources)}
 
 
 def bucket_arns(targets: Iterable[Target], arns: Arns) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -210,12 +210,7 @@ def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
     keys = [key for key in (deployment.reports_key, deployment.inventory_key) if key]
     return [
         _no_contents([deployment.out, deployment.inventory or ""], arns),
-        {
-            "Sid": "NoDecryption",
-            "Effect": "Deny",
-            "Action": ["kms:Decrypt"],
-            **({"NotResource": keys} if keys else {"Resource": ["*"]}),
-        },
+        _denial("NoDecryption", ["kms:Decrypt"], keys),
     ]
 
 
@@ -224,12 +219,13 @@ def _no_contents(places: Sequence[str], arns: Arns) -> Statement:
     files = [
         one for place in places for found in store_statements("", (), place, arns)[1:] for one in found["Resource"]
     ]
-    return {
-        "Sid": "NoContents",
-        "Effect": "Deny",
-        "Action": list(actions.READ_CALLS.values()),
-        **({"NotResource": files} if files else {"Resource": ["*"]}),
-    }
+    return _denial("NoContents", actions.READ_CALLS.values(), files)
+
+
+def _denial(sid: str, denied: Iterable[str], excepted: Sequence[str]) -> Statement:
+    """Return the statement that forbids actions. excepted: ARNs of the resources on which it leaves them alone."""
+    on = {"NotResource": excepted} if excepted else {"Resource": ["*"]}
+    return {"Sid": sid, "Effect": "Deny", "Action": list(denied), **on}
 
 
 def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:

@@ -68,6 +68,11 @@ class Page(Struct, frozen=True):
     next: Position | None
     delete_markers: tuple[str, ...] = ()
 
+    @property
+    def last(self) -> str:
+        """The last key on the page, of an object or a delete marker; "" if the page is empty."""
+        return max((*(ref.key for ref in self.refs[-1:]), *self.delete_markers[-1:]), default="")
+
 
 class Span(Struct, frozen=True):
     """A byte range of an object. first, last: offsets from 0, both included; last is None for the object's end."""
@@ -155,16 +160,13 @@ class Questions(Protocol):
         """
         ...
 
-    async def account_block(self, account: str) -> Mapping[str, Any]:
-        """Return the reply, in botocore's form, to S3 Control's GetPublicAccessBlock for this account."""
-        ...
-
     async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
         """Make the call `action` of S3 Control, and return its reply in botocore's form.
 
-        action: ListAccessPoints, GetAccessPoint, GetAccessPointPolicy, GetAccessPointPolicyStatus,
-        ListAccessGrantsInstances, ListAccessGrants or GetAccessGrantsInstanceResourcePolicy. account: the account that
-        has the access points or the grants. arguments: the other parameters, by botocore's name.
+        action: GetPublicAccessBlock, ListAccessPoints, GetAccessPoint, GetAccessPointPolicy,
+        GetAccessPointPolicyStatus, ListAccessGrantsInstances, ListAccessGrants or
+        GetAccessGrantsInstanceResourcePolicy. account: the account that the call is on.
+        arguments: the other parameters, by botocore's name.
         """
         ...
 

@@ -52,15 +52,17 @@ class DirectBody:
 
 
 _IDENTITY: Final = b"Action=GetCallerIdentity&Version=2011-06-15"
-_ACCOUNT_BLOCK: Final = "v20180820/configuration/publicAccessBlock"
 _ACCESS_POINTS: Final = "v20180820/accesspoint"
 _PATHS: Final = {
+    "GetPublicAccessBlock": "v20180820/configuration/publicAccessBlock",
     "ListAccessPoints": _ACCESS_POINTS,
     "ListAccessGrantsInstances": "v20180820/accessgrantsinstances",
     "ListAccessGrants": "v20180820/accessgrantsinstance/grants",
     "GetAccessGrantsInstanceResourcePolicy": "v20180820/accessgrantsinstance/resourcepolicy",
 }
 """By action of S3 Control whose parameters are all in the query: the path of the request."""
+_QUERIES: Final = {"Bucket": "bucket", "NextToken": "nextToken"}
+"""By parameter of these: its name in the query."""
 _BELOW_ACCESS_POINT: Final = {"GetAccessPointPolicy": "/policy", "GetAccessPointPolicyStatus": "/policyStatus"}
 
 
@@ -174,22 +176,13 @@ class DirectEngine:
             answer = await self._send(action, "GET", "", f"{page}{settings.QUERIES[action]}", self._question)
         return settings.setting(action, answer.body)
 
-    async def account_block(self, account: str) -> Reply:
-        return await self._control("GetPublicAccessBlock", account, _ACCOUNT_BLOCK)
-
     async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Reply:
-        if action in _PATHS:
-            names = {"Bucket": "bucket", "NextToken": "nextToken"}
-            query = query_of(action, [(names[name], value) for name, value in arguments.items()])
-            return await self._control(action, account, _PATHS[action], query)
-        path = f"{_ACCESS_POINTS}/{arguments['Name']}{_BELOW_ACCESS_POINT.get(action, '')}"
-        return await self._control(action, account, path)
-
-    async def _control(self, action: str, account: str, path: str, query: str = "") -> Reply:
         assert self._services is not None
-        control = self._to(self._services.control_of(account))
+        below = f"/{arguments.get('Name')}{_BELOW_ACCESS_POINT.get(action, '')}"
+        path = _PATHS.get(action, f"{_ACCESS_POINTS}{below}")
+        query = query_of(action, [(_QUERIES[name], value) for name, value in arguments.items() if name in _QUERIES])
         extra = (*self._user_agent, ("x-amz-account-id", account))
-        answer = await control.send(action, "GET", path, query, extra)
+        answer = await self._to(self._services.control_of(account)).send(action, "GET", path, query, extra)
         return settings.setting(action, answer.body)
 
     def _to(self, origin: Origin) -> SignedRequests:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from types import TracebackType
 from typing import Final, Generic
 
 from msgspec import Struct, field
@@ -43,9 +42,7 @@ class EnginePool(Generic[K]):
     async def __aenter__(self) -> EnginePool[K]:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         for key in list(self._slots):
             await self._close(key)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from botocore import xform_name
@@ -24,7 +24,6 @@ from auditor.errors import CallFailed
 from auditor.s3.engines.parse_reply import Reply
 from auditor.s3.engines.parse_settings import setting
 
-T = TypeVar("T")
 THREADS: Final = 4
 ABAC: Final = "GetBucketAbac"
 """A call that an older SDK does not have."""
@@ -59,9 +58,6 @@ class SdkQuestions:
         page = {} if token is None else {"ContinuationToken": token}
         return await self._ask_service("s3", action, {**self._arguments, **page})
 
-    async def account_block(self, account: str) -> Reply:
-        return await self._ask_service("s3control", "GetPublicAccessBlock", {"AccountId": account})
-
     async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Reply:
         return await self._ask_service("s3control", action, {"AccountId": account, **arguments})
 
@@ -75,7 +71,7 @@ class SdkQuestions:
                 return getattr(self._client(service, lacked), xform_name(action))(**arguments)
 
         try:
-            reply: Reply = await self._thread(attempt)
+            reply: Reply = await asyncio.get_running_loop().run_in_executor(self._pool, attempt)
         except CallFailed as failure:
             if failure.status:
                 self._answered.add(service)
@@ -84,9 +80,6 @@ class SdkQuestions:
             raise
         self._answered.add(service)
         return reply
-
-    async def _thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _client(self, service: str, lacked: str | None = None) -> Any:
         with self._making:

@@ -177,11 +177,6 @@ class AiohttpStream:
         self._read_limit = read_limit
         self._rate = rate
 
-    async def chunks(self, size: int) -> AsyncIterator[bytes]:
-        """Yield the body in pieces of at most `size` bytes. Raises TransportError."""
-        while piece := await self._piece(size):
-            yield piece
-
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer with the next bytes of the body, and return their number (see Stream.readinto())."""
         count, size, clock = 0, len(buffer), asyncio.get_running_loop().time
@@ -205,7 +200,7 @@ class AiohttpStream:
             raise BrokenAnswerError("the body is larger than the limit")
         pieces: list[bytes] = []
         size = 0
-        async for piece in self.chunks(LARGEST_BODY):
+        while piece := await self._piece(LARGEST_BODY):
             pieces.append(piece)
             size += len(piece)
             if size > LARGEST_BODY:

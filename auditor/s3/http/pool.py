@@ -40,7 +40,12 @@ class Pool(Generic[K]):
     """
 
     def __init__(self, server: Server, made: Callable[[Pool[K], Server], K]) -> None:
-        """Make an empty pool. made: makes a connection object, which is not connected yet."""
+        """Make an empty pool. made: makes a connection object, which is not connected yet.
+
+        Raises ValueError for a server behind a proxy.
+        """
+        if server.proxy is not None:
+            raise ValueError("the thin transports know no proxy")
         self._server = server
         self._make = made
         self._first_answer = server.first_answer
@@ -129,7 +134,7 @@ class Pool(Generic[K]):
             await asyncio.wait((self._all_closed,), timeout=_LONGEST_CLOSE)
 
     @property
-    def usable(self) -> int:
+    def open_connections(self) -> int:
         """Number of idle connections that were not idle for more than half of the allowed time."""
         return sum(connection.idle_for() <= self._server.idle_seconds / 2 for connection in self._idle)
 
@@ -190,7 +195,7 @@ class Pool(Generic[K]):
             if not self._idle:
                 return None
             self._idle[0].close()
-        connection = self._made()
+        connection = self._make(self, self._server)
         self._all.add(connection)
         self._peak = max(self._peak, len(self._all))
         return connection
@@ -198,13 +203,10 @@ class Pool(Generic[K]):
     def _replaced(self, connection: K) -> K:
         """Close this used connection, and return a new one in its place."""
         self._all.discard(connection)
-        new = self._made()
+        new = self._make(self, self._server)
         self._all.add(new)
         connection.close()
         return new
-
-    def _made(self) -> K:
-        return self._make(self, self._server)
 
     async def _turn(self) -> K:
         """Wait in the queue until the pool gives this request a connection.

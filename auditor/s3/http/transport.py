@@ -11,26 +11,21 @@ from msgspec import Struct
 
 from auditor.s3.http.base import Request, Response, Server
 from auditor.s3.http.connection import RECEIVED, BufferedConnection
-from auditor.s3.http.pool import Pool, Statistics
+from auditor.s3.http.pool import Pool
 from auditor.s3.http.request import CommonLines, request_bytes
 from auditor.s3.http.streaming import StreamingConnection
 
 
-class HttpTransport:
+class HttpTransport(Pool[BufferedConnection]):
     """The transport for small answers. A request takes one write and one future, no task and no timer.
 
     It buffers each body, and decompresses nothing. ThinStreams is for large bodies, AiohttpTransport for proxies.
     """
 
-    __slots__ = ("_lines", "_pool")
-
     def __init__(self, server: Server) -> None:
         """Make the transport; it connects at the first request. Raises ValueError for a server behind a proxy."""
-        _check(server)
+        super().__init__(server, partial(BufferedConnection, received=memoryview(bytearray(RECEIVED))))
         self._lines = CommonLines()
-        self._pool: Pool[BufferedConnection] = Pool(
-            server, partial(BufferedConnection, received=memoryview(bytearray(RECEIVED)))
-        )
 
     async def send(self, request: Request) -> Response:
         """Send a request, and return the complete answer.
@@ -38,37 +33,19 @@ class HttpTransport:
         Raises TransportError, or ValueError for forbidden characters.
         """
         written = request_bytes(request, self._lines)
-        _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
+        _, answer = await self.exchange(written, head_only=request.method == "HEAD")
         return answer
 
-    @property
-    def open_connections(self) -> int:
-        return self._pool.usable
 
-    def keep_idle(self, connections: int) -> None:
-        self._pool.keep_idle(connections)
-
-    async def close(self) -> None:
-        """Close every connection. Requests under way or in the queue fail with ConnectionLostError."""
-        await self._pool.close()
-
-    def statistics(self) -> Statistics:
-        """Return the counts of the connection pool."""
-        return self._pool.statistics()
-
-
-class ThinStreams:
+class ThinStreams(Pool[StreamingConnection]):
     """The transport for large bodies, which it receives straight into the reader's buffer.
 
     It decompresses nothing, and supports no proxy.
     """
 
-    __slots__ = ("_pool",)
-
     def __init__(self, server: Server) -> None:
         """Make the transport; it connects at the first request. Raises ValueError for a server behind a proxy."""
-        _check(server)
-        self._pool: Pool[StreamingConnection] = Pool(server, StreamingConnection)
+        super().__init__(server, StreamingConnection)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ThinStream]:
@@ -76,19 +53,11 @@ class ThinStreams:
 
         Entering the context raises TransportError, or ValueError for forbidden characters in the request.
         """
-        connection, answer = await self._pool.exchange(request_bytes(request), head_only=request.method == "HEAD")
+        connection, answer = await self.exchange(request_bytes(request), head_only=request.method == "HEAD")
         try:
             yield ThinStream(answer.status, answer.reason, answer.headers, connection.readinto)
         finally:
             connection.release()
-
-    async def close(self) -> None:
-        """Close every connection. Bodies under way fail with ConnectionLostError."""
-        await self._pool.close()
-
-    def statistics(self) -> Statistics:
-        """Return the counts of the connection pool."""
-        return self._pool.statistics()
 
 
 class ThinStream(Struct, frozen=True):
@@ -98,8 +67,3 @@ class ThinStream(Struct, frozen=True):
     reason: str
     headers: Mapping[bytes, bytes]
     readinto: Callable[[memoryview], Coroutine[Any, Any, int]]
-
-
-def _check(server: Server) -> None:
-    if server.proxy is not None:
-        raise ValueError("the thin transports know no proxy")
