@@ -127,6 +127,8 @@ def decode(kind: type[T], data: bytes) -> T:
     if len(data) > _SMALL and memory_of(data) > MOST_MEMORY:
         raise JsonError("is too large")
     try:
+        if not data.isascii():
+            data.decode()  # a decoder passes over members that it does not know, whatever their bytes are
         found: T = _decoder(kind).decode(data)  # type: ignore[arg-type]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _json_error(error) from error

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Meta, Struct, field
 
 from auditor.model.finding import Severity
-from auditor.model.json_codec import JsonError, Size, member, parse_object, plain, typed
+from auditor.model.json_codec import JsonError, Size, decode, member, parse_object, plain, typed
 
 
 class Inner(Struct, frozen=True):
@@ -84,3 +84,10 @@ def test_a_member_by_its_path() -> None:
     assert member(value, "a.b", str, "default") == "None"
     with pytest.raises(JsonError, match=r"^a\.b is not a JSON object$"):
         member(value, "a.b.c", str, "default")
+
+
+@pytest.mark.parametrize("other", [b"\xff", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"])
+def test_a_line_that_is_no_utf8_is_damaged_in_any_member(other: bytes) -> None:
+    assert decode(Inner, b'{"key":"\xc3\xa9","size":1,"more":"x"}') == Inner("é", 1)
+    with pytest.raises(JsonError, match=r"^it is not JSON$"):
+        decode(Inner, b'{"key":"k","size":1,"more":"' + other + b'"}')

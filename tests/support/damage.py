@@ -137,14 +137,18 @@ def _holders(value: Any) -> Iterator[Any]:
 
 def plainly(data: str | bytes) -> dict[str, Any] | None:
     """Return the JSON object that a strict parser reads from a text or UTF-8 bytes; None if there is none. Of two
-    members with one name, the last one counts.
+    members with one name, the last one counts. A number of very many digits becomes infinity, which equals none.
     """
 
     def refuse(name: str) -> None:
         raise ValueError(name)
 
+    def whole(text: str) -> int | float:
+        return int(text) if len(text) < 1000 else float(text)
+
     try:
-        value = json.loads(data if isinstance(data, str) else data.decode("utf-8-sig"), parse_constant=refuse)
+        text = data if isinstance(data, str) else data.decode("utf-8-sig")
+        value = json.loads(text, parse_constant=refuse, parse_int=whole)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
