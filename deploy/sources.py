@@ -23,7 +23,6 @@ LEFT_OUT: Final = (
     "auditor/audit/fill_facts.py",
     "auditor/audit/fill_judge.py",
     "auditor/audit/fill_source.py",
-    "auditor/audit/keeping/foreseen.py",
     "auditor/audit/kit",
     "auditor/audit/library.py",
     "auditor/audit/offline.py",

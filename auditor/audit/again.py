@@ -7,32 +7,29 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from itertools import repeat
 from typing import Final
 
 from msgspec.structs import replace
 
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
+from auditor.audit.line_writer import LineWriter, summed_up
 from auditor.audit.report import page_of
 from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, stored_counts
 from auditor.audit.stored_standing import StoredStandings
 from auditor.audit.stored_values import StoredValues
 from auditor.errors import OutputError, RunStopped
-from auditor.model.access import Verdict
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
-from auditor.model.json_codec import encode_line
-from auditor.model.line_records import encode_finding, encode_object, routed_line, undecided_line
+from auditor.model.line_records import routed_line
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.version import VERSION
 from auditor.progress import Snapshot
 from auditor.reports.causes import causes_between
-from auditor.reports.highlights import Highlights
 from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
-from auditor.reports.summary import not_looked_at, summarize
+from auditor.reports.summary import not_looked_at
 from auditor.reports.trend import nights_of
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan
@@ -45,7 +42,6 @@ from auditor.runs.reading import RunReader, link_to
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.text import counted, visible
-from auditor.verdict.trust import Trust
 
 ENGINE: Final = "none"
 """The name of the engine in the summary of a run that was judged again: no request was made."""
@@ -75,13 +71,10 @@ class JudgeAgain:
         self._standings = StoredStandings(self._file.now)
         self._stored = StoredFindings(by.rules, by.gone)
         self._tally = Tally()
-        self._exceptions = RunExceptions(by.settings, run.bucket_name, self._file.now, self._tally)
-        self._rollups = RollUpBuilder()
         self._values = StoredValues(self._file, by)
         self._same = True  # the configuration is that of the run
         self._noted: tuple[Judge, int] | None = None
         self._started = time.monotonic()
-        self.shown = Highlights()
         self.run_id = new_run_id(datetime.now(UTC), secrets.token_bytes(3))
 
     def run(self) -> Summary:
@@ -93,7 +86,8 @@ class JudgeAgain:
         read = tuple(replace(one, facts=self._facts(one)) for one in self._file.read)
         parts = self._run.by_part()
         self._tally = stored_counts(self._run)
-        self._exceptions = RunExceptions(self._by.settings, self._target.bucket, self._file.now, self._tally)
+        rollups = RollUpBuilder()
+        exceptions = RunExceptions(self._by.settings, self._target.bucket, self._file.now, self._tally)
         plans = self._values.plans(read)
         link = link_to(self._run.store, self._run.bucket_name, self._run.run_id)
         judged = replace(
@@ -119,15 +113,16 @@ class JudgeAgain:
             part_lines=2**63,
             fresh=True,
             describe=lambda first_part: file,
-            rollups=self._rollups,
+            rollups=rollups,
         )
+        lines = LineWriter(folder, self._tally, exceptions, rollups, keeps_values=self._keeps_values)
         with folder:
             folder.prepare()
-            self._judge_parts(folder, parts, read, plans)
-            summary = self._summary(folder, plans[-1])
-            rollups = finished_rollups(self._rollups, summary, nights_of(self._run) if self._same else ())
-            page = page_of(summary, self.shown, judged, rollups)
-            return folder.finish(summary, page, rollups.to_json())
+            self._judge_parts(lines, parts, read, plans)
+            summary = self._summary(lines, plans[-1])
+            groups = finished_rollups(rollups, summary, nights_of(self._run) if self._same else ())
+            page = page_of(summary, lines.shown, judged, groups)
+            return folder.finish(summary, page, groups.to_json())
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""
@@ -146,69 +141,51 @@ class JudgeAgain:
 
     def _judge_parts(
         self,
-        folder: RunFolder,
+        lines: LineWriter,
         parts: list[tuple[int, dict[str, Part]]],
         read: tuple[ReadFacts, ...],
         plans: list[Plan],
     ) -> None:
-        self._rollups.count_kinds(
-            JudgedFor(read[-1].facts, self._by.settings.trusted, self._target.versions, self._now)
-        )
+        trusted, versions = self._by.settings.trusted, self._target.versions
+        lines.rollups.count_kinds(JudgedFor(read[-1].facts, trusted, versions, self._now))
         judges = {one.first_part: self._judge(one, plan) for one, plan in zip(read, plans, strict=True)}
         if not parts:
-            self._write_bucket(folder, judges[read[0].first_part], [])
+            self._write_bucket(lines, judges[read[0].first_part], [])
         for index, (number, files) in enumerate(parts):
-            folder.begin_part(number)
+            lines.folder.begin_part(number)
             judge = judges[max(first for first in judges if first <= number)]
             part = StoredPart(self._run, number, files)
             if not index:
-                self._write_bucket(folder, judge, part.bucket_findings())
+                self._write_bucket(lines, judge, part.bucket_findings())
             for count, stored in enumerate(part.objects()):
                 if not count % _AT_ONCE and self._stopped():
                     raise RunStopped("the judging was stopped: its run folder is incomplete, begin anew")
-                self._write(folder, judge, stored)
+                self._write(lines, judge, stored)
 
     def _judge(self, one: ReadFacts, plan: Plan) -> Judge:
         return judge_of(self._by.settings, plan, one.facts, versions=self._target.versions, now=self._now)
 
-    def _write_bucket(self, folder: RunFolder, judge: Judge, stored: list[FindingLine]) -> None:
+    def _write_bucket(self, lines: LineWriter, judge: Judge, stored: list[FindingLine]) -> None:
         findings = [*judge.bucket(), *self._stored.of_bucket(stored)]
         self._tally.trust(judge.trust.used)
         self._tally.add_findings(findings)
-        standings = self._exceptions.bucket(findings, self._standings.findings(findings, stored))
-        self._rollups.add_bucket(findings, standings)
-        folder.write_findings(map(encode_finding, findings, repeat(None), standings))
+        lines.bucket(findings, lines.exceptions.bucket(findings, self._standings.findings(findings, stored)))
 
-    def _write(self, folder: RunFolder, judge: Judge, stored: StoredObject) -> None:
-        line, evidence = stored.line, stored.line.evidence
-        judgement = judge.object(evidence)
+    def _write(self, lines: LineWriter, judge: Judge, stored: StoredObject) -> None:
+        line, tally = stored.line, self._tally
+        judgement = judge.object(line.evidence)
         self._values.note(judgement)
         judgement = self._stored.added(judgement, stored.findings)
-        tally, ref, verdict, findings = self._tally, evidence.ref, judgement.verdict, judgement.findings
         if (noted := (judge, judge.trust.number_used)) != self._noted:
             self._noted = noted
             tally.trust(judge.trust.used)
         tally.add(judgement)
-        recorded = self._exceptions.object(self._standings.object(judgement, line, stored.findings))
-        self._rollups.add(recorded)
-        undecided = undecided_line(judgement)
-        if undecided is not None or verdict is Verdict.EXPOSED:
-            self.shown.add(judgement, undecided)
-        full = folder.write(
-            ref.key,
-            ref.version_id,
-            encode_object(judgement, line.hashed, self._keeps_values, recorded.standing),
-            list(map(encode_finding, findings, repeat(verdict), recorded.findings)),
-            None if undecided is None else encode_line(undecided),
-            routed_line(stored.routed) if stored.routed else None,
-        )
-        if full:
-            folder.flush()
+        recorded = lines.exceptions.object(self._standings.object(judgement, line, stored.findings))
+        if lines.object(recorded, line.hashed, routed_line(stored.routed) if stored.routed else None):
+            lines.folder.flush()
 
-    def _summary(self, folder: RunFolder, plan: Plan) -> Summary:
+    def _summary(self, lines: LineWriter, plan: Plan) -> Summary:
         last = self._run.summary
-        undecided = self._tally.rules_undecided(self._values.undecided(plan.undecided))
-        accepted, exceptions = self._exceptions.summed(undecided)
         complete = self._run.complete
         algorithms = last.hashing.algorithms if last and last.hashing else None
         try:
@@ -227,21 +204,20 @@ class JudgeAgain:
         unseen = (
             last.not_looked_at if last else not_looked_at(self._file.facts, self._target, plan.ask.acl, plan.ask.head)
         )
-        return summarize(
+        return summed_up(
+            self._by.settings,
+            self._tally,
+            lines.exceptions,
+            self._values.undecided(plan.undecided),
             run=self.run_id,
-            out=folder.uri,
+            out=lines.folder.uri,
             target=self._target,
             engine=ENGINE,
             complete=complete,
-            tally=self._tally,
-            rules_undecided=undecided,
             algorithms=algorithms,
             not_looked_at=[*unseen, *self._words()],
             seconds=time.monotonic() - self._started,
             resume=resume,
-            trust_unused=Trust.of(self._by.settings.trusted).unused(self._tally.trusted),
-            accepted_rules=accepted,
-            exceptions=exceptions,
             changes=self._changes(last),
             allow_empty=last is None or not last.nothing_listed,
         )

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
 from auditor.aio.ordered import next_page, one_ahead
 from auditor.aio.stop import Stop
 from auditor.audit.begin import ask_bucket, permits_of
-from auditor.audit.keeping.foreseen import foreseen
+from auditor.audit.judged_by import judge_of
+from auditor.audit.keeping.begin import Opening
+from auditor.audit.keeping.source import KeepingSource
+from auditor.audit.resume import rules_of
 from auditor.config.resources import caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
 from auditor.ledger.base import Ledger
+from auditor.model.dates import seconds_in_utc
 from auditor.model.object import Ask, ObjectRef
 from auditor.model.reuse import NO_PRIOR
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.reports.estimate import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate, KeptEstimate
-from auditor.rules import RULES
 from auditor.rules.plan import judges_values, make_plan
-from auditor.rules.selection import select
 from auditor.runs.reading import RunReader
 from auditor.s3.checksums import promised
 from auditor.s3.engines import open_engine
@@ -69,9 +73,7 @@ class EstimateRun:
         self._prices = prices_with(settings.prices)
         self._ceiling, self._permits = permits_of(settings)
         self._caller = caller_of(target.bucket, settings, RateLimit(settings.max_rate), self._permits)
-        self._rules = select(
-            RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger is not None
-        )
+        self._rules = rules_of(settings, ledger=ledger is not None)
         self._counts = _Counts(self._prices, settings, ledger=ledger is not None)
         self._started = time.monotonic()
 
@@ -88,17 +90,12 @@ class EstimateRun:
                 steps = pages(engine, self._caller, target)
                 if settings.keep is not None and self._last is not None:
                     reader = ObjectReader(engine, self._caller, plan.ask, (), stand_in(facts))
-                    steps = foreseen(
-                        steps,
-                        self._last,
-                        reader,
-                        settings,
-                        facts,
-                        plan,
-                        self._clock,
-                        versions=target.versions,
-                        ledger=self._reader is not None,
-                    )
+                    ledger, now = self._reader is not None, datetime.fromtimestamp(self._clock(), UTC)
+                    last, moment = self._last, seconds_in_utc(now)
+                    opening = Opening(last, settings, facts, plan, moment, ledger=ledger, tidies=False)
+                    judge = judge_of(settings, plan, facts, versions=target.versions, now=now)
+                    kept = KeepingSource(opening, reader, judge, self._clock)
+                    steps = kept.pages(steps, asyncio.to_thread)
                     self._counts.judges_values = judges_values(plan)
                 await self._count_all(within_limit(steps, self._stop), plan.ask)
             listing = time.monotonic() - began

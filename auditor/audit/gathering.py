@@ -12,11 +12,12 @@ from auditor.aio.groups import task_group
 from auditor.audit.begin import listed_by
 from auditor.audit.context import RunContext
 from auditor.audit.digests import dispatcher_of, finder_of
-from auditor.audit.ending import GatheredRun, RunEnding
+from auditor.audit.ending import RunEnding
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.folder_thread import silent
 from auditor.audit.judged_by import judge_of
 from auditor.audit.kind import RunKind, RunObjects
+from auditor.audit.line_writer import LineWriter
 from auditor.audit.record_judge import RecordJudge
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import begun_rollups
@@ -87,6 +88,9 @@ class Gathering:
         trusted, versions = run.settings.trusted, run.target.versions
         self._rollups.count_kinds(JudgedFor(run.facts, trusted, versions, self._judged_at))
         self._folder = self._new_folder(part_lines)
+        exceptions = RunExceptions(run.settings, run.target.bucket, run.now, tally)
+        keeps_values = run.settings.keep_metadata
+        self._lines = LineWriter(self._folder, tally, exceptions, self._rollups, keeps_values=keeps_values)
         self._first_saved = self._folder.saved_key
 
     @property
@@ -143,7 +147,7 @@ class Gathering:
             )
             objects = self._kind.objects(run, engine, reader, judge, self._tally)
             recorder = await self._open_recorder(engine, objects.judge, judge.trust, stack)
-            self.shown = recorder.shown
+            self.shown = self._lines.shown
             self._began()
             if self._kind.records_bucket and (state is None or not state.begun):
                 recorder.record_bucket()
@@ -183,15 +187,11 @@ class Gathering:
             judge=judge,
             trust=trust,
             standings=standings,
-            exceptions=RunExceptions(settings, bucket, run.now, self._tally),
-            folder=self._folder,
-            tally=self._tally,
+            lines=self._lines,
             fixity=fixity,
             dispatcher=dispatcher,
             calls=run.caller.counts,
             io=run.thread.run,
-            keep_metadata=settings.keep_metadata,
-            rollups=self._rollups,
         )
 
     async def _record(self, engine: Engine, objects: RunObjects, recorder: Recorder) -> bool:
@@ -255,28 +255,16 @@ class Gathering:
 
     async def _end(self, recorder: Recorder, ended: bool) -> Summary:
         run, kind = self._run, self._kind
-        gathered = GatheredRun(
-            run_id=run.run_id,
-            target=run.target,
-            settings=run.settings,
-            places=run.places,
-            region=run.connection.region,
-            facts=run.facts,
-            plan=run.plan,
-            folder=self._folder,
-            recorder=recorder,
-            rollups=self._rollups,
-            earlier=run.earlier,
+        ending = RunEnding(
+            run,
+            recorder,
             complete=ended,
             resumed=self._resumed,
-            is_latest=run.before.is_latest,
             lacks_acls=self._lacks_acls,
             algorithms=kind.algorithms(run),
             more_unseen=tuple(kind.unseen(run, self._tally)),
             started=self._started,
-            stopped=run.stop.reason,
         )
-        ending = RunEnding(gathered, run.thread)
         summary = await kind.end(ending, hands_on=self._hands_on and bool(run.outer_stop) and not ended)
         self.shown, self.rollups = ending.shown, ending.rollups
         return summary

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from auditor.audit.resume import rules_of
 from auditor.config import values
 from auditor.config.exceptions import EXCEPTIONS
 from auditor.config.file import load, read
@@ -23,7 +24,6 @@ from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan
-from auditor.rules.selection import select
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at
 
@@ -118,8 +118,7 @@ def judged_by(
     if config is None and not anew and not any(given.values.get(name) is not None for name in _SELECTING):
         rules = tuple(rule for rule in RULES if rule.id in file.selected)
         return JudgedBy(settings, rules, frozenset(file.selected) - known)
-    rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=file.ledger)
-    return JudgedBy(settings, rules)
+    return JudgedBy(settings, rules_of(settings, ledger=file.ledger))
 
 
 def _own(file: BucketFile, place: str, known: Set[str]) -> tuple[Layer, dict[str, Any]]:

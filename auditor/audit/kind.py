@@ -17,17 +17,15 @@ from auditor.audit.judged_by import begun_file
 from auditor.audit.keeping.begin import Opening
 from auditor.audit.keeping.source import KeepingSource
 from auditor.audit.record_judge import LedgerRecordJudge, RecordJudge
-from auditor.audit.resume import selection_of
+from auditor.audit.resume import judging
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
 from auditor.model.summary import NO_INVENTORY, Summary
 from auditor.model.target import Target
-from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, judges_values
-from auditor.rules.selection import select
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import UNDIVIDED
@@ -164,10 +162,3 @@ class RunKind:
 def kind_of(settings: Settings, places: Resources) -> RunKind:
     """Return the kind of run that audits a whole target."""
     return RunKind(*judging(settings, places))
-
-
-def judging(settings: Settings, places: Resources) -> tuple[tuple[Rule, ...], dict[str, Any]]:
-    """Return the rules that the settings select, and the settings that must stay the same when a run is resumed."""
-    ledger = places.ledger is not None
-    rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
-    return rules, selection_of(rules, settings, ledger=ledger)

@@ -7,23 +7,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from auditor.audit.excepting import RunExceptions
+from auditor.audit.line_writer import LineWriter
 from auditor.audit.record_judge import RecordJudge
 from auditor.audit.standing import Standings
 from auditor.hashing.queue.send import Dispatcher
-from auditor.model.access import Verdict
-from auditor.model.exception import ExceptionUse
-from auditor.model.finding import RuleUndecided
-from auditor.model.json_codec import encode_line
-from auditor.model.line_records import encode_finding, encode_object, undecided_line
 from auditor.model.object import AnyVersion, Evidence
-from auditor.reports.highlights import Highlights
-from auditor.reports.rollup import RollUpBuilder
-from auditor.runs.folder import RunFolder
-from auditor.runs.tally import CALLS, Tally
+from auditor.runs.tally import CALLS
 from auditor.s3.gather import Gathered
 from auditor.verdict.trust import Trust
 
@@ -36,10 +27,9 @@ RunInThread = Callable[..., Awaitable[Any]]
 class Recorder:
     """Looks objects up in the ledger, judges and counts them, and writes their lines to the run folder.
 
-    gather() passes the objects, once they are read, to record(). An object is counted and written in one step, so that
-    each checkpoint has a tally that fits its lines. judge: says what is recorded. trust: that of the judge. fixity,
-    dispatcher: None without a ledger, or without a queue. calls: the numbers of calls of this process. io: runs a
-    function in the thread of the run folder. keep_metadata: True to write the values of user metadata.
+    gather() passes the objects, once they are read, to record(). judge: says what is recorded. trust: that of the
+    judge. fixity, dispatcher: None without a ledger, or without a queue. calls: the numbers of calls of this process.
+    io: runs a function in the thread of the run folder.
     """
 
     def __init__(
@@ -48,44 +38,36 @@ class Recorder:
         judge: RecordJudge,
         trust: Trust,
         standings: Standings,
-        exceptions: RunExceptions,
-        folder: RunFolder,
-        tally: Tally,
+        lines: LineWriter,
         fixity: HashStatusFinder | None,
         dispatcher: Dispatcher | None,
         calls: Counter[str],
         io: RunInThread,
-        rollups: RollUpBuilder,
-        keep_metadata: bool = False,
     ) -> None:
-        self.tally = tally
-        self.shown = Highlights()
+        self.tally = lines.tally
+        self.lines = lines
         self._judge = judge
         self._trust = trust
         self.standings = standings
-        self._exceptions = exceptions
-        self._rollups = rollups
-        self._folder = folder
+        self._folder = lines.folder
         self._fixity = fixity
         self._dispatcher = dispatcher
-        self._keep_metadata = keep_metadata
         self._calls = calls
-        self._earlier_calls = dict(tally.calls)
+        self._earlier_calls = dict(lines.tally.calls)
         self._queued = 0
         self._trusted = 0
         self._io = io
         if dispatcher is not None:
-            folder.follow_unsent(partial(self._unsent, dispatcher))
+            lines.folder.follow_unsent(partial(self._unsent, dispatcher))
 
     def record_bucket(self) -> None:
         """Record the findings on the bucket itself. Call this before the first object."""
         findings = self._judge.bucket()
         self.tally.add_findings(findings)
         self._note_trusted()
-        standings = self._exceptions.bucket(findings, self.standings.bucket(findings))
+        standings = self.lines.exceptions.bucket(findings, self.standings.bucket(findings))
         self.standings.cover(findings, standings)
-        self._rollups.add_bucket(findings, standings)
-        self._folder.write_findings(map(encode_finding, findings, repeat(None), standings))
+        self.lines.bucket(findings, standings)
 
     async def record(self, batch: list[Gathered]) -> None:
         """Look up, judge, count and write a batch of objects that were read.
@@ -117,33 +99,17 @@ class Recorder:
             finally:
                 self._count_queued(self._dispatcher)
 
-    def summed_exceptions(self, undecided: Sequence[RuleUndecided]) -> tuple[int, tuple[ExceptionUse, ...]]:
-        """Return the number of these undecided rules that are accepted, and all exceptions with their states."""
-        return self._exceptions.summed(undecided)
-
     def _write(self, evidence: Evidence, looked: HashStatus | None) -> bool:
         """Judge and count an object, and write its lines. Return True if the folder must be flushed next."""
         judgement, hashed, routed = self._judge.object(evidence, looked)
         self.tally.add(judgement)
         failure = "" if looked is None else looked.failure
-        recorded = self._exceptions.object(self.standings.object(judgement), failure)
+        recorded = self.lines.exceptions.object(self.standings.object(judgement), failure)
         if recorded.findings:
             self.standings.cover(judgement.findings, recorded.findings)
-        self._rollups.add(recorded)
         if self._trust.number_used > self._trusted:
             self._note_trusted()
-        undecided = undecided_line(judgement)
-        ref, verdict, findings = judgement.evidence.ref, judgement.verdict, judgement.findings
-        if undecided is not None or verdict is Verdict.EXPOSED:
-            self.shown.add(judgement, undecided)
-        return self._folder.write(
-            ref.key,
-            ref.version_id,
-            encode_object(judgement, hashed, self._keep_metadata, recorded.standing),
-            list(map(encode_finding, findings, repeat(verdict), recorded.findings)) if findings else (),
-            None if undecided is None else encode_line(undecided),
-            routed,
-        )
+        return self.lines.object(recorded, hashed, routed)
 
     def _note_trusted(self) -> None:
         self._trusted = self._trust.number_used

@@ -8,17 +8,32 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunComplete, RunMissing
 from auditor.model.target import Target
 from auditor.reports.rollup import RollUpBuilder
+from auditor.rules import RULES
 from auditor.rules.base import Rule
+from auditor.rules.selection import select
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.documents import damaged
 from auditor.runs.latest import name_latest
 from auditor.runs.paths import UNDIVIDED, checkpoint_name
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
+
+
+def judging(settings: Settings, places: Resources) -> tuple[tuple[Rule, ...], dict[str, Any]]:
+    """Return the rules that the settings select, and the settings that must stay the same when a run is resumed."""
+    ledger = places.ledger is not None
+    rules = rules_of(settings, ledger=ledger)
+    return rules, selection_of(rules, settings, ledger=ledger)
+
+
+def rules_of(settings: Settings, *, ledger: bool) -> tuple[Rule, ...]:
+    """Return the rules that the settings select. ledger: True if there is a ledger. Raises UsageError if none is."""
+    return select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
 
 
 def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.index import entry_of, write_index
-from auditor.audit.kind import judging
-from auditor.audit.resume import check_selection
+from auditor.audit.resume import check_selection, judging
 from auditor.cli.audit_way import AuditWay
 from auditor.cli.closing_table import TargetResult, closing_table
 from auditor.cli.jobs import audit_of

@@ -16,6 +16,7 @@ from auditor.audit.estate.choice import choose, places_of
 from auditor.audit.estate.files import EstateFiles, folder_of
 from auditor.audit.estate.page import index_entries
 from auditor.audit.index import write_index
+from auditor.audit.resume import rules_of
 from auditor.cli import signals
 from auditor.cli.audits import Audits, at_once
 from auditor.cli.each_target import each_target
@@ -29,8 +30,6 @@ from auditor.config.settings import Settings
 from auditor.errors import AuditorError, UsageError
 from auditor.model.estate import OWN_ACCOUNT, EarlierEstate, EstateReport
 from auditor.reports.estate_text import estate_alert, estate_text
-from auditor.rules import RULES
-from auditor.rules.selection import select
 from auditor.runs.paths import new_run_id, parse_run_id
 from auditor.text import counted, visible
 
@@ -39,7 +38,7 @@ def audit_estate(options: argparse.Namespace, settings: Settings) -> int:
     """Audit every bucket of the estate, and return the exit code: 4 for any hole."""
     _check(options, settings)
     file = None if options.estate is None else read_estate(options.estate)
-    select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None)
+    rules_of(settings, ledger=settings.ledger is not None)
     start = EstateStart(options, settings, file)
     return signals.run(start.teller.around(start.run()))
 

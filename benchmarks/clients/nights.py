@@ -13,7 +13,8 @@ from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
 from auditor.audit.context import RunContext
 from auditor.audit.estimate import EstimateRun
-from auditor.audit.kind import RunKind, RunObjects, judging
+from auditor.audit.kind import RunKind, RunObjects
+from auditor.audit.resume import judging
 from auditor.audit.run import Audit
 from auditor.config import values
 from auditor.config.resources import Resources

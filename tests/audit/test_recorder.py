@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from auditor.audit.excepting import RunExceptions
+from auditor.audit.line_writer import LineWriter
 from auditor.audit.record_judge import LedgerRecordJudge
 from auditor.audit.recorder import Recorder
 from auditor.audit.standing import Standings
@@ -104,15 +105,17 @@ class Bench:
             judge=LedgerRecordJudge(judge, self.tally),
             trust=judge.trust,
             standings=Standings(BEGAN),
-            exceptions=RunExceptions(given, "bucket", BEGAN, self.tally),
-            folder=self.folder,
-            tally=self.tally,
+            lines=LineWriter(
+                self.folder,
+                self.tally,
+                RunExceptions(given, "bucket", BEGAN, self.tally),
+                RollUpBuilder(),
+                keeps_values=given.keep_metadata,
+            ),
             fixity=None if states is None else cast(HashStatusFinder, self),
             dispatcher=cast(Dispatcher, queue),
             calls=self.calls,
             io=self._io,
-            rollups=RollUpBuilder(),
-            keep_metadata=given.keep_metadata,
         )
 
     healed = 0
@@ -204,9 +207,9 @@ async def test_objects_that_a_report_names(opened: Open) -> None:
     bench.recorder.record_bucket()
     denied, disabled = Unread("HeadObject", "AccessDenied"), Skipped("ACLs are disabled")
     await bench.recorder.record([item("open", acl=disabled), item("shut", acl=disabled)])
-    assert [(one.key, one.rules) for one in bench.recorder.shown.exposed] == [("open", ("M04",))]
+    assert [(one.key, one.rules) for one in bench.recorder.lines.shown.exposed] == [("open", ("M04",))]
     await bench.recorder.record([item("vault/a", acl=disabled, head=denied), item("z", acl=disabled, head=denied)])
-    assert [line.key for line in bench.recorder.shown.undecided] == ["vault/a", "z"]
+    assert [line.key for line in bench.recorder.lines.shown.undecided] == ["vault/a", "z"]
     assert (bench.tally.accepted, bench.tally.coverage["undecided"]) == (1, 2)
     assert [line["key"] for line in bench.lines("undecided")] == ["vault/a", "z"]
     assert sum(bench.tally.rules.values()) == len(bench.lines("findings"))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import ask_bucket, ask_setting, check_budget, permits_of
-from auditor.audit.divided.begun import check_facts, check_same, check_target, read_begun
+from auditor.audit.divided.begun import check_facts, check_target, read_begun
 from auditor.audit.divided.keys import check_keys
 from auditor.audit.divided.run_report import RunReport
 from auditor.audit.divided.share import PlanningShare
@@ -22,7 +22,7 @@ from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.judged_by import begun_file
 from auditor.audit.ranges.cuts import PAGE
 from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_from_run
-from auditor.audit.resume import selection_of
+from auditor.audit.resume import check_selection, judging
 from auditor.aws.connection import Connection
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
@@ -30,9 +30,7 @@ from auditor.config.values import MIXED
 from auditor.errors import RunChanged, RunComplete, RunDamaged, RunMissing
 from auditor.model.bucket import BucketFacts
 from auditor.model.target import Target
-from auditor.rules import RULES
 from auditor.rules.plan import make_plan
-from auditor.rules.selection import select
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
@@ -119,9 +117,7 @@ class _Begin:
         self._store = places.store
         self._run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
         self._run = RunReader(self._store, target.bucket, self._run_id)
-        ledger = places.ledger is not None
-        self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
-        self._selection = selection_of(self._rules, settings, ledger=ledger)
+        self._rules, self._selection = judging(settings, places)
         self._share = PlanningShare.of(settings)
         self._rate = RateLimit(settings.max_rate)
         self._latest: RunReader | None = None
@@ -177,7 +173,7 @@ class _Begin:
         if run.checkpoint is not None:
             if run.bucket is None:
                 raise RunDamaged(f"{run.uri}/{BUCKET_FILE} is gone, by which all ranges are judged: start a new run")
-            check_same(read_begun(store, target, self._run_id), self._selection)
+            check_selection(read_begun(store, target, self._run_id).state, self._selection)
         return plan
 
     def _forget_report(self) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from msgspec import Struct
 
 from auditor.errors import RunChanged, RunMissing
@@ -49,15 +46,6 @@ def check_target(plan: PlanFile, target: Target) -> None:
     """Raise RunChanged unless the plan is of this target."""
     if plan.target != target:
         raise RunChanged(f"run {plan.run} is of another target, prefix or key range: start a new run")
-
-
-def check_same(begun: BegunFiles, selection: Mapping[str, Any]) -> None:
-    """Raise RunChanged unless a process asks what the run was begun to ask. selection: as selection_of() gives it."""
-    if begun.state.selection != selection:
-        raise RunChanged(
-            f"run {begun.plan.run} was begun with other rules, options, exceptions or trusted IDs, with or without a"
-            " ledger, or for other algorithms: resume it with the same settings, or start a new run"
-        )
 
 
 def check_facts(file: BucketFile, facts: BucketFacts) -> None:

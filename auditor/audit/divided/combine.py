@@ -8,15 +8,16 @@ from contextlib import suppress
 
 from msgspec import Struct, field
 
-from auditor.audit.divided.begun import BegunFiles, check_same, read_begun
+from auditor.audit.divided.begun import BegunFiles, read_begun
 from auditor.audit.divided.holes import hole_of, named_holes
 from auditor.audit.divided.keys import with_all_policies
 from auditor.audit.divided.routed import RoutedManifests
 from auditor.audit.divided.run_report import RunReport
 from auditor.audit.divided.state import RangeState, range_states
 from auditor.audit.excepting import RunExceptions
+from auditor.audit.line_writer import summed_up
 from auditor.audit.report import highlights_of, page_of
-from auditor.audit.resume import selection_of
+from auditor.audit.resume import check_selection, judging
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
@@ -33,11 +34,9 @@ from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompa
 from auditor.reports.highlights import Highlights
 from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
-from auditor.reports.summary import not_looked_at, summarize
+from auditor.reports.summary import not_looked_at
 from auditor.reports.trend import trend
-from auditor.rules import RULES
 from auditor.rules.plan import make_plan
-from auditor.rules.selection import select
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.documents import damaged
 from auditor.runs.folder import RunFolder
@@ -50,7 +49,6 @@ from auditor.runs.tally import Tally
 from auditor.runs.tally_merge import add_tally
 from auditor.s3.object_facts import NO_OBJECT_ACLS
 from auditor.text import counted
-from auditor.verdict.trust import Trust
 
 
 class Combined(Struct, frozen=True):
@@ -126,14 +124,12 @@ class _Combining:
         self._places = places
         self._store = places.store
         self._run = RunReader(places.store, target.bucket, run_id)
-        ledger = places.ledger is not None
-        self._algorithms = settings.algorithms if ledger else None
-        self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
-        self._selection = selection_of(self._rules, settings, ledger=ledger)
+        self._algorithms = settings.algorithms if places.ledger is not None else None
+        self._rules, self._selection = judging(settings, places)
 
     def work(self, seconds: float, reason: str | None) -> Combined:
         begun = read_begun(self._store, self._target, self._run.run_id)
-        check_same(begun, self._selection)
+        check_selection(begun.state, self._selection)
         report = RunReport(self._store, begun.path, self._run.run_id)
         if self._run.complete:
             report.forget()  # a process was killed between the end of the run and the deletion
@@ -220,20 +216,19 @@ class _Combining:
         self, begun: BegunFiles, sums: _Sums, out: str, seconds: float, reason: str | None, changes: Changes
     ) -> Summary:
         settings, tally, complete = self._settings, sums.tally, not sums.holes
-        undecided = tally.rules_undecided(tuple(sums.undecided.values()))
-        exceptions = RunExceptions(settings, self._target.bucket, began_at(self._run.run_id), tally)
-        accepted, used = exceptions.summed(undecided)
         ask = begun.file.read[-1].ask
         acl = Skipped(NO_OBJECT_ACLS) if sums.lacks_acls else ask.acl
         left = f"{counted(len(sums.holes), 'range')} of {len(begun.plan.ranges):,} not complete"
-        return summarize(
+        return summed_up(
+            settings,
+            tally,
+            RunExceptions(settings, self._target.bucket, began_at(self._run.run_id), tally),
+            tuple(sums.undecided.values()),
             run=self._run.run_id,
             out=out,
             target=self._target,
             engine=settings.engine,
             complete=complete,
-            tally=tally,
-            rules_undecided=undecided,
             algorithms=self._algorithms,
             not_looked_at=[
                 *not_looked_at(begun.file.facts, self._target, acl, ask.head),
@@ -242,9 +237,6 @@ class _Combining:
             ],
             seconds=seconds,
             resume=None if complete else Resume(self._run.run_id, sums.reached, reason or left),
-            accepted_rules=accepted,
-            exceptions=used,
-            trust_unused=Trust.of(settings.trusted).unused(tally.trusted),
             changes=changes,
             allow_empty=settings.allow_empty,
         )

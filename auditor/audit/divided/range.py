@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar
 from auditor.audit.context import RunContext
-from auditor.audit.divided.begun import check_same, read_begun
+from auditor.audit.divided.begun import read_begun
 from auditor.audit.divided.keys import check_keys, reads_keys, with_policies
 from auditor.audit.ending import RunEnding
-from auditor.audit.kind import RunKind, judging
-from auditor.audit.resume import begun_rollups
+from auditor.audit.kind import RunKind
+from auditor.audit.resume import begun_rollups, check_selection, judging
 from auditor.audit.run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -87,7 +87,7 @@ class RangeRun(RunKind):
 
     def load(self, store: Store, target: Target, run_id: str | None) -> RunSoFar:
         begun = read_begun(store, target, self._run_id)
-        check_same(begun, self.selection)
+        check_selection(begun.state, self.selection)
         mine = begun.plan.range(self.range_id)
         target = begun.plan.target_of(mine)
         state = load_checkpoint(store, target.bucket, self._run_id, self.range_id)

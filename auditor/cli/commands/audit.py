@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from auditor.audit.resume import rules_of
 from auditor.cli import signals
 from auditor.cli.audit_way import NamedTargets
 from auditor.cli.audits import Audits, at_once
@@ -13,8 +14,6 @@ from auditor.cli.options import settings_of, targets_of
 from auditor.cli.telling import Teller
 from auditor.config.resources import open_resources
 from auditor.errors import UsageError
-from auditor.rules import RULES
-from auditor.rules.selection import select
 
 
 def run(options: argparse.Namespace) -> int:
@@ -29,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         return fill(options, settings)
     check_jobs(options)
     targets = targets_of(options, settings)
-    select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None)
+    rules_of(settings, ledger=settings.ledger is not None)
     if options.resume and len(targets) > 1:
         raise UsageError("--resume goes on with one run: give its one target")
     teller = Teller(settings, "audit")

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.estimate import EstimateRun
+from auditor.audit.resume import rules_of
 from auditor.cli import signals
 from auditor.cli.each_target import HOLE, each_target
 from auditor.cli.options import settings_of, targets_of
@@ -23,8 +24,6 @@ from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.reports.estimate import Estimate, estimate_text, summed
-from auditor.rules import RULES
-from auditor.rules.selection import select
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
@@ -34,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """Print an estimate for each target, and their sum. Return 0, or 4 if a listing did not reach its end."""
     settings = settings_of(options)
     targets = targets_of(options, settings)
-    select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None)
+    rules_of(settings, ledger=settings.ledger is not None)
     check_ledger(settings)
     work = _Estimates(settings, options.format, targets)
     code = signals.run(each_target(targets, _ledger(settings), work.one, verb="estimated", kept="nothing is kept"))
