@@ -111,7 +111,6 @@ def join(folder: Path, count: int) -> dict[str, object]:
                 if facts is None or facts.acl is None or facts.acl.grants[1].grantee != f"{ref.size % ACLS:064x}":
                     wrong += 1
     return {
-        "rows": loaded.rows,
         "matches": {str(match): number for match, number in loaded.lookup.matches.items()},
         "wrong": wrong,
         "peak_mib": peak_kib() / 1024,

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.mixed.reports import LoadedInventory, ReportTimes, load_newest
+from auditor.audit.mixed.reports import ReportTimes, load_newest
+from auditor.audit.mixed.sorted_rows import SortedRows
 from auditor.audit.mixed.source import MixedFacts, ReportLimits
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
@@ -80,6 +81,6 @@ def open_reports(place: InventoryPlace, settings: Settings) -> Store:
 
 def _load(
     place: InventoryPlace, settings: Settings, target: Target, times: ReportTimes, stopped: Callable[[], bool]
-) -> LoadedInventory:
+) -> SortedRows:
     with open_reports(place, settings) as store:
         return load_newest(store, place, target, times=times, stopped=stopped)

@@ -14,7 +14,7 @@ from contextlib import ExitStack, asynccontextmanager
 
 from auditor.aio.stop import Stop
 from auditor.audit.mixed.sorted_rows import SortedRows
-from auditor.audit.mixed.source import MixedFacts, NoFacts, PageFacts, ReportLimits
+from auditor.audit.mixed.source import MixedFacts, PageFacts, ReportLimits
 from auditor.audit.mixed.spread_file import NAME, SpreadFolder, SpreadPiece
 from auditor.errors import InventoryError
 from auditor.model.bucket import BucketFacts
@@ -53,7 +53,7 @@ async def open_range(
         log.warning("range %s: each object is read by calls, because %s", range_id, visible(str(error)))
         rows = None
     if rows is None:
-        yield NoFacts()
+        yield PageFacts()
         return
     try:
         yield MixedFacts(rows, facts, limits, clock)

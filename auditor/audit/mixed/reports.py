@@ -54,24 +54,6 @@ class ReportTimes(Struct, frozen=True):
 _ANY_TIME: Final = ReportTimes()
 
 
-class LoadedInventory(SortedRows):
-    """The rows of a report that concern a target, sorted. rows: number of rows of the whole report."""
-
-    def __init__(
-        self,
-        report: InventoryReport,
-        origin: ReportOrigin,
-        lines: SortedLines,
-        shapes: Shapes,
-        rows: int,
-        *,
-        versions: bool,
-    ) -> None:
-        super().__init__(origin, lines, shapes.all(), versions=versions)
-        self.report = report
-        self.rows = rows
-
-
 def load_newest(
     store: Store,
     place: InventoryPlace,
@@ -79,7 +61,7 @@ def load_newest(
     *,
     times: ReportTimes = _ANY_TIME,
     stopped: Callable[[], bool] = lambda: False,
-) -> LoadedInventory:
+) -> SortedRows:
     """Find the newest report that can be used for the target, and sort its rows. Blocks, and takes a while.
 
     store: has the whole bucket of `place`. stopped: returns True once the work is to stop. Raises InventoryError if
@@ -182,7 +164,7 @@ def _small(store: Store, path: str) -> bytes | None:
 
 def _sorted(
     store: Store, found: FoundReport, refused: tuple[str, ...], target: Target, stopped: Callable[[], bool]
-) -> LoadedInventory:
+) -> SortedRows:
     report, shapes = found.report, Shapes()
     rows = RowReader(report, target, shapes, found.uri)
     with ExitStack() as stack:
@@ -192,4 +174,4 @@ def _sorted(
         stack.pop_all()
     log.info("the inventory report of %s has %s", report.created, counted(rows.number, "row"))
     origin = ReportOrigin(found.uri, report.created, refused)
-    return LoadedInventory(report, origin, lines, shapes, rows.number, versions=target.versions)
+    return SortedRows(origin, lines, shapes.all(), versions=target.versions)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -60,24 +60,8 @@ class ReportLimits(Struct, frozen=True):
         return None if self.acl is None or self.head is None else max(self.acl, self.head)
 
 
-class PageFacts(Protocol):
-    """Adds facts of an earlier source to the pages of a listing, as MixedFacts does."""
-
-    def pages(
-        self,
-        pages: AsyncGenerator[list[Listed], None],
-        reader: ObjectReader,
-        judge: Judge,
-        io: Callable[..., Awaitable[Any]],
-        *,
-        heads: bool,
-    ) -> AsyncGenerator[list[Listed], None]: ...
-
-    def unseen_words(self, unreported: int) -> list[str]: ...
-
-
-class NoFacts:
-    """Stands for the facts of a report whose rows are lost: each object is read by calls."""
+class PageFacts:
+    """The facts of a report whose rows are lost: each object is read by calls."""
 
     async def pages(
         self,
@@ -88,15 +72,23 @@ class NoFacts:
         *,
         heads: bool,
     ) -> AsyncGenerator[list[Listed], None]:
+        """Yield the pages of the listing with what is known of each step.
+
+        reader: reads the other facts. judge: judges an object, to see if a rule needs a member of HEAD that the report
+        or the earlier run does not have. io: runs a function in a thread. heads: True if a report may stand for HEADs.
+        """
         async with aclosing(pages):
             async for page in pages:
                 yield [step if step.ref is None else replace(step, unreported=True) for step in page]
 
     def unseen_words(self, unreported: int) -> list[str]:
+        """Return phrases on what an audit that used the report did not look at, for the summary. unreported: the number
+        of objects whose stored ACL the report does not tell (Tally.unreported).
+        """
         return []
 
 
-class MixedFacts:
+class MixedFacts(PageFacts):
     """The facts of a report, which pages() adds to the steps of a listing.
 
     facts: those of the bucket. limits: ages past which a fact is read by a call. clock: returns the present time, in
@@ -124,11 +116,6 @@ class MixedFacts:
         *,
         heads: bool,
     ) -> AsyncGenerator[list[Listed], None]:
-        """Yield the pages of the listing with what is known of each step.
-
-        reader: reads the other facts. judge: judges an object, to see if a rule needs a member of HEAD that the report
-        or the earlier run does not have. io: runs a function in a thread. heads: True if a report may stand for HEADs.
-        """
         lookup = self._inventory.lookup
         effective = EffectiveAcls(self._facts)
         known = _KnownFacts(self._inventory.origin.created, reader, judge, effective, heads=heads)
@@ -140,7 +127,6 @@ class MixedFacts:
                 yield [step if step.ref is None else known.step(step, step.ref, next(found)) for step in page]
 
     def unseen_words(self, unreported: int) -> list[str]:
-        """Return phrases on what an audit that used the report did not look at, for the summary."""
         return unseen_words(self._inventory.origin, unreported)
 
 
