@@ -30,7 +30,7 @@ from auditor.lambdas.claims import BucketBusy, Claim, Claims
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import DEADLINE, MOST_FRUITLESS, FunctionStop, pause, restart_event
-from auditor.lambdas.run_end import RunEnd
+from auditor.lambdas.run_end import tell_end
 from auditor.lambdas.scale import Division
 from auditor.lambdas.targets import Worked
 from auditor.logs import bound
@@ -65,7 +65,7 @@ class AuditTurn:
         self._resources = resources
         self._stop = stop
         self._context = context
-        self._end = RunEnd(target, invocation, context, environ)
+        self._tell = partial(tell_end, context, environ, target, invocation.settings.fail_on)
         self._begun = False
         self._fruitless = 0
         self._wanted = invocation.run_id(target)
@@ -184,7 +184,7 @@ class AuditTurn:
         run = RunReader(self._resources.store, self._target.bucket, self._run)
         summary = await asyncio.to_thread(lambda: run.summary)
         if summary is not None:
-            await self._end.tell(summary, await asyncio.to_thread(run.rollups))
+            await self._tell(summary, await asyncio.to_thread(run.rollups))
 
     async def _one(self, *, resume: bool) -> Worked:
         stop, hands_on = self._stop, self._context.successor is not None
@@ -213,7 +213,7 @@ class AuditTurn:
                 raise RunError(f"the audit came no further in {self._fruitless} invocations")
             if goes_on:
                 return Worked(summary, summary.resume)
-        await self._end.tell(summary, audit.rollups, [audit.unsent] if audit.unsent else [])
+        await self._tell(summary, audit.rollups, [audit.unsent] if audit.unsent else [])
         return Worked(summary)
 
     @asynccontextmanager

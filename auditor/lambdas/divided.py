@@ -6,7 +6,6 @@ the audit function, which names the bucket, the settings and, after the plan, th
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -14,25 +13,23 @@ from typing import Any
 from auditor.audit.divided.range import range_audit
 from auditor.audit.run import Audit
 from auditor.config.resources import open_stores
-from auditor.errors import AuditorError, RunStopped, RunTaken, UsageError
+from auditor.errors import RunStopped, UsageError
 from auditor.lambdas.claims import Claims
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import FunctionStop, restart_event
 from auditor.lambdas.map_step import MapStep
-from auditor.lambdas.metrics import measure
 from auditor.lambdas.one_range import OneRange
 from auditor.lambdas.ranges_plan import RangesPlan
 from auditor.lambdas.ranges_summary import RangesSummary
 from auditor.lambdas.scale import undivided
 from auditor.lambdas.step_context import StepContext
+from auditor.lambdas.targets import invoked
 from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import EngineChoice, OpenEngine
-
-log = logging.getLogger(__name__)
 
 
 class DividedFunction:
@@ -65,22 +62,14 @@ class DividedFunction:
         complete. summarize: `{"complete", "again", "runs": [SUMMARY]}`, without a summary while `again` is true; the
         state machine sends the event again until it is false.
         """
-        with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
-            try:
-                step = MapStep.of(event)
-                invocation = read_event(step.event, self._environ, "audit", (), context.request)
-                context = context.with_settings(invocation.settings)
-                target = _one_target(invocation)
-                with bound(bucket=target.bucket, run=invocation.run, range=step.range_id):
-                    return await self._in_time(step, invocation, target, stop, context)
-            except RunTaken as other:  # the state machine sends the event again
-                log.warning("%s", other)
-                raise
-            except AuditorError as error:
-                log.error("the invocation failed: %s", error)
-                measure(self._environ, context, {"RunsFailed": 1})
-                await context.tell_failure("audit", error, stop)
-                raise
+
+        def read() -> Invocation:
+            return read_event(MapStep.of(event).event, self._environ, request=context.request)
+
+        async with invoked(read, self._environ, context, leaves=True) as (invocation, stop, own):
+            step, target = MapStep.of(event), _one_target(invocation)
+            with bound(bucket=target.bucket, run=invocation.run, range=step.range_id):
+                return await self._in_time(step, invocation, target, stop, own)
 
     async def _in_time(
         self, step: MapStep, invocation: Invocation, target: Target, stop: FunctionStop, context: FunctionContext

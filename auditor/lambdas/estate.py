@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -31,7 +32,7 @@ from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import MOST_HOPS, FunctionStop, pause
 from auditor.lambdas.metrics import measure
 from auditor.lambdas.start_claims import StartClaims
-from auditor.lambdas.targets import Worked
+from auditor.lambdas.targets import Worked, invoked, opened
 from auditor.logs import bound
 from auditor.model.estate import OWN_ACCOUNT, BucketResult, EstateReport
 from auditor.model.summary import Resume, Summary
@@ -63,24 +64,12 @@ async def audit_account(
     opening: opens the stores. audit: audits one bucket, until its end or the stop. Raises AuditorError if the start
     cannot be made; this is logged, counted and told.
     """
-    with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
-        try:
-            invocation = read_event(event, environ, request=context.request)
-            context = context.with_settings(invocation.settings)
-            async with AsyncExitStack() as stack:
-                if context.successor is not None:
-                    stack.push_async_callback(context.successor.close)
-                async with stop.flight() as limit:
-                    stores = await stack.enter_async_context(opening(invocation.settings, ()))
-                if limit.expired():
-                    raise RunStopped("no audit was begun: the reports bucket did not answer; send the event again")
-                hop = _Hop(opening, audit, invocation, stores, stop, context, environ)
-                return {"runs": [], **await hop.answer()}
-        except AuditorError as error:
-            log.error("the invocation failed: %s", error)
-            measure(environ, context, {"RunsFailed": 1})
-            await context.tell_failure("audit", error, stop)
-            raise
+    silent = RunStopped("no audit was begun: the reports bucket did not answer; send the event again")
+    async with (
+        invoked(partial(read_event, event, environ, request=context.request), environ, context) as (given, stop, own),
+        opened(opening, given, stop, own, silent) as stores,
+    ):
+        return {"runs": [], **await _Hop(opening, audit, given, stores, stop, own, environ).answer()}
 
 
 class _Hop:

@@ -15,7 +15,7 @@ from auditor.lambdas.claims import BucketBusy
 from auditor.lambdas.handover import MARGIN_SECONDS
 from auditor.lambdas.index import write_function_index
 from auditor.lambdas.range_leases import RangeLeases
-from auditor.lambdas.run_end import RunEnd
+from auditor.lambdas.run_end import tell_end
 from auditor.lambdas.step_context import StepContext
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
@@ -60,8 +60,8 @@ class RangesSummary:
         except AuditorError:
             await asyncio.to_thread(claims.give_back, context.run)
             raise
-        end = RunEnd(context.target, context.invocation, context.function, context.environ)
-        await end.tell(summary, rollups)
+        fail_on = context.invocation.settings.fail_on
+        await tell_end(context.function, context.environ, context.target, fail_on, summary, rollups)
         await asyncio.to_thread(partial(claims.give_back, context.run, ended=summary.complete))
         if summary.complete:
             leases = RangeLeases(context.stores.store, context.target.bucket, context.run)

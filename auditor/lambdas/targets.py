@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -18,29 +19,14 @@ from auditor.lambdas.handover import DEADLINE, FunctionStop, next_event, restart
 from auditor.lambdas.metrics import measure
 from auditor.lambdas.state_machine import StateMachine
 from auditor.logs import bound
-from auditor.model.summary import Resume
+from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.text import visible
 
+if TYPE_CHECKING:
+    from auditor.verify.summary import VerifySummary
+
 log = logging.getLogger(__name__)
-
-
-class TargetSummary(Protocol):
-    """The summary of an audit or of a verification.
-
-    run: ID of the run.
-    """
-
-    @property
-    def run(self) -> str: ...
-
-    @property
-    def complete(self) -> bool: ...
-
-    @property
-    def resume(self) -> Resume | None: ...
-
-    def to_dict(self) -> dict[str, Any]: ...
 
 
 R = TypeVar("R")
@@ -54,7 +40,7 @@ class Worked(Struct, frozen=True):
     invocation cannot be started. machine: the state machine that goes on with the work; None for the function itself.
     """
 
-    summary: TargetSummary | None
+    summary: Summary | VerifySummary | None
     follows: Resume | None = None
     counts: bool = True
     refused: Callable[[], Awaitable[None]] | None = None
@@ -101,24 +87,62 @@ async def each_target(
     Raises AuditorError. The failure of one target is raised after the work on all other targets. Each error that is
     raised is also logged, counted as a metric, and sent as an alert.
     """
+    read = partial(read_event, event, environ, work.function, work.needed, context.request)
+    async with (
+        invoked(read, environ, context, noun=work.noun, failed=work.failed) as (invocation, stop, own),
+        opened(work.opening, invocation, stop, own, _unopened(work, invocation)) as resources,
+    ):
+        return await Turns(work, invocation, resources, stop, own, environ).all()
+
+
+@asynccontextmanager
+async def invoked(
+    read: Callable[[], Invocation],
+    environ: Mapping[str, str],
+    context: FunctionContext,
+    *,
+    noun: str = "audit",
+    failed: str = "RunsFailed",
+    leaves: bool = False,
+) -> AsyncIterator[tuple[Invocation, FunctionStop, FunctionContext]]:
+    """Read an event, and yield its content, the stop, and the context with the channels that the settings name. Each
+    AuditorError is logged, counted and told before it goes on.
+
+    noun: of the work, for messages. failed: name of the metric for a failed invocation. leaves: True if RunTaken is no
+    failure, because the event is sent again.
+    """
     with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
         try:
-            invocation = read_event(event, environ, work.function, work.needed, context.request)
+            invocation = read()
             context = context.with_settings(invocation.settings)
-            async with AsyncExitStack() as stack:
-                if context.successor is not None:
-                    stack.push_async_callback(context.successor.close)
-                async with stop.flight() as limit:
-                    opening = work.opening(invocation.settings, invocation.targets)
-                    resources = await stack.enter_async_context(opening)
-                if limit.expired():
-                    raise _unopened(work, invocation)
-                return await Turns(work, invocation, resources, stop, context, environ).all()
+            yield invocation, stop, context
         except AuditorError as error:
+            if leaves and isinstance(error, RunTaken):
+                log.warning("%s", error)
+                raise
             log.error("the invocation failed: %s", error)
-            measure(environ, context, {work.failed: 1})
-            await context.tell_failure(work.noun, error, stop)
+            measure(environ, context, {failed: 1})
+            await context.tell_failure(noun, error, stop)
             raise
+
+
+@asynccontextmanager
+async def opened(
+    opening: Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[R]],
+    invocation: Invocation,
+    stop: FunctionStop,
+    context: FunctionContext,
+    silent: RunStopped,
+) -> AsyncIterator[R]:
+    """Open the resources of an invocation. silent: raised if they do not answer before the stop."""
+    async with AsyncExitStack() as stack:
+        if context.successor is not None:
+            stack.push_async_callback(context.successor.close)
+        async with stop.flight() as limit:
+            resources = await stack.enter_async_context(opening(invocation.settings, invocation.targets))
+        if limit.expired():
+            raise silent
+        yield resources
 
 
 def _unopened(work: TargetWork[R], invocation: Invocation) -> RunStopped:
@@ -148,7 +172,7 @@ class Turns(Generic[R]):
         self._context = context
         self._environ = environ
         self._waiting = list(invocation.targets)
-        self._summaries: list[TargetSummary] = []
+        self._summaries: list[Summary | VerifySummary] = []
         self._failures: list[AuditorError] = []
         self._left: list[str] = []
         self._failed: dict[Target, str] = {}

@@ -86,12 +86,7 @@ def _metrics(summary: VerifySummary) -> dict[str, float]:
     return {
         "Verified": outcomes["match"] + outcomes["mismatch"],
         "Mismatches": outcomes["mismatch"],
-        "Missing": outcomes["missing"],
-        "Lost": outcomes["lost"],
-        "Changed": outcomes["changed"],
-        "Deleted": outcomes["deleted"],
-        "New": outcomes["new"],
-        "Unreadable": outcomes["unreadable"],
+        **{name: outcomes[name.lower()] for name in ("Missing", "Lost", "Changed", "Deleted", "New", "Unreadable")},
         "VerificationHoles": len(summary.holes),
         "VerifiedBytes": summary.read.bytes,
         "VerificationsComplete": int(summary.complete),
