@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from auditor.text import counted
 
 TICK_SECONDS: Final = 1.0
+
+
+class RunCounts(Struct, frozen=True):
+    """The present counts of a run, or of a range of one. throttled: number of calls that the server refused for their
+    rate.
+    """
+
+    listed: int = 0
+    findings: int = 0
+    undecided: int = 0
+    throttled: int = 0
+
+    def __add__(self, other: RunCounts) -> RunCounts:
+        return RunCounts(*map(operator.add, astuple(self), astuple(other)))
+
+    @property
+    def words(self) -> str:
+        """The counts besides the objects, for a progress line."""
+        return f"{counted(self.findings, 'finding')}, {self.undecided:,} undecided, {self.throttled:,} throttled"
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):

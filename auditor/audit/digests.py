@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from auditor.aio.stop import Stop
 from auditor.aws.partition import partition_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -17,37 +15,6 @@ from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
-from auditor.s3.calls import Caller
-from auditor.s3.engines.base import Engine
-from auditor.s3.rate import RateLimit
-
-if TYPE_CHECKING:
-    from auditor.hashing.status import HashStatusFinder
-
-
-def finder_of(
-    bucket: str,
-    settings: Settings,
-    places: Resources,
-    engine: Engine,
-    stack: AsyncExitStack,
-    *,
-    caller: Caller,
-    rate: RateLimit,
-    concurrency: int,
-    stop: Stop,
-) -> HashStatusFinder | None:
-    """Return the finder of the state of each object's digests; None without a ledger.
-
-    The parameters are those of auditor.audit.hashing.open_fixity.
-    """
-    if places.ledger is None:
-        return None
-    from auditor.audit.hashing import open_fixity  # thirty modules, for audits with a ledger alone
-
-    return open_fixity(
-        bucket, settings, places, engine, stack, caller=caller, rate=rate, concurrency=concurrency, stop=stop
-    )
 
 
 def dispatcher_of(bucket: str, run_id: str, settings: Settings, places: Resources) -> Dispatcher | None:

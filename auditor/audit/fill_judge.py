@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.audit.fill_source import FillObject, FillSource
-from auditor.audit.record_judge import JudgedObject
+from auditor.audit.record_judge import JudgedObject, RecordJudge
 from auditor.audit.stored import StoredFindings
 from auditor.hashing.status import HashStatus, unhashable
 from auditor.model.finding import Finding
@@ -16,7 +16,7 @@ from auditor.rules.judge import Judge
 from auditor.runs.tally import Tally
 
 
-class FillRecordJudge:
+class FillRecordJudge(RecordJudge):
     """Judges the objects of a run that is filled. The ledger is not asked again.
 
     tally: the counts of the filled run, in which an object that is read again changes its state. source: the objects.
@@ -27,14 +27,13 @@ class FillRecordJudge:
     def __init__(
         self, judge: Judge, tally: Tally, source: FillSource, kept: StoredFindings, bucket: Sequence[FindingLine]
     ) -> None:
-        self._judge = judge
-        self._tally = tally
+        super().__init__(judge, tally)
         self._source = source
         self._kept = kept
         self._stored_on_bucket = list(bucket)
 
     def bucket(self) -> list[Finding]:
-        return [*self._judge.bucket(), *self._kept.of_bucket(self._stored_on_bucket)]
+        return [*super().bucket(), *self._kept.of_bucket(self._stored_on_bucket)]
 
     def object(self, evidence: Evidence, looked: HashStatus | None) -> JudgedObject:
         waiting = self._source.taken(evidence.ref)

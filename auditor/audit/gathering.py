@@ -11,7 +11,7 @@ from typing import Final
 from auditor.aio.groups import task_group
 from auditor.audit.begin import listed_by
 from auditor.audit.context import RunContext
-from auditor.audit.digests import dispatcher_of, finder_of
+from auditor.audit.digests import dispatcher_of
 from auditor.audit.ending import RunEnding
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.folder_thread import silent
@@ -171,17 +171,11 @@ class Gathering:
         dispatcher = dispatcher_of(bucket, run.run_id, settings, run.places)
         if dispatcher is not None:
             dispatcher.add(run.before.state.unsent if run.before.state else ())
-        fixity = finder_of(
-            bucket,
-            settings,
-            run.places,
-            engine,
-            stack,
-            caller=run.caller,
-            rate=run.rate,
-            concurrency=run.concurrency,
-            stop=run.stop,
-        )
+        fixity = None
+        if run.places.ledger is not None:
+            from auditor.audit.hashing import open_fixity  # thirty modules, for audits with a ledger alone
+
+            fixity = open_fixity(run, run.places.ledger, engine, stack)
         standings = await run.thread.run(_open_standings, run, self._kind, self._tally)
         return Recorder(
             judge=judge,

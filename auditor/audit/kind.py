@@ -16,7 +16,7 @@ from auditor.audit.ending import RunEnding
 from auditor.audit.judged_by import begun_file
 from auditor.audit.keeping.begin import Opening
 from auditor.audit.keeping.source import KeepingSource
-from auditor.audit.record_judge import LedgerRecordJudge, RecordJudge
+from auditor.audit.record_judge import RecordJudge
 from auditor.audit.resume import judging
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -142,7 +142,7 @@ class RunKind:
         if run.mixed is not None:
             heads = run.plan.ask.head is None and not run.has_ledger
             steps = run.mixed.pages(steps, reader, judge, run.thread.run, heads=heads)
-        return RunObjects(steps, source, LedgerRecordJudge(judge, tally))
+        return RunObjects(steps, source, RecordJudge(judge, tally))
 
     def algorithms(self, run: RunContext) -> Sequence[str] | None:
         """Return the wanted digests that the summary counts; None without a ledger."""

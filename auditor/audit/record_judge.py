@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -23,27 +23,21 @@ an object that is left to S3 Batch Operations. A plain tuple, because one is mad
 """
 
 
-class RecordJudge(Protocol):
-    """Judges the bucket and the objects of a run for its Recorder."""
-
-    def bucket(self) -> list[Finding]:
-        """Return the findings on the bucket itself."""
-
-    def object(self, evidence: Evidence, looked: HashStatus | None) -> JudgedObject:
-        """Judge an object, and count the state of its digests. looked: that state by the ledger; None without one."""
-
-
-class LedgerRecordJudge:
-    """Judges the objects of an audit. The ledger tells the state of their digests. tally: counts the states."""
+class RecordJudge:
+    """Judges the bucket and the objects of a run for its Recorder. The ledger tells the state of their digests. tally:
+    counts the states.
+    """
 
     def __init__(self, judge: Judge, tally: Tally) -> None:
         self._judge = judge
         self._tally = tally
 
     def bucket(self) -> list[Finding]:
+        """Return the findings on the bucket itself."""
         return self._judge.bucket()
 
     def object(self, evidence: Evidence, looked: HashStatus | None) -> JudgedObject:
+        """Judge an object, and count the state of its digests. looked: that state by the ledger; None without one."""
         if looked is None:
             return _without_unstored(self._judge.object(evidence)), None, None
         self._count(evidence.ref, looked)

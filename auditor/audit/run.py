@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -31,7 +31,7 @@ from auditor.model.object import Skipped
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
-from auditor.progress import Snapshot
+from auditor.progress import RunCounts, Snapshot
 from auditor.reports.highlights import Highlights
 from auditor.rules.plan import carried_on, make_plan
 from auditor.runs.folder import PART_LINES
@@ -41,18 +41,9 @@ from auditor.runs.tally import Tally
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.key_policies import open_key_policies
 from auditor.s3.rate import RateLimit
-from auditor.text import counted, visible
+from auditor.text import visible
 
 log = logging.getLogger(__name__)
-
-
-class RunCounts(NamedTuple):
-    """The present counts of a run. throttled: number of calls that the server refused for their rate."""
-
-    listed: int
-    findings: int
-    undecided: int
-    throttled: int
 
 
 class Audit:
@@ -181,8 +172,7 @@ class Audit:
             what=visible(self._target.uri),
             objects=counts.listed,
             seconds=time.monotonic() - self._started,
-            detail=f"{counted(counts.findings, 'finding')}, {counts.undecided:,} undecided,"
-            f" {counts.throttled:,} throttled{', judging a large policy' if large else ''}",
+            detail=f"{counts.words}{', judging a large policy' if large else ''}",
             expected=self._gathering.expected if self._gathering else None,
         )
 

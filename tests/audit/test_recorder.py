@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.line_writer import LineWriter
-from auditor.audit.record_judge import LedgerRecordJudge
+from auditor.audit.record_judge import RecordJudge
 from auditor.audit.recorder import Recorder
 from auditor.audit.standing import Standings
 from auditor.config.settings import Settings
@@ -102,7 +102,7 @@ class Bench:
         self._states = states
         judge, given = Judge(make_plan(select(RULES, {}, (), ()), bucket), bucket), Settings(**settings)
         self.recorder = Recorder(
-            judge=LedgerRecordJudge(judge, self.tally),
+            judge=RecordJudge(judge, self.tally),
             trust=judge.trust,
             standings=Standings(BEGAN),
             lines=LineWriter(

@@ -24,11 +24,10 @@ from auditor.audit.divided.messages import (
     LONGEST,
     Failure,
     Order,
-    RangeCounts,
     Report,
     Start,
+    line_of,
     order_from,
-    report_line,
     whole_lines,
 )
 from auditor.audit.divided.range import range_audit
@@ -36,6 +35,7 @@ from auditor.audit.run import Audit
 from auditor.config.resources import Resources, open_resources
 from auditor.errors import LimitTooLow, RunComplete, RunTaken
 from auditor.model.summary import Summary
+from auditor.progress import RunCounts
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.rate import RateLimit
 
@@ -106,7 +106,7 @@ class Child:
 
     def send(self, report: Report) -> None:
         """Write a report, unless nobody reads it any more. Any thread may call this."""
-        data = report_line(report)
+        data = line_of(report)
         with self._writing:
             try:
                 while data:
@@ -162,8 +162,8 @@ class Child:
     def _dollars(self) -> float | None:
         return self._audit.dollars_left if self._audit else None
 
-    def _counts(self) -> RangeCounts:
-        return RangeCounts() if self._audit is None else RangeCounts(*self._audit.counts)
+    def _counts(self) -> RunCounts:
+        return RunCounts() if self._audit is None else self._audit.counts
 
     async def _listen(self) -> None:
         """Take the orders."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Final
 
 from msgspec import Struct, field
 
 from auditor.audit.divided.begun import BegunFiles, read_begun
-from auditor.audit.divided.holes import hole_of, named_holes
 from auditor.audit.divided.keys import with_all_policies
 from auditor.audit.divided.routed import RoutedManifests
 from auditor.audit.divided.run_report import RunReport
@@ -50,6 +50,9 @@ from auditor.runs.tally_merge import add_tally
 from auditor.s3.object_facts import NO_OBJECT_ACLS
 from auditor.text import counted
 
+_NAMED: Final = 20
+"""Number of unfinished ranges that the summary names one by one."""
+
 
 class Combined(Struct, frozen=True):
     """A run that was summed up. shown: the objects that a report names. unfinished: IDs of the ranges that are not
@@ -77,6 +80,12 @@ class _Sums(Struct):
     unfinished: list[str] = field(default_factory=list)
     lacks_acls: bool = False
     unseen: Sequence[str] = ()
+
+    def named_holes(self) -> list[str]:
+        """Return the first holes, and a phrase on the number of the others."""
+        more = len(self.holes) - _NAMED
+        rest = [f"the rest of {counted(more, 'further range')}"] if more > 0 else []
+        return [*self.holes[:_NAMED], *rest]
 
 
 def combine(
@@ -180,7 +189,7 @@ class _Combining:
         if not sums.holes:
             sums.reached = one.reached if one.checkpoint is not None else sums.reached
         if one.fault is not None:
-            sums.holes.append(hole_of(one))
+            sums.holes.append(one.hole)
             sums.unfinished.append(one.range.id)
         sums.parts += one.parts
         sums.files |= one.files
@@ -233,7 +242,7 @@ class _Combining:
             not_looked_at=[
                 *not_looked_at(begun.file.facts, self._target, acl, ask.head),
                 *sums.unseen,
-                *named_holes(sums.holes),
+                *sums.named_holes(),
             ],
             seconds=seconds,
             resume=None if complete else Resume(self._run.run_id, sums.reached, reason or left),

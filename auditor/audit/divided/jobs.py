@@ -25,7 +25,7 @@ from auditor.config.settings import Settings
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.progress import Snapshot
+from auditor.progress import RunCounts, Snapshot
 from auditor.reports.highlights import Highlights
 from auditor.runs.folder import PART_LINES
 from auditor.runs.paths import new_run_id, run_path
@@ -152,19 +152,13 @@ class JobsAudit:
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""
         work, heard = self._processes, self._keys is not None
-        counts = None if work is None else work.counts
-        detail = (
-            f"dividing about {counted(round(self._keys or 0), 'key')}"
-            if counts is None
-            else (
-                f"{counted(counts.findings, 'finding')}, {counts.undecided:,} undecided, {counts.throttled:,} throttled"
-            )
-        )
+        counts = RunCounts() if work is None else work.counts
+        dividing = f"dividing about {counted(round(self._keys or 0), 'key')}"
         return Snapshot(
             what=visible(self._target.uri),
-            objects=self._before + (0 if counts is None else counts.listed),
+            objects=self._before + counts.listed,
             seconds=time.monotonic() - self._started,
-            detail=detail,
+            detail=dividing if work is None else counts.words,
             expected=self._expected,
             heard=heard,
         )

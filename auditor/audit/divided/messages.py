@@ -7,14 +7,15 @@ import base64
 import json
 import pickle
 from collections.abc import AsyncIterator
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from auditor import errors
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunError
 from auditor.model.target import Target
+from auditor.progress import RunCounts
 
 LONGEST: Final = 16 * 1024 * 1024
 """Bytes of the longest line that is read: a sentence with a key, or the settings of a large auditor.toml."""
@@ -56,15 +57,6 @@ class Order(Struct, frozen=True):
     done: bool = False
 
 
-class RangeCounts(Struct, frozen=True):
-    """The present counts of a range, for the progress."""
-
-    listed: int = 0
-    findings: int = 0
-    undecided: int = 0
-    throttled: int = 0
-
-
 class Failure(Struct, frozen=True):
     """An error of a process. kind: name of its class. text: one sentence."""
 
@@ -94,7 +86,7 @@ class Report(Struct, frozen=True):
     and the logger's name.
     """
 
-    counts: RangeCounts | None = None
+    counts: RunCounts | None = None
     ended: bool = False
     complete: bool = False
     leaves: bool = False
@@ -112,28 +104,13 @@ async def whole_lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
         yield line
 
 
-def order_line(order: Order) -> bytes:
-    return _line(to_builtins(order))
+def line_of(message: Order | Report) -> bytes:
+    return json.dumps(to_builtins(message)).encode() + b"\n"
 
 
 def order_from(line: bytes) -> Order:
-    return Order(**json.loads(line))
-
-
-def report_line(report: Report) -> bytes:
-    return _line(to_builtins(report))
+    return convert(json.loads(line), Order)
 
 
 def report_from(line: bytes) -> Report:
-    value: dict[str, Any] = json.loads(line)
-    counts, failure, log = value.pop("counts"), value.pop("failure"), value.pop("log")
-    return Report(
-        **value,
-        counts=None if counts is None else RangeCounts(**counts),
-        failure=None if failure is None else Failure(**failure),
-        log=None if log is None else (log[0], log[1], log[2]),
-    )
-
-
-def _line(value: dict[str, Any]) -> bytes:
-    return json.dumps(value).encode() + b"\n"
+    return convert(json.loads(line), Report)

@@ -13,10 +13,11 @@ from msgspec import Struct, field
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
-from auditor.audit.divided.messages import Order, RangeCounts, Report, Start, order_line, report_from, whole_lines
+from auditor.audit.divided.messages import Order, Report, Start, line_of, report_from, whole_lines
 from auditor.audit.divided.share import rate_share
 from auditor.audit.divided.starting import ProcessStarter
 from auditor.errors import AuditorError, RunError
+from auditor.progress import RunCounts
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class _Worker(Struct):
 
     process: Process
     range: str | None = None
-    counts: RangeCounts = field(default_factory=RangeCounts)
+    counts: RunCounts = field(default_factory=RunCounts)
     ready: bool = False
 
 
@@ -85,7 +86,7 @@ class RangeProcesses:
         self._workers: list[_Worker] = []
         self._most = max(1, min(jobs, len(self._waiting)))
         self._lost: Counter[str] = Counter()
-        self._done = RangeCounts()
+        self._done = RunCounts()
         self._failure: AuditorError | None = None
         self.reason: str | None = None
         """Why a range was left before its end; None if none was."""
@@ -93,9 +94,9 @@ class RangeProcesses:
         """Sentences on objects that the queue did not take."""
 
     @property
-    def counts(self) -> RangeCounts:
+    def counts(self) -> RunCounts:
         """The present counts of all ranges that were begun."""
-        return _sum([self._done, *(one.counts for one in self._workers)])
+        return sum((one.counts for one in self._workers), self._done)
 
     async def run(self) -> None:
         """Audit the ranges. Raises the first error of a process, after all processes have ended."""
@@ -148,7 +149,7 @@ class RangeProcesses:
         if report.failure is not None:
             self._fail(report.failure.error())
             worker.range = None
-            self._send(worker, order_line(Order(done=True)))
+            self._send(worker, line_of(Order(done=True)))
         elif report.leaves:
             self._limits.returned(report.calls, report.dollars)  # _lose() gives the range to another one
         elif report.ended or not worker.ready:
@@ -163,17 +164,17 @@ class RangeProcesses:
             self.reason = self.reason or report.reason
         if report.unsent is not None:
             self.unsent.append(report.unsent)
-        self._done, worker.counts, worker.range = _sum([self._done, worker.counts]), RangeCounts(), None
+        self._done, worker.counts, worker.range = self._done + worker.counts, RunCounts(), None
 
     def _give(self, worker: _Worker) -> None:
         """Give the process its next range, or let it end."""
         if not self._waiting or self._ends or self._limits.spent:
-            self._send(worker, order_line(Order(done=True)))
+            self._send(worker, line_of(Order(done=True)))
             return
         worker.range = self._waiting.popleft()
         calls, dollars = self._limits.taken(self._most)
         rate = rate_share(self._start.settings.max_rate, self._most)
-        self._send(worker, order_line(Order(range=worker.range, rate=rate, calls=calls, dollars=dollars)))
+        self._send(worker, line_of(Order(range=worker.range, rate=rate, calls=calls, dollars=dollars)))
 
     def _lose(self, worker: _Worker) -> None:
         """Give the range of a process that ended in the middle of it to the next process."""
@@ -210,19 +211,9 @@ class RangeProcesses:
 
     def _order_all(self, order: Order) -> None:
         for one in self._workers:
-            self._send(one, order_line(order))
+            self._send(one, line_of(order))
 
     def _send(self, worker: _Worker, line: bytes) -> None:
         stdin = worker.process.stdin
         if stdin is not None and not stdin.is_closing():
             stdin.write(line)
-
-
-def _sum(counts: Iterable[RangeCounts]) -> RangeCounts:
-    found = list(counts)
-    return RangeCounts(
-        sum(one.listed for one in found),
-        sum(one.findings for one in found),
-        sum(one.undecided for one in found),
-        sum(one.throttled for one in found),
-    )

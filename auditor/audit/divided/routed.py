@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -15,9 +14,10 @@ from auditor.config.settings import Settings
 from auditor.errors import RunStopped
 from auditor.hashing.batch.job import MOST_ROWS
 from auditor.hashing.batch.write_jobs import FOLDER
-from auditor.model.json_codec import JsonError, document, parse_document
+from auditor.model.json_codec import JsonError, Size
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
+from auditor.runs.documents import JsonFile
 from auditor.runs.parts import Part
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
@@ -28,6 +28,14 @@ from auditor.text import counted
 _NAME: Final = f"{FOLDER}/progress.json"
 _SPARE: Final = 2.0
 """A manifest is begun if the time left is so many times what the slowest one took."""
+
+
+class _Note(JsonFile, frozen=True, kw_only=True):
+    """How many manifests are written. parts: a digest of the parts whose objects they have. rows: those of each."""
+
+    parts: str
+    rows: Size
+    written: Size
 
 
 class RoutedManifests:
@@ -89,16 +97,13 @@ class RoutedManifests:
         """Return the number of manifests that are written. A note on other parts, or a damaged one, counts as none."""
         data = self._store.get(self._path)
         try:
-            value = {} if data is None else parse_document(data)
+            note = None if data is None else _Note.from_json(data)
         except JsonError:
             return 0
-        number = value.get("written")
-        same = (value.get("parts"), value.get("rows")) == (self._of, self._rows)
-        return number if same and type(number) is int and number > 0 else 0
+        return note.written if note is not None and (note.parts, note.rows) == (self._of, self._rows) else 0
 
     def _note(self, number: int) -> None:
-        value = {"parts": self._of, "rows": self._rows, "written": number}
-        self._store.put(self._path, json.dumps(document(value)).encode() + b"\n")
+        self._store.put(self._path, _Note(parts=self._of, rows=self._rows, written=number).to_json())
         now = time.monotonic()
         self._slowest, self._began = max(self._slowest, now - self._began), now
         total = -(-sum(one.lines for one in self._parts) // self._rows)

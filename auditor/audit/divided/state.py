@@ -57,6 +57,13 @@ class RangeState(Struct, frozen=True):
         state = self.checkpoint
         return self.range.start_after if state is None or state.start_after is None else state.start_after
 
+    @property
+    def hole(self) -> str:
+        """A phrase on a range that is not complete: its keys, and the reason."""
+        ends = (("after", self.range.start_after), ("up to", self.range.stop_at))
+        keys = " ".join(f"{word} {visible(key)}" for word, key in ends if key is not None)
+        return f"the rest of range {self.range.id}, keys {keys or 'of the whole target'}: {self.fault}"
+
 
 def range_progress(store: Store, plan: PlanFile) -> Iterator[RangeProgress]:
     """Yield how far each range is, by its checkpoint alone. Raises RunDamaged. Blocks."""
