@@ -17,8 +17,7 @@ from auditor.model.object import Acl, DigestSources, Evidence, Head, ObjectRef, 
 from auditor.model.reuse import NO_PRIOR, Prior
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
-from auditor.runs.parts import Part
-from auditor.runs.reading import RunReader, read_seal
+from auditor.runs.reading import RunReader
 from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.relisting import Relisting
@@ -97,13 +96,10 @@ class FillSource:
 
     def _objects(self, start_after: str | None) -> Iterator[StoredObject]:
         """Yield the objects of the parts that have keys after start_after."""
-        seal = None if start_after is None else read_seal(self._run.store, self._run.path)
-        last = {one.path: one.last for one in seal.parts} if seal else {}
-        for number, files in self._run.by_part():
-            if start_after is None or not _is_before(files, last, start_after):
-                part = StoredPart(self._run, number, files)
-                part.bucket_findings()
-                yield from part.objects()
+        for number, files in self._run.parts_after(self._run.by_part(), start_after):
+            part = StoredPart(self._run, number, files)
+            part.bucket_findings()
+            yield from part.objects()
 
     def _asks(self, stored: StoredObject, known: Evidence) -> bool:
         """True if a call may be needed for the object."""
@@ -151,9 +147,3 @@ class FillSource:
         if isinstance(found.head, Head) and found.head is not known.head:
             found_at = replace(found_at, head=self._began, head_from=None)
         return None if found_at == ReadAt() else found_at
-
-
-def _is_before(files: dict[str, Part], last: dict[str, str | None], start_after: str) -> bool:
-    """True if all keys of a part are at or before start_after. last: the last key of each file, by its path."""
-    end = last.get(files["objects"].path) if "objects" in files else None
-    return end is not None and end <= start_after

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,10 +13,9 @@ from auditor.model.object import ObjectVersion
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.rules.base import Rule
 from auditor.runs.parts import Part
+from auditor.runs.past import LinesAhead
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
-
-T = TypeVar("T")
 
 
 class StoredObject(Struct, frozen=True):
@@ -39,9 +37,9 @@ class StoredPart:
         self._run = run
         self._number = number
         self._objects = files.get("objects")
-        self._findings = _Ahead(run.part(FindingLine, files.get("findings")))
-        self._undecided = _Ahead(run.part(UndecidedLine, files.get("undecided")))
-        self._routed = _Ahead(run.part(ObjectVersion, files.get("routed")))
+        self._findings = LinesAhead(run.part(FindingLine, files.get("findings")))
+        self._undecided = LinesAhead(run.part(UndecidedLine, files.get("undecided")))
+        self._routed = LinesAhead(run.part(ObjectVersion, files.get("routed")))
 
     def bucket_findings(self) -> list[FindingLine]:
         """Return the findings on the bucket itself."""
@@ -50,42 +48,12 @@ class StoredPart:
     def objects(self) -> Iterator[StoredObject]:
         """Yield the objects in key order."""
         for line in self._run.part(ObjectLine, self._objects):
-            undecided, routed = self._undecided.of(line), self._routed.of(line)
-            yield StoredObject(
-                line, self._findings.of(line), undecided[0] if undecided else None, routed[0] if routed else None
-            )
+            name = line.key, line.version_id
+            undecided, routed = self._undecided.of(*name), self._routed.of(*name)
+            findings = self._findings.of(*name)
+            yield StoredObject(line, findings, undecided[0] if undecided else None, routed[0] if routed else None)
         if not (self._findings.ended and self._undecided.ended and self._routed.ended):
             raise OutputError(f"{self._run.uri} has lines of no object in its part {self._number}: audit again")
-
-
-class _Ahead(Iterator[T]):
-    """Lines of a part that are taken with the objects to which they belong."""
-
-    def __init__(self, lines: Iterator[T]) -> None:
-        self._lines = lines
-        self._next = next(lines, None)
-
-    def __next__(self) -> T:
-        found, self._next = self._next, next(self._lines, None)
-        if found is None:
-            raise StopIteration
-        return found
-
-    @property
-    def ended(self) -> bool:
-        return self._next is None
-
-    def take(self, belongs: Callable[[T], bool]) -> list[T]:
-        """Return the next lines that belong together."""
-        found: list[T] = []
-        while self._next is not None and belongs(self._next):
-            found.append(next(self))
-        return found
-
-    def of(self, line: ObjectLine) -> list[T]:
-        """Return the next lines that are on the object of this line."""
-        name = (line.key, line.version_id)
-        return self.take(lambda one: (getattr(one, "key"), getattr(one, "version_id")) == name)  # noqa: B009
 
 
 def stored_counts(run: RunReader) -> Tally:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Self
 
 from msgspec.structs import replace
 
+from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
 from auditor.model.object import AnyVersion, ObjectVersion
@@ -18,13 +21,15 @@ from auditor.model.target import Target
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import Checkpoint, RangeEnd
 from auditor.runs.described_file import DescribedFile
-from auditor.runs.folder_end import FolderEnd
 from auditor.runs.folder_seal import FolderSeal
+from auditor.runs.latest import update_latest_json
 from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, delete_spools, tidy
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, seal_name
 from auditor.runs.pending import KeyedCounts, LineBatch, PendingLines, RunPosition
-from auditor.runs.seal import SealedPart, sha256_of
+from auditor.runs.reading import link_to
+from auditor.runs.seal import NAME as SEAL
+from auditor.runs.seal import Link, SealedPart, sha256_of
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 
@@ -107,7 +112,7 @@ class RunFolder:
         self._fresh = fresh
         self._skipped_parts = state.skipped_parts if state else ()
         self._writer = writer_of(store, bucket, run_id, range_id)
-        self._end = FolderEnd(store, target, run_id, self._writer, self._seal, previous)
+        self._previous = previous
 
     def prepare(self) -> None:
         """Claim the run, and delete the files that a killed process wrote after its last checkpoint.
@@ -196,11 +201,6 @@ class RunFolder:
         """
         self._pending.check_due()
 
-    def tick(self) -> None:
-        """Call check_due() and flush(), for a caller with one thread."""
-        self.check_due()
-        self.flush()
-
     def begin_part(self, number: int) -> None:
         """End the part, write it, and give the next part this number. The last key has no more versions."""
         self._pending.end_part()
@@ -250,13 +250,37 @@ class RunFolder:
 
         update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
         whole_key: False if the last key may have more versions, which save() then handles.
+
+        The seal follows when all that it names is in place, then the summary, which says that the run has ended. A
+        process that dies before leaves a run that another one goes on with.
         """
+        reports = {"report.html": html.encode(), ROLLUPS: rollups}
+        early: list[str] = []
+        links: list[Link] = []
+        ending: list[Callable[[], object]] = [
+            partial(self.save, whole_key),
+            *(partial(self._put_early, name, data, early) for name, data in reports.items()),
+        ]
+        if self._previous is not None:
+            link = partial(link_to, self._store, self._target.bucket, self._previous)
+            ending.append(lambda: links.append(link()))
+        side_by_side(ending)
+        for name, report in reports.items():
+            if name not in early:
+                self._store.put(f"{self.path}/{name}", report)
+            self._seal.note(name, report)
+        sealed = {SEAL: self._seal.finish(links[0] if links else None)}
+        if self._saved is not None:
+            sealed[checkpoint_name(UNDIVIDED)] = self._saved
+        summary = replace(summary, sealed=sealed)
+        self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
+        if update_latest and summary.complete and self._target.whole:
+            update_latest_json(self._store, self._target, self.run_id)
+        return summary
 
-        def save() -> str | None:
-            self.save(whole_key)
-            return self._saved
-
-        return self._end.write(summary, html, rollups, save, update_latest=update_latest)
+    def _put_early(self, name: str, data: bytes, done: list[str]) -> None:
+        if self._writer.put_early(name, data):
+            done.append(name)
 
     def close(self) -> None:
         """Drop the lines that are not saved, and let other processes claim the run."""

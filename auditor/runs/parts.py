@@ -156,15 +156,14 @@ def sealed_from_store(store: Store, folder: str, part: Part) -> SealedPart:
     """Return the entry of a part's file that an earlier process wrote. Raises OutputError if it is gone or damaged."""
     path = f"{folder}/{part.path}"
     data = store.get(path)
+    number, first, last = 0, b"", b""
+    for last in _unpacked(data, store.uri(path)):
+        first, number = first or last, number + 1
+    assert data is not None  # a file that is gone has no lines
     try:
-        if data is None:
-            raise EOFError("it is gone")
-        number, first, last = 0, b"", b""
-        for last in packed_lines(data):
-            first, number = first or last, number + 1
         ends = [key_of(line) if line else None for line in (first, last)]
-    except (OSError, EOFError, zlib.error, JsonError) as error:
-        raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error
+    except JsonError as error:
+        raise _damaged(store.uri(path), error) from error
     return SealedPart(
         path=part.path, first=ends[0], last=ends[1], lines=number, bytes=len(data), sha256=sha256_of(data)
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Seen
+from auditor.model.object import ObjectVersion
+from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Seen, UndecidedLine
 from auditor.runs.parts import Part, read_lines
-from auditor.runs.reading import RunReader, read_seal
+from auditor.runs.reading import RunReader
 
 T = TypeVar("T")
+L = TypeVar("L", bound=FindingLine | UndecidedLine | ObjectVersion)
 
 
 class _ResultLine(Seen, frozen=True, kw_only=True):
@@ -22,6 +24,30 @@ class _ResultLine(Seen, frozen=True, kw_only=True):
 
 def _seen(line: Seen | ObjectLine) -> Seen:
     return Seen(line.outcome, line.verdict, line.rules, line.reasons, line.since, line.exception)
+
+
+class LinesAhead(Generic[L]):
+    """Lines of a part that are taken with the objects to which they belong."""
+
+    def __init__(self, lines: Iterator[L]) -> None:
+        self._lines = lines
+        self._next = next(lines, None)
+
+    @property
+    def ended(self) -> bool:
+        return self._next is None
+
+    def take(self, belongs: Callable[[L], bool]) -> list[L]:
+        """Return the next lines that belong together."""
+        found: list[L] = []
+        while self._next is not None and belongs(self._next):
+            found.append(self._next)
+            self._next = next(self._lines, None)
+        return found
+
+    def of(self, key: str, version_id: str | None) -> list[L]:
+        """Return the next lines that are on this object."""
+        return self.take(lambda one: one.key == key and one.version_id == version_id)
 
 
 class PastRun:
@@ -57,7 +83,7 @@ class PastRun:
 
     def objects(self) -> Iterator[PastObject]:
         """Yield all objects in key order."""
-        for _, files in self._parts():
+        for _, files in self.run.parts_after(self._by_part, self._start_after):
             yield from self._part(files)
 
     def of_key(self, key: str) -> list[PastObject]:
@@ -79,28 +105,13 @@ class PastRun:
             for line in lines
         ]
 
-    def _parts(self) -> Iterator[tuple[int, dict[str, Part]]]:
-        start = self._start_after
-        seal = None if start is None else read_seal(self.run.store, self.run.path)
-        last = {one.path: one.last for one in seal.parts} if seal else {}
-        for number, files in self._by_part:
-            end = last.get(files["objects"].path) if "objects" in files else None
-            if start is None or end is None or end > start:
-                yield number, files
-
     def _part(self, files: dict[str, Part]) -> Iterator[PastObject]:
         part, start = files.get("findings"), self._start_after
-        findings = self._findings(part, None if part is None else self._data(part))
-        ahead = next(findings, None)
-        while ahead is not None and (ahead.key is None or (start is not None and ahead.key <= start)):
-            ahead = next(findings, None)
+        findings = LinesAhead(self._findings(part, None if part is None else self._data(part)))
+        findings.take(lambda one: one.key is None or (start is not None and one.key <= start))
         objects = files.get("objects")
         for line in self._read(_ResultLine, objects, None if objects is None else self._data(objects)):
-            found: list[FindingLine] = []
-            if line.rules:
-                while ahead is not None and (ahead.key, ahead.version_id) == (line.key, line.version_id):
-                    found.append(ahead)
-                    ahead = next(findings, None)
+            found = findings.of(line.key, line.version_id) if line.rules else []
             if start is None or line.key > start:
                 yield PastObject(line.key, line.version_id, _seen(line), tuple(found))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TypeVar
@@ -37,7 +37,7 @@ class _Nights(Struct, frozen=True):
 
 
 class RunReader:
-    """Reads the folder of one run, complete or not. All methods block.
+    """Reads the folder of one run, complete or not. All methods block. store: has the folder. uri: of the folder.
 
     Lines come in the order of the parts, with one part in memory at a time. Raises UsageError for a wrong bucket name
     or run ID. objects(), findings(), undecided() and routed() raise OutputError for a part that is damaged or gone.
@@ -47,29 +47,19 @@ class RunReader:
         self.path = run_path(bucket, run_id)
         self.run_id = run_id
         self.uri = store.uri(self.path)
-        self._store = store
-        self._bucket = bucket
-        self._run_id = run_id
+        self.store = store
+        self.bucket_name = bucket
         self._prepared = False
-
-    @property
-    def store(self) -> Store:
-        """The store that has the run folder."""
-        return self._store
-
-    @property
-    def bucket_name(self) -> str:
-        return self._bucket
 
     @property
     def exists(self) -> bool:
         """True if the run folder has a file."""
-        return bool(self._store.list(f"{self.path}/"))
+        return bool(self.store.list(f"{self.path}/"))
 
     @cached_property
     def summary(self) -> Summary | None:
         """The run's summary; None if the run has not written one. Raises OutputError if it is damaged."""
-        data = self._store.get(f"{self.path}/summary.json")
+        data = self.store.get(f"{self.path}/summary.json")
         return self._parsed("summary.json", data, Summary.from_json)
 
     def rollups(self) -> RollUps:
@@ -79,7 +69,7 @@ class RunReader:
         return self._rolled_up(RollUps.from_json)
 
     def _rolled_up(self, parse: Callable[[bytes], T]) -> T:
-        found = self._parsed(ROLLUPS, self._store.get(f"{self.path}/{ROLLUPS}"), parse)
+        found = self._parsed(ROLLUPS, self.store.get(f"{self.path}/{ROLLUPS}"), parse)
         if found is None:
             raise RunDamaged(f"{self.uri}/{ROLLUPS} is gone: `auditor check` says what the run lacks")
         return found
@@ -107,7 +97,7 @@ class RunReader:
     @cached_property
     def bucket_data(self) -> bytes | None:
         """The bytes of bucket.json; None if the run has none yet."""
-        return self._store.get(f"{self.path}/{BUCKET_FILE}")
+        return self.store.get(f"{self.path}/{BUCKET_FILE}")
 
     @property
     def complete(self) -> bool:
@@ -159,9 +149,20 @@ class RunReader:
             for place, (range_id, number) in enumerate(sorted(found))
         ]
 
+    def parts_after(
+        self, parts: Iterable[tuple[int, dict[str, Part]]], start: str | None
+    ) -> Iterator[tuple[int, dict[str, Part]]]:
+        """Yield those of the parts, as by_part() returns them, that may have keys after `start`; None: all of them."""
+        seal = None if start is None else read_seal(self.store, self.path)
+        last = {one.path: one.last for one in seal.parts} if seal else {}
+        for number, files in parts:
+            end = last.get(files["objects"].path) if "objects" in files else None
+            if start is None or end is None or end > start:
+                yield number, files
+
     def parts_below(self, prefix: str) -> list[dict[str, Part]]:
         """Return the files of each part that may have keys with this prefix, by their kind, in order."""
-        seal = read_seal(self._store, self.path)
+        seal = read_seal(self.store, self.path)
         keys = {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
         found = []
         for _, files in self.by_part():
@@ -174,7 +175,7 @@ class RunReader:
 
     def part(self, kind: type[T], part: Part | None) -> Iterator[T]:
         """Yield the lines of one file as objects of the type `kind`, such as ObjectLine; none if `part` is None."""
-        return typed_lines(self._store, self.path, part, kind) if part else iter(())
+        return typed_lines(self.store, self.path, part, kind) if part else iter(())
 
     def of_key(self, key: str, range_id: str = UNDIVIDED) -> list[ObjectLine]:
         """Return the lines of the objects with this key: none, one, or one for each version that the run lists. Only
@@ -183,13 +184,13 @@ class RunReader:
         that is damaged or gone.
         """
         parts = self.parts_with(key, "objects", range_id)
-        return [line for part in parts for line in lines_of_key(self._store, self.path, part, key)]
+        return [line for part in parts for line in lines_of_key(self.store, self.path, part, key)]
 
     def parts_with(self, key: str, kind: str, range_id: str = UNDIVIDED) -> Iterator[Part]:
         """Yield the files of one kind that may have this key, by their first and last keys in the seal. range_id: as
         for of_key().
         """
-        seal = read_seal(self._store, self.path, range_id)
+        seal = read_seal(self.store, self.path, range_id)
         keys = {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
         for part in self._parts(kind):
             first, last = keys.get(part.path, (None, None))
@@ -206,7 +207,7 @@ class RunReader:
         names, or the seal itself: the rest would pass for the whole.
         """
         final = self._prepared and self.complete
-        parts = self._files if final else found_parts(self._store, self.path)
+        parts = self._files if final else found_parts(self.store, self.path)
         self._check_whole(kinds, {part.path for part in parts})
         sealed = {one.path for one in self._seal.parts} if self._divided_and_sealed(parts) and self._seal else None
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
@@ -229,12 +230,12 @@ class RunReader:
     @cached_property
     def _files(self) -> list[Part]:
         """The files of all parts, which are final once the run has its summary."""
-        return found_parts(self._store, self.path)
+        return found_parts(self.store, self.path)
 
     @cached_property
     def _seal(self) -> Seal | None:
         """The seal of the run, which is final once the run has its summary."""
-        return read_seal(self._store, self.path)
+        return read_seal(self.store, self.path)
 
     def _divided_and_sealed(self, parts: Sequence[Part]) -> bool:
         return any(part.range_id != UNDIVIDED for part in parts) and self.complete
@@ -261,7 +262,7 @@ class RunReader:
             raise damaged(f"{self.uri}/{name}", error, AGAIN) from error
 
     def _checkpoint(self, range_id: str) -> Checkpoint | None:
-        return load_checkpoint(self._store, self._bucket, self._run_id, range_id)
+        return load_checkpoint(self.store, self.bucket_name, self.run_id, range_id)
 
 
 def read_seal(store: Store, folder: str, range_id: str = UNDIVIDED) -> Seal | None:

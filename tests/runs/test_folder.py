@@ -140,13 +140,16 @@ def test_part_that_has_been_open_long_enough(store: LocalStore) -> None:
         clock.now = 1000.0  # an empty part does not age
         put(folder, tally, judged("a"))
         clock.now = 1059.0
-        folder.tick()
+        folder.check_due()
+        folder.flush()
         assert keys(store) == []
         clock.now = 1060.0
-        folder.tick()
+        folder.check_due()
+        folder.flush()
         assert keys(store) == ["a"]
         clock.now = 2000.0
-        folder.tick()
+        folder.check_due()
+        folder.flush()
         assert put(folder, tally, judged("b")) is False
         clock.now = 2060.0
         assert put(folder, tally, judged("c")) is True
@@ -539,7 +542,7 @@ def test_full_disk_ends_the_run_and_no_checkpoint_follows(tmp_path: Path) -> Non
         put_all(folder, tally, judgements())
     before = store.get(f"{FOLDER}/state.json")
     assert before is not None
-    for use in (folder.flush, folder.save, folder.tick, lambda: put(folder, tally, judged("z"))):
+    for use in (folder.flush, folder.save, lambda: put(folder, tally, judged("z"))):
         with pytest.raises(OutputError, match="is out of space"):
             use()
     folder.close()

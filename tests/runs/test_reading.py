@@ -43,7 +43,8 @@ def write_run(store: LocalStore, *, end: bool = True) -> None:
         folder.prepare()
         for judgement in JUDGEMENTS:
             put(folder, tally, judgement)
-            folder.tick()
+            folder.check_due()
+            folder.flush()
         if end:
             folder.finish(sample_summary(tally), "", ROLLED_UP)
 
@@ -88,7 +89,8 @@ def test_lines_of_one_key_are_found_among_keys_that_begin_alike(store: LocalStor
         for name in names:
             for version_id in ("v2", "v1"):
                 put(folder, tally, judged(name, version_id=version_id))
-                folder.tick()
+                folder.check_due()
+                folder.flush()
         folder.finish(sample_summary(tally), "", ROLLED_UP)
     run = RunReader(store, "audited", RUN)
     assert [(line.key, line.version_id) for line in run.of_key(key)] == [(key, "v2"), (key, "v1")]

@@ -46,7 +46,8 @@ def put_all(folder: RunFolder, tally: Tally, judgements: Iterable[Judgement]) ->
     """Write as the audit does: in key order, with a flush on demand, and a tick now and then."""
     for number, judgement in enumerate(judgements):
         if put(folder, tally, judgement) or number % 2:
-            folder.tick()
+            folder.check_due()
+            folder.flush()
 
 
 class DyingStore(LocalStore):

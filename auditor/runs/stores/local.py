@@ -55,17 +55,12 @@ def output_errors(place: str | Path) -> Iterator[None]:
 class LocalStore:
     """A store in the directory `root`, which is created when it is first needed."""
 
+    bucket: str | None = None
+    prefix = ""
+
     def __init__(self, root: Path) -> None:
         self._root = root
         self._made: set[Path] = set()
-
-    @property
-    def bucket(self) -> str | None:
-        return None
-
-    @property
-    def prefix(self) -> str:
-        return ""
 
     def uri(self, path: str = "") -> str:
         return str(self._root / checked(path)) if path else str(self._root)

@@ -52,25 +52,16 @@ class S3Store:
     ) -> None:
         self._absent = absent
         self._objects = objects
-        self._bucket = bucket
-        self._prefix = f"{prefix}/" if prefix else ""
+        self.bucket: str | None = bucket
+        self.prefix = f"{prefix}/" if prefix else ""
         self._sleep = sleep
         self._conditional = True
         self._readable = False
         self._seen: dict[str, tuple[bytes | None, str | None]] = {}
         self._spool: Path | None = None
 
-    @property
-    def bucket(self) -> str | None:
-        return self._bucket
-
-    @property
-    def prefix(self) -> str:
-        """The prefix of all object keys of the store, with `/` at its end; "" for none."""
-        return self._prefix
-
     def uri(self, path: str = "") -> str:
-        return f"s3://{self._bucket}/{self._prefix}{path}".rstrip("/")
+        return f"s3://{self.bucket}/{self.prefix}{path}".rstrip("/")
 
     def check_writable(self) -> None:
         """Test the permissions by a write whose condition cannot hold: S3 checks permissions first, and writes no file.
@@ -78,7 +69,7 @@ class S3Store:
         The store reads a file before, unless a read has succeeded already: a conditional write needs the permission to
         read too, and S3 does not say which of the two permissions is missing.
         """
-        key = f"{self._prefix}.auditor-probe"
+        key = f"{self.prefix}.auditor-probe"
         with self._errors(self.uri()):
             if not self._readable:
                 self._read(".auditor-probe")
@@ -105,7 +96,7 @@ class S3Store:
     def stream(self, path: str) -> Iterator[bytes] | None:
         with self._errors(self.uri(path)):
             try:
-                pieces = self._objects.stream(f"{self._prefix}{path}")
+                pieces = self._objects.stream(f"{self.prefix}{path}")
             except CallFailed as failure:
                 if failure.code in _MISSING:
                     return None
@@ -113,7 +104,7 @@ class S3Store:
         return self._pieces(path, pieces)
 
     def list(self, prefix: str) -> List[str]:
-        wanted = f"{self._prefix}{prefix}"
+        wanted = f"{self.prefix}{prefix}"
         with self._errors(self.uri(prefix)):
             keys = list(self._objects.keys(wanted))
         if stray := next((key for key in keys if not key.startswith(wanted)), None):  # listed files may be deleted
@@ -121,7 +112,7 @@ class S3Store:
                 f"the listing of {self.uri(prefix)} names {visible(stray)}, which does not begin with the prefix that"
                 " was asked for: it proves nothing"
             )
-        found = [key[len(self._prefix) :] for key in keys]
+        found = [key[len(self.prefix) :] for key in keys]
         return sorted(path for path in found if not path.rpartition("/")[2].startswith("."))
 
     def delete(self, path: str) -> None:
@@ -222,7 +213,7 @@ class S3Store:
         self.close()
 
     def _key(self, path: str) -> str:
-        return self._prefix + checked(path)
+        return self.prefix + checked(path)
 
     def _put(self, path: str, body: bytes | BufferedReader, **condition: str) -> str:
         # Buckets with Object Lock require Content-MD5, and every S3 checks it.
