@@ -17,7 +17,7 @@ from auditor.model.run_lines import FindingLine, PastObject, Recorded, Seen, Sta
 from auditor.model.summary import ChangeKind, Changes
 from auditor.model.target import Target
 from auditor.reports.causes import causes_between, moved_by
-from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompared
+from auditor.reports.changes import NO_RUN, changes_since
 from auditor.reports.compare import (
     Step,
     added_kind,
@@ -204,11 +204,8 @@ class Standings:
         self._tally = self._tally.copy()
         if complete:
             self.end()
-        if self._tally.uncompared or self._earlier is None or self._earlier.summary is None:
-            return Changes(why_not=UNREADABLE.format(run=against))
-        if complete:
-            return changes_of(self._tally.changes, against, None, self._causes)
-        return changes_of(uncompared(self._tally, self._earlier.summary), against, CUT, self._causes)
+        last = None if self._earlier is None else self._earlier.summary
+        return changes_since(self._tally, against, last, self._causes, complete=complete)
 
     def end(self) -> None:
         """Count the objects of the earlier run that come after the last object as gone. Blocks."""

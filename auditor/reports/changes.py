@@ -13,6 +13,19 @@ UNREADABLE = "the last run, {run}, could not be read"
 CUT = "the listing did not reach its end: what lies behind its last key counts as unread"
 
 
+def changes_since(
+    tally: Tally, against: str, last: Summary | None, causes: Iterable[str], *, complete: bool
+) -> Changes:
+    """Return the changes since the run `against`. tally: has counted them. last: the summary of that run; None if it
+    could not be read. complete: True if the listing reached its end.
+    """
+    if tally.uncompared or last is None:
+        return Changes(why_not=UNREADABLE.format(run=against))
+    if complete:
+        return changes_of(tally.changes, against, None, causes)
+    return changes_of(uncompared(tally, last), against, CUT, causes)
+
+
 def changes_of(
     counts: Mapping[str, int], against: str | None, why_not: str | None = None, causes: Iterable[str] = ()
 ) -> Changes:

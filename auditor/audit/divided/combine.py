@@ -30,7 +30,7 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.target import Target
 from auditor.reports.causes import causes_between
-from auditor.reports.changes import CUT, NO_RUN, UNREADABLE, changes_of, uncompared
+from auditor.reports.changes import NO_RUN, changes_since
 from auditor.reports.highlights import Highlights
 from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
@@ -260,12 +260,8 @@ class _Combining:
         summary = file = None
         with suppress(OutputError):
             summary, file = earlier.summary, earlier.bucket
-        if sums.tally.uncompared or summary is None:
-            return Changes(why_not=UNREADABLE.format(run=earlier.run_id))
         causes = () if file is None else causes_between(file, begun.file)
-        if not sums.holes:
-            return changes_of(sums.tally.changes, earlier.run_id, None, causes)
-        return changes_of(uncompared(sums.tally, summary), earlier.run_id, CUT, causes)
+        return changes_since(sums.tally, earlier.run_id, summary, causes, complete=not sums.holes)
 
     def _earlier(self, begun: BegunFiles) -> RunReader | None:
         against = begun.file.against
