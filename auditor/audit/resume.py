@@ -58,11 +58,7 @@ def checkpoint(
     is complete, RunChanged if it has another selection or target, and RunDamaged if its checkpoint is damaged.
     """
     run = RunReader(store, target.bucket, run_id)
-    if not run.exists:
-        raise RunMissing(
-            f"there is no run {run_id} of {target.bucket} at {store.uri()}, or it was ended before it"
-            " wrote anything: check --out, or start anew without --resume"
-        )
+    check_exists(run)
     if run.complete:
         name_latest(run)
         raise RunComplete(f"run {run_id} is complete: there is nothing to resume")
@@ -79,6 +75,15 @@ def checkpoint(
     except ValueError as error:
         raise damaged(f"{run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
     return state, target
+
+
+def check_exists(run: RunReader) -> None:
+    """Raise RunMissing unless the run has a file."""
+    if not run.exists:
+        raise RunMissing(
+            f"there is no run {run.run_id} of {run.bucket_name} at {run.store.uri()}, or it was ended before it"
+            " wrote anything: check --out, or start anew without --resume"
+        )
 
 
 def check_selection(state: Checkpoint, selection: Mapping[str, Any]) -> None:

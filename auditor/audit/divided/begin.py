@@ -22,12 +22,12 @@ from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.judged_by import begun_file
 from auditor.audit.ranges.cuts import PAGE
 from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_from_run
-from auditor.audit.resume import check_selection, judging
+from auditor.audit.resume import check_exists, check_selection, judging
 from auditor.aws.connection import Connection
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
-from auditor.errors import RunChanged, RunComplete, RunDamaged, RunMissing
+from auditor.errors import RunChanged, RunComplete, RunDamaged
 from auditor.model.bucket import BucketFacts
 from auditor.model.target import Target
 from auditor.rules.plan import make_plan
@@ -156,11 +156,7 @@ class _Begin:
         if not resume:
             return None
         run = self._run
-        if not run.exists:
-            raise RunMissing(
-                f"there is no run {self._run_id} of {target.bucket} at {store.uri()}, or it was ended before it"
-                " wrote anything: check --out, or start anew without --resume"
-            )
+        check_exists(run)
         if run.complete:
             self._forget_report()
             raise RunComplete(f"run {self._run_id} is complete: there is nothing to resume")
