@@ -19,9 +19,9 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import FunctionStop, restart_event
 from auditor.lambdas.map_step import MapStep
-from auditor.lambdas.one_range import OneRange
+from auditor.lambdas.one_range import audit_one_range
 from auditor.lambdas.ranges_plan import RangesPlan
-from auditor.lambdas.ranges_summary import RangesSummary
+from auditor.lambdas.ranges_summary import summarize_ranges
 from auditor.lambdas.scale import undivided
 from auditor.lambdas.step_context import StepContext
 from auditor.lambdas.targets import invoked
@@ -100,9 +100,9 @@ class DividedFunction:
             case "plan":
                 return await RangesPlan(context).plan()
             case "range":
-                return await OneRange(context, self._audit_range).audit()
+                return await audit_one_range(context, self._audit_range)
             case _:
-                return await RangesSummary(context, batch_rows=self._batch_rows).summarize()
+                return await summarize_ranges(context, batch_rows=self._batch_rows)
 
 
 def _one_target(invocation: Invocation) -> Target:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from auditor.lambdas.context import FunctionContext
 from auditor.logs import labels
 from auditor.model.access import Verdict
+from auditor.model.finding import Severity
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 
@@ -37,34 +38,14 @@ _LONGEST: Final = 1024
 """Largest number of ASCII characters in a dimension's value (CloudWatch API: Dimension)."""
 _DEFAULT_NAME: Final = "s3-auditor"
 UNITS: Final = {
-    "Objects": "Count",
-    "Undecided": "Count",
-    "Exposed": "Count",
-    "FindingsCritical": "Count",
-    "FindingsHigh": "Count",
-    "FindingsMedium": "Count",
-    "FindingsLow": "Count",
-    "FindingsInfo": "Count",
+    **dict.fromkeys(OF_TARGET, "Count"),
+    **{f"Findings{severity.value.capitalize()}": "Count" for severity in Severity},
     "Throttled": "Count",
     "Seconds": "Seconds",
-    "RunsComplete": "Count",
-    "RunsIncomplete": "Count",
-    "RunsFailed": "Count",
-    "RunsHandedOn": "Count",
-    "Verified": "Count",
-    "Mismatches": "Count",
-    "Missing": "Count",
-    "Lost": "Count",
-    "Changed": "Count",
-    "Deleted": "Count",
-    "New": "Count",
-    "Unreadable": "Count",
-    "VerificationHoles": "Count",
+    **{f"Runs{end}": "Count" for end in ("Incomplete", "Failed", "HandedOn")},
+    **dict.fromkeys(("Changed", "Deleted", "New", "Unreadable", "VerificationHoles"), "Count"),
     "VerifiedBytes": "Bytes",
-    "VerificationsComplete": "Count",
-    "VerificationsIncomplete": "Count",
-    "VerificationsFailed": "Count",
-    "VerificationsHandedOn": "Count",
+    **{f"Verifications{end}": "Count" for end in ("Incomplete", "Failed", "HandedOn")},
 }
 """CloudWatch's unit of each metric."""
 

@@ -38,58 +38,54 @@ def active_ranges(store: Store, plan: PlanFile, at_once: int) -> int:
     return active
 
 
-class OneRange:
-    """Audits the range that a step names. audit_range: makes the audit; its arguments are those of range_audit()."""
+async def audit_one_range(context: StepContext, audit_range: Callable[..., Audit]) -> dict[str, Any]:
+    """Audit the range that a step names, under its lease, until it is complete or the deadline is near. Return the
+    step's answer. audit_range: makes the audit; its arguments are those of range_audit().
+    """
+    step = context.step
+    await context.keep_claim(context.run, at_work=True)
+    store, bucket, range_id = context.stores.store, context.target.bucket, step.range_id or ""
+    plan = await asyncio.to_thread(load_plan, store, bucket, context.run)
+    if plan is None:
+        raise RunMissing(f"run {context.run} has no plan of its ranges: start the audit of {context.target.uri} anew")
+    plan.range(range_id)
+    leases, seconds = RangeLeases(store, bucket, context.run), context.function.remaining()
+    take = partial(leases.take, range_id, step.attempt, at_once=step.at_once, seconds=seconds)
+    lease = await asyncio.to_thread(take)
+    try:
+        return await _audited(context, audit_range, plan, range_id)
+    finally:
+        async with context.stop.telling():
+            await asyncio.to_thread(leases.give_back, lease)
 
-    def __init__(self, context: StepContext, audit_range: Callable[..., Audit]) -> None:
-        self._context = context
-        self._audit_range = audit_range
 
-    async def audit(self) -> dict[str, Any]:
-        """Audit the range, under its lease, until it is complete or the deadline is near."""
-        context, step = self._context, self._context.step
-        await context.keep_claim(context.run, at_work=True)
-        store, bucket, range_id = context.stores.store, context.target.bucket, step.range_id or ""
-        plan = await asyncio.to_thread(load_plan, store, bucket, context.run)
-        if plan is None:
-            raise RunMissing(
-                f"run {context.run} has no plan of its ranges: start the audit of {context.target.uri} anew"
+async def _audited(
+    context: StepContext, audit_range: Callable[..., Audit], plan: PlanFile, range_id: str
+) -> dict[str, Any]:
+    """Audit the range with its share of the ceiling, and return the step's answer."""
+    step, settings = context.step, context.invocation.settings
+    active = await asyncio.to_thread(active_ranges, context.stores.store, plan, step.at_once)
+    settings = replace(settings, max_rate=rate_share(settings.max_rate, active))
+    audit: Audit | None = None
+    complete = False
+    try:
+        async with with_ledger(context.stores, settings) as resources:
+            audit = audit_range(
+                context.run,
+                range_id,
+                context.target,
+                settings,
+                resources,
+                context.stop,
+                hop=context.invocation.hop,
             )
-        plan.range(range_id)
-        leases, seconds = RangeLeases(store, bucket, context.run), context.function.remaining()
-        take = partial(leases.take, range_id, step.attempt, at_once=step.at_once, seconds=seconds)
-        lease = await asyncio.to_thread(take)
-        try:
-            return await self._audited(plan, range_id)
-        finally:
-            async with context.stop.telling():
-                await asyncio.to_thread(leases.give_back, lease)
-
-    async def _audited(self, plan: PlanFile, range_id: str) -> dict[str, Any]:
-        """Audit the range with its share of the ceiling, and return the step's answer."""
-        context, step, settings = self._context, self._context.step, self._context.invocation.settings
-        active = await asyncio.to_thread(active_ranges, context.stores.store, plan, step.at_once)
-        settings = replace(settings, max_rate=rate_share(settings.max_rate, active))
-        audit: Audit | None = None
-        complete = False
-        try:
-            async with with_ledger(context.stores, settings) as resources:
-                audit = self._audit_range(
-                    context.run,
-                    range_id,
-                    context.target,
-                    settings,
-                    resources,
-                    context.stop,
-                    hop=context.invocation.hop,
-                )
-                complete = (await audit.run()).complete
-        except RunComplete:  # the answer of an earlier invocation was lost
-            complete = True
-        except RunStopped as error:
-            log.warning("%s: the range goes on from its last checkpoint", error)
-        fruitless = 0 if complete or (audit is not None and audit.saved is not None) else step.fruitless + 1
-        if fruitless > MOST_FRUITLESS:
-            raise RunError(f"the audit of range {range_id} came no further in {fruitless} invocations")
-        log.info("range %s %s", range_id, "is complete" if complete else "goes on in the next invocation")
-        return {"run": context.run, "range": range_id, "complete": complete, "fruitless": fruitless}
+            complete = (await audit.run()).complete
+    except RunComplete:  # the answer of an earlier invocation was lost
+        complete = True
+    except RunStopped as error:
+        log.warning("%s: the range goes on from its last checkpoint", error)
+    fruitless = 0 if complete or (audit is not None and audit.saved is not None) else step.fruitless + 1
+    if fruitless > MOST_FRUITLESS:
+        raise RunError(f"the audit of range {range_id} came no further in {fruitless} invocations")
+    log.info("range %s %s", range_id, "is complete" if complete else "goes on in the next invocation")
+    return {"run": context.run, "range": range_id, "complete": complete, "fruitless": fruitless}

@@ -26,74 +26,66 @@ from auditor.text import counted
 log = logging.getLogger(__name__)
 
 
-class RangesSummary:
-    """Sums up one divided run, in as many invocations as that takes.
-
-    batch_rows: number of objects in a batch manifest; None for the usual one.
+async def summarize_ranges(context: StepContext, *, batch_rows: int | None = None) -> dict[str, Any]:
+    """Sum up a divided run, in as many invocations as that takes. Return the step's answer. Raises RunTaken if another
+    invocation sums up the run. batch_rows: number of objects in a batch manifest; None for the usual one.
     """
+    claims, run = context.claims, RunReader(context.stores.store, context.target.bucket, context.run)
+    take = partial(claims.take, context.run, follows=True, seconds=context.function.remaining())
+    try:
+        await asyncio.to_thread(take)
+    except RunComplete:  # the answer of an earlier invocation was lost
+        return _answer(await asyncio.to_thread(_written, run))
+    except BucketBusy as busy:
+        raise RunTaken(f"the run is not summed up: {busy}") from busy
+    try:
+        async with with_ledger(context.stores, context.invocation.settings) as resources:
+            summary, rollups = await asyncio.to_thread(_combined, context, resources, batch_rows)
+    except RunComplete:  # an earlier invocation died before it told of the end
+        summary = await asyncio.to_thread(_written, run)
+        rollups = await asyncio.to_thread(run.rollups)
+    except RunStopped as stopped:
+        log.info("%s", stopped)
+        await context.keep_claim(context.run)
+        return {"complete": False, "again": True, "runs": []}
+    except AuditorError:
+        await asyncio.to_thread(claims.give_back, context.run)
+        raise
+    fail_on = context.invocation.settings.fail_on
+    await tell_end(context.function, context.environ, context.target, fail_on, summary, rollups)
+    await asyncio.to_thread(partial(claims.give_back, context.run, ended=summary.complete))
+    if summary.complete:
+        leases = RangeLeases(context.stores.store, context.target.bucket, context.run)
+        await asyncio.to_thread(leases.forget)
+    try:
+        await write_function_index(context.invocation, context.stores, {})
+    except AuditorError as error:
+        log.warning("the index page is not written: %s", error)
+    return _answer(summary)
 
-    def __init__(self, context: StepContext, *, batch_rows: int | None = None) -> None:
-        self._context = context
-        self._batch_rows = batch_rows
-        self._run = RunReader(context.stores.store, context.target.bucket, context.run)
 
-    async def summarize(self) -> dict[str, Any]:
-        """Return the step's answer. Raises RunTaken if another invocation sums up the run."""
-        context, claims = self._context, self._context.claims
-        take = partial(claims.take, context.run, follows=True, seconds=context.function.remaining())
-        try:
-            await asyncio.to_thread(take)
-        except RunComplete:  # the answer of an earlier invocation was lost
-            return _answer(await asyncio.to_thread(self._written))
-        except BucketBusy as busy:
-            raise RunTaken(f"the run is not summed up: {busy}") from busy
-        try:
-            async with with_ledger(context.stores, context.invocation.settings) as resources:
-                summary, rollups = await asyncio.to_thread(self._combined, resources)
-        except RunComplete:  # an earlier invocation died before it told of the end
-            summary = await asyncio.to_thread(self._written)
-            rollups = await asyncio.to_thread(self._run.rollups)
-        except RunStopped as stopped:
-            log.info("%s", stopped)
-            await context.keep_claim(context.run)
-            return {"complete": False, "again": True, "runs": []}
-        except AuditorError:
-            await asyncio.to_thread(claims.give_back, context.run)
-            raise
-        fail_on = context.invocation.settings.fail_on
-        await tell_end(context.function, context.environ, context.target, fail_on, summary, rollups)
-        await asyncio.to_thread(partial(claims.give_back, context.run, ended=summary.complete))
-        if summary.complete:
-            leases = RangeLeases(context.stores.store, context.target.bucket, context.run)
-            await asyncio.to_thread(leases.forget)
-        try:
-            await write_function_index(context.invocation, context.stores, {})
-        except AuditorError as error:
-            log.warning("the index page is not written: %s", error)
-        return _answer(summary)
+def _combined(context: StepContext, resources: Resources, batch_rows: int | None) -> tuple[Summary, RollUps]:
+    found = combine(
+        context.target,
+        context.run,
+        context.invocation.settings,
+        resources,
+        seconds=(datetime.now(UTC) - parse_run_id(context.run)).total_seconds(),
+        time_left=lambda: context.function.remaining() - MARGIN_SECONDS,
+        batch_rows=batch_rows,
+    )
+    if found.unfinished:
+        named = ", ".join(found.unfinished[:20])
+        log.error("%s not complete: %s", counted(len(found.unfinished), "range"), named)
+    return found.summary, found.rollups
 
-    def _combined(self, resources: Resources) -> tuple[Summary, RollUps]:
-        context = self._context
-        found = combine(
-            context.target,
-            context.run,
-            context.invocation.settings,
-            resources,
-            seconds=(datetime.now(UTC) - parse_run_id(context.run)).total_seconds(),
-            time_left=lambda: context.function.remaining() - MARGIN_SECONDS,
-            batch_rows=self._batch_rows,
-        )
-        if found.unfinished:
-            named = ", ".join(found.unfinished[:20])
-            log.error("%s not complete: %s", counted(len(found.unfinished), "range"), named)
-        return found.summary, found.rollups
 
-    def _written(self) -> Summary:
-        """Return the summary of a run that is complete. Blocks."""
-        summary = self._run.summary
-        if summary is None:
-            raise RunDamaged(f"run {self._run.run_id} is complete, and has no summary: start a new run")
-        return summary
+def _written(run: RunReader) -> Summary:
+    """Return the summary of a run that is complete. Blocks."""
+    summary = run.summary
+    if summary is None:
+        raise RunDamaged(f"run {run.run_id} is complete, and has no summary: start a new run")
+    return summary
 
 
 def _answer(summary: Summary) -> dict[str, Any]:
