@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -37,7 +35,7 @@ from auditor.logs import bound
 from auditor.model.access import Verdict
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
-from auditor.runs.paths import later_run_id, new_run_id, same_start
+from auditor.runs.paths import later_run_id, next_run_id, same_start
 from auditor.runs.reading import RunReader
 from auditor.text import visible
 
@@ -153,10 +151,7 @@ class AuditTurn:
             if asked_for:
                 raise
             log.warning("run %s ends unfinished, and a new run begins: %s", self._run, error)
-            digest = hashlib.sha256(f"after {self._run}".encode()).digest()
-            return await self._anew(
-                new_run_id(datetime.now(UTC), digest) if self._run == self._wanted else self._wanted
-            )
+            return await self._anew(next_run_id(self._run) if self._run == self._wanted else self._wanted)
         except RunComplete:
             if claim.untold:
                 await self._tell_end()

@@ -15,7 +15,6 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from auditor.aws.publish import EventBus, Topic
 from auditor.config.channels import Channels, channels_named
 from auditor.config.layers import variable
 from auditor.config.settings import CHANNELS, Settings
@@ -40,17 +39,15 @@ class FunctionContext(Struct, frozen=True, kw_only=True):
     """The context of one invocation of a Lambda function.
 
     seconds_left: time until the deadline, at the beginning. successor: starts the next invocation, for work that is
-    left at the deadline; None if such work is not done. topic, chat, bus: the channels, see Channels; None to send
-    nothing there. emit: writes a line of metrics. request: ID of the invocation, for the logs. stopping: makes the stop
-    that comes shortly before the deadline, from the seconds left. poll_seconds: time between two attempts to claim what
-    another invocation has. began: time.monotonic() at the beginning.
+    left at the deadline; None if such work is not done. channels: for alerts and events. emit: writes a line of
+    metrics. request: ID of the invocation, for the logs. stopping: makes the stop that comes shortly before the
+    deadline, from the seconds left. poll_seconds: time between two attempts to claim what another invocation has.
+    began: time.monotonic() at the beginning.
     """
 
     seconds_left: float
     successor: NextInvocation | None = None
-    topic: Topic | None = None
-    chat: Topic | None = None
-    bus: EventBus | None = None
+    channels: Channels = field(default_factory=Channels)
     emit: Callable[[str], object] = print_line
     request: str | None = None
     stopping: Callable[[float | None], AbstractContextManager[FunctionStop]] = stop_before_deadline
@@ -65,13 +62,10 @@ class FunctionContext(Struct, frozen=True, kw_only=True):
         are read here too, because wrong settings are a failure to tell.
         """
         hands_on = environ.get("AUDITOR_HANDS_ON", "").lower() == "true"
-        channels = channels_named({name: environ.get(variable(name)) for name in CHANNELS}, variable)
         return cls(
             seconds_left=context.get_remaining_time_in_millis() / 1000,
             successor=OwnFunction(context.invoked_function_arn) if hands_on else None,
-            topic=channels.topic,
-            chat=channels.chat,
-            bus=channels.bus,
+            channels=channels_named({name: environ.get(variable(name)) for name in CHANNELS}, variable),
             request=getattr(context, "aws_request_id", None),
         )
 
@@ -81,14 +75,11 @@ class FunctionContext(Struct, frozen=True, kw_only=True):
         """
         return max(0.0, self.seconds_left - (time.monotonic() - self.began))
 
-    @property
-    def channels(self) -> Channels:
-        return Channels(topic=self.topic, chat=self.chat, bus=self.bus)
-
     def with_settings(self, settings: Settings) -> FunctionContext:
         """Return the context with the channels that auditor.toml names, where the environment names none."""
-        found = channels_named({name: getattr(settings, name) for name in CHANNELS}, variable)
-        return replace(self, topic=self.topic or found.topic, chat=self.chat or found.chat, bus=self.bus or found.bus)
+        found, own = channels_named({name: getattr(settings, name) for name in CHANNELS}, variable), self.channels
+        both = Channels(topic=own.topic or found.topic, chat=own.chat or found.chat, bus=own.bus or found.bus)
+        return replace(self, channels=both)
 
     async def tell_failure(self, noun: str, error: AuditorError, stop: FunctionStop) -> None:
         """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""

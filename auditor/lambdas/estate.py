@@ -23,6 +23,7 @@ from auditor.audit.estate.choice import ChosenBucket, choose, places_of
 from auditor.audit.estate.files import EstateFiles, folder_of
 from auditor.audit.estate.page import index_entries
 from auditor.audit.index import entry_of, write_index
+from auditor.config.channels import Channels
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, OutputError, RunComplete, RunError, RunGivenUp, RunStopped, RunTaken
@@ -96,7 +97,7 @@ class _Hop:
         self._id = invocation.run_id(Target("*"))  # until the claim says which start this event has begun
         self._began = parse_run_id(self._id)
         # One alert and one line of metrics are for all buckets. Each run has its event.
-        self._quiet = replace(context, topic=None, chat=None, emit=lambda line: None)
+        self._quiet = replace(context, channels=Channels(bus=context.channels.bus), emit=lambda line: None)
         self._ceiling = RateLimit(self._settings.max_rate) if self._settings.max_rate else None
         self._before: dict[str, BucketResult] = {}
         self._ends: dict[str, BucketEnd] = {}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -19,7 +17,7 @@ from auditor.errors import AuditorError, RunChanged, RunDamaged, RunError, RunMi
 from auditor.lambdas.claims import BucketBusy
 from auditor.lambdas.scale import Scale
 from auditor.lambdas.step_context import StepContext
-from auditor.runs.paths import later_run_id, new_run_id
+from auditor.runs.paths import later_run_id, next_run_id
 from auditor.runs.plan_file import PlanFile
 
 log = logging.getLogger(__name__)
@@ -91,8 +89,7 @@ class RangesPlan:
             if context.invocation.run is not None and context.invocation.hop == 0:  # a person named the run
                 raise
             log.warning("run %s ends unfinished, and a new run begins: %s", self._run, error)
-            digest = hashlib.sha256(f"after {self._run}".encode()).digest()
-            self._run = later_run_id(new_run_id(datetime.now(UTC), digest), self._run)
+            self._run = later_run_id(next_run_id(self._run), self._run)
             take = partial(context.claims.take, self._run, follows=True, anew=True)
             await asyncio.to_thread(partial(take, seconds=context.function.remaining()))
             return await self._begin(ranges, resume=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -21,6 +22,11 @@ def new_run_id(now: datetime, entropy: bytes) -> str:
     if len(entropy) < 3:
         raise ValueError("a run ID takes three bytes")
     return f"{now.astimezone(UTC).strftime(_TIME)}-{entropy[:3].hex()}"
+
+
+def next_run_id(run_id: str) -> str:
+    """Make the ID of a run that begins now in place of another one. The same run gives the same last part."""
+    return new_run_id(datetime.now(UTC), hashlib.sha256(f"after {run_id}".encode()).digest())
 
 
 def later_run_id(run_id: str, newest: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from auditor.config.channels import Channels
 from auditor.errors import RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
@@ -58,8 +59,7 @@ class Account:
         return FunctionContext(
             seconds_left=self.seconds,
             successor=self if hands_on else None,
-            topic=self,
-            bus=self,
+            channels=Channels(topic=self, bus=self),
             emit=lambda line: self.lines.append(json.loads(line)),
             request=request,
             stopping=self.deadline,

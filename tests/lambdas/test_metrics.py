@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from auditor.config.channels import Channels
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.metrics import OF_TARGET, UNITS, emf, target_value
@@ -67,7 +68,7 @@ async def test_a_prefix_that_lists_nothing_is_told(
     if "prefix" in event:  # an empty bucket is no mistake
         stub.put("audited", "ab/c", b"x")
     topic, lines = Alerts(), list[str]()
-    around = FunctionContext(seconds_left=900.0, topic=topic, emit=lines.append)
+    around = FunctionContext(seconds_left=900.0, channels=Channels(topic=topic), emit=lines.append)
     await AuditFunction(environ(stub, tmp_path)).handle(event, around)
     assert [message.splitlines()[0] for message in topic.messages] == alerts
     assert json.loads(lines[0]).get("Target") == (None if "start_after" in event else target_value(Target(**event)))

@@ -17,6 +17,7 @@ import pytest
 
 from auditor.audit.explain import explain_from_run, name_of
 from auditor.audit.renewal.renew import Renewer, open_renewer
+from auditor.config.channels import Channels
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
@@ -86,7 +87,7 @@ class Deployed:
             {"messageId": str(number), "receiptHandle": "r", "body": body, "attributes": {}}
             for number, body in enumerate(bodies)
         ]
-        context = FunctionContext(seconds_left=600, topic=self.topic, stopping=self.stopping)
+        context = FunctionContext(seconds_left=600, channels=Channels(topic=self.topic), stopping=self.stopping)
         answer = await (function or self.function).handle({"Records": records}, context)
         return [one["itemIdentifier"] for one in answer["batchItemFailures"]]
 

@@ -16,6 +16,7 @@ import pytest
 from auditor.aio.stop import Stop
 from auditor.audit.resume import selection_of
 from auditor.audit.run import Audit
+from auditor.config.channels import Channels
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.lambdas.audit import AuditFunction
@@ -65,7 +66,7 @@ class Account:
         around = FunctionContext(
             seconds_left=seconds,
             successor=self,
-            topic=self,
+            channels=Channels(topic=self),
             emit=lambda line: self.metrics.append(json.loads(line)),
             request=request,
         )
