@@ -15,8 +15,7 @@ from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
 from auditor.audit.line_writer import LineWriter, summed_up
 from auditor.audit.report import page_of
-from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, stored_counts
-from auditor.audit.stored_standing import StoredStandings
+from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, StoredStandings, stored_counts
 from auditor.audit.stored_values import StoredValues
 from auditor.errors import OutputError, RunStopped
 from auditor.model.bucket import BucketFacts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from auditor.audit.resume import checkpoint
 from auditor.aws.connection import Connection
+from auditor.config.resources import connection_to
 from auditor.config.settings import Settings
 from auditor.errors import BucketError, LimitTooLow, OutputError, RunChanged, RunDamaged
 from auditor.model.bucket import BucketFacts, Semantics
@@ -29,7 +30,10 @@ from auditor.runs.stores.base import Store
 from auditor.s3 import bucket as bucketfacts
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
-from auditor.s3.engines.base import EngineChoice, OpenEngine
+from auditor.s3.engines import open_engine
+from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
+from auditor.s3.engines.pool import EnginePool
+from auditor.s3.key_policies import KeyPolicies, open_key_policies
 from auditor.s3.open import asking, find_region
 from auditor.verdict.public import is_public
 
@@ -115,6 +119,34 @@ async def ask_bucket(
             " agree with --requester-pays"
         )
     return connection, facts
+
+
+class AskedBucket(Struct, frozen=True):
+    """A bucket that is ready to be read. facts: its settings, which were just read. keys: reads the policies of KMS
+    keys; None to read none.
+    """
+
+    facts: BucketFacts
+    engine: Engine
+    keys: KeyPolicies | None
+
+
+@asynccontextmanager
+async def open_asked(
+    bucket: str, settings: Settings, caller: Caller, connections: int, *, reads_keys: bool = False
+) -> AsyncIterator[AskedBucket]:
+    """Ask about a bucket, and open an engine to read its objects, for the `with` block. Raises RunError.
+
+    connections: largest number of open connections. reads_keys: True to read the policies of KMS keys.
+    """
+    async with EnginePool(open_engine) as engines, AsyncExitStack() as stack:
+        connection, keys = connection_to(bucket, settings, connections), None
+        connection, facts = await ask_bucket(settings, connection, caller, engines.lend)
+        if reads_keys:
+            keys = await stack.enter_async_context(open_key_policies(connection, caller, {}))
+            facts = replace(facts, key_policies=keys.policies)
+        engine = await stack.enter_async_context(engines.lend((settings.engine, connection)))
+        yield AskedBucket(facts, engine, keys)
 
 
 async def ask_setting(

@@ -12,12 +12,12 @@ from typing import Final
 
 from auditor.aio.ordered import next_page, one_ahead
 from auditor.aio.stop import Stop
-from auditor.audit.begin import ask_bucket, permits_of
+from auditor.audit.begin import open_asked, permits_of
 from auditor.audit.judged_by import judge_of
 from auditor.audit.keeping.begin import Opening
 from auditor.audit.keeping.source import KeepingSource
 from auditor.audit.resume import rules_of
-from auditor.config.resources import caller_of, connection_to
+from auditor.config.resources import caller_of
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
 from auditor.ledger.base import Ledger
@@ -30,8 +30,6 @@ from auditor.reports.estimate import ClassEstimate, Estimate, EstimatedCalls, Ha
 from auditor.rules.plan import judges_values, make_plan
 from auditor.runs.reading import RunReader
 from auditor.s3.checksums import promised
-from auditor.s3.engines import open_engine
-from auditor.s3.engines.pool import EnginePool
 from auditor.s3.listing import Listed, pages, within_limit
 from auditor.s3.object_facts import stand_in
 from auditor.s3.object_reader import ObjectReader
@@ -80,24 +78,22 @@ class EstimateRun:
     async def run(self) -> Estimate:
         """List the target, and return the estimate. Raises RunError if the bucket cannot be listed."""
         settings, target = self._settings, self._target
-        connection = connection_to(target.bucket, settings, self._ceiling)
-        async with EnginePool(open_engine) as engines:
-            connection, facts = await ask_bucket(settings, connection, self._caller, engines.lend)
+        async with open_asked(target.bucket, settings, self._caller, self._ceiling) as asked:
+            facts, engine = asked.facts, asked.engine
             self._counts.questions = self._caller.counts["bucket"]
             plan = make_plan(self._rules, facts)
             began = time.monotonic()
-            async with engines.lend((settings.engine, connection)) as engine:
-                steps = pages(engine, self._caller, target)
-                if settings.keep is not None and self._last is not None:
-                    reader = ObjectReader(engine, self._caller, plan.ask, (), stand_in(facts))
-                    ledger, now = self._reader is not None, datetime.fromtimestamp(self._clock(), UTC)
-                    last, moment = self._last, seconds_in_utc(now)
-                    opening = Opening(last, settings, facts, plan, moment, ledger=ledger, tidies=False)
-                    judge = judge_of(settings, plan, facts, versions=target.versions, now=now)
-                    kept = KeepingSource(opening, reader, judge, self._clock)
-                    steps = kept.pages(steps, asyncio.to_thread)
-                    self._counts.judges_values = judges_values(plan)
-                await self._count_all(within_limit(steps, self._stop), plan.ask)
+            steps = pages(engine, self._caller, target)
+            if settings.keep is not None and self._last is not None:
+                reader = ObjectReader(engine, self._caller, plan.ask, (), stand_in(facts))
+                ledger, now = self._reader is not None, datetime.fromtimestamp(self._clock(), UTC)
+                last, moment = self._last, seconds_in_utc(now)
+                opening = Opening(last, settings, facts, plan, moment, ledger=ledger, tidies=False)
+                judge = judge_of(settings, plan, facts, versions=target.versions, now=now)
+                kept = KeepingSource(opening, reader, judge, self._clock)
+                steps = kept.pages(steps, asyncio.to_thread)
+                self._counts.judges_values = judges_values(plan)
+            await self._count_all(within_limit(steps, self._stop), plan.ask)
             listing = time.monotonic() - began
         return self._counts.estimate(target, listing, self._ceiling, complete=not self._stop)
 

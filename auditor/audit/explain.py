@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from auditor.audit.begin import ask_bucket
-from auditor.config.resources import caller_of, connection_to
+from auditor.audit.begin import AskedBucket, open_asked
+from auditor.config.resources import caller_of
 from auditor.config.settings import Settings
 from auditor.errors import BucketError, ListingError, OutputError, UsageError
 from auditor.model.access import Audience, ObjectAccess, Reason
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.object import Ask, ObjectRef, Outcome, Skipped
 from auditor.model.run_lines import ObjectLine
 from auditor.model.target import Target, parse_target
@@ -27,10 +27,6 @@ from auditor.runs.reading import RunReader
 from auditor.runs.renewals import ObjectId, RenewedObject, read_renewals
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.engines import open_engine
-from auditor.s3.engines.base import Engine
-from auditor.s3.engines.pool import EnginePool
-from auditor.s3.key_policies import KeyPolicies, open_key_policies
 from auditor.s3.listing import pages
 from auditor.s3.object_facts import NO_OBJECT_ACLS, stand_in
 from auditor.s3.object_reader import ObjectReader
@@ -70,26 +66,16 @@ def run_place(run: str, bucket: str, settings: Settings) -> str:
 
 
 class LiveBucket:
-    """A bucket that is ready to be asked about single objects.
+    """A bucket that is ready to be asked about single objects. caller: makes the calls. trusted: as in the settings."""
 
-    facts: the bucket's settings, which were just read. keys: reads the policies of KMS keys; None to read none.
-    """
-
-    def __init__(
-        self,
-        facts: BucketFacts,
-        engine: Engine,
-        caller: Caller,
-        settings: Settings,
-        keys: KeyPolicies | None = None,
-    ) -> None:
-        self._facts = facts
-        self._engine = engine
+    def __init__(self, asked: AskedBucket, caller: Caller, trusted: frozenset[str]) -> None:
+        self._facts = facts = asked.facts
+        self._engine = engine = asked.engine
         self._caller = caller
         disabled = facts.ownership == BUCKET_OWNER_ENFORCED
         self._ask = Ask(Skipped(ACLS_DISABLED) if disabled else None)
-        self._reader = ObjectReader(engine, caller, self._ask, (), stand_in(facts), keys)
-        self._trusted = settings.trusted
+        self._reader = ObjectReader(engine, caller, self._ask, (), stand_in(facts), asked.keys)
+        self._trusted = trusted
 
     async def explain(self, name: ObjectName) -> Explanation:
         """Read the object's listing entry, ACL and HEAD, and explain the access. Raises UsageError if there is no such
@@ -141,17 +127,8 @@ async def live_bucket(bucket: str, settings: Settings) -> AsyncIterator[LiveBuck
     """Read the bucket's settings, and open an engine to read its objects, for the `with` block. Raises RunError."""
     settings = replace(settings, max_calls=None)
     caller = caller_of(bucket, settings, RateLimit(settings.max_rate), ConcurrencyLimit(CALLS_AT_ONCE))
-    async with EnginePool(open_engine) as engines:
-        connection, facts = await ask_bucket(
-            settings, connection_to(bucket, settings, CALLS_AT_ONCE), caller, engines.lend
-        )
-        async with AsyncExitStack() as stack:
-            keys = None
-            if settings.key_policies:
-                keys = await stack.enter_async_context(open_key_policies(connection, caller, {}))
-                facts = replace(facts, key_policies=keys.policies)
-            engine = await stack.enter_async_context(engines.lend((settings.engine, connection)))
-            yield LiveBucket(facts, engine, caller, settings, keys)
+    async with open_asked(bucket, settings, caller, CALLS_AT_ONCE, reads_keys=settings.key_policies) as asked:
+        yield LiveBucket(asked, caller, settings.trusted)
 
 
 def explain_from_run(run: RunReader, name: ObjectName) -> list[Explanation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -28,6 +28,10 @@ from auditor.runs.seal import Link, Seal, sha256_of
 from auditor.runs.stores.base import Store
 
 T = TypeVar("T")
+
+
+_NONE: Final = (None, None)
+"""Stands for the first and last key of a file that no seal names."""
 
 
 class _Nights(Struct, frozen=True):
@@ -153,20 +157,17 @@ class RunReader:
         self, parts: Iterable[tuple[int, dict[str, Part]]], start: str | None
     ) -> Iterator[tuple[int, dict[str, Part]]]:
         """Yield those of the parts, as by_part() returns them, that may have keys after `start`; None: all of them."""
-        seal = None if start is None else read_seal(self.store, self.path)
-        last = {one.path: one.last for one in seal.parts} if seal else {}
+        ends = {} if start is None else self._ends(UNDIVIDED)
         for number, files in parts:
-            end = last.get(files["objects"].path) if "objects" in files else None
+            end = ends.get(files["objects"].path, _NONE)[1] if "objects" in files else None
             if start is None or end is None or end > start:
                 yield number, files
 
     def parts_below(self, prefix: str) -> list[dict[str, Part]]:
         """Return the files of each part that may have keys with this prefix, by their kind, in order."""
-        seal = read_seal(self.store, self.path)
-        keys = {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
-        found = []
+        ends, found = self._ends(UNDIVIDED), []
         for _, files in self.by_part():
-            first, last = keys.get(files["objects"].path, (None, None)) if "objects" in files else (None, None)
+            first, last = ends.get(files["objects"].path, _NONE) if "objects" in files else _NONE
             before = last is not None and last < prefix
             behind = first is not None and first > prefix and not first.startswith(prefix)
             if not before and not behind:
@@ -190,13 +191,17 @@ class RunReader:
         """Yield the files of one kind that may have this key, by their first and last keys in the seal. range_id: as
         for of_key().
         """
-        seal = read_seal(self.store, self.path, range_id)
-        keys = {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
+        ends = self._ends(range_id)
         for part in self._parts(kind):
-            first, last = keys.get(part.path, (None, None))
+            first, last = ends.get(part.path, _NONE)
             mine = range_id in (UNDIVIDED, part.range_id)
             if mine and (first is None or key >= first) and (last is None or key <= last):
                 yield part
+
+    def _ends(self, range_id: str) -> dict[str, tuple[str | None, str | None]]:
+        """Return the first and last key of each file that the seal names, by its path."""
+        seal = read_seal(self.store, self.path, range_id)
+        return {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
 
     def _parts(self, *kinds: str) -> Iterator[Part]:
         """Yield the files of these kinds that belong to the run, sorted by key range, part number and kind.

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.begin import ask_bucket
+from auditor.audit.begin import open_asked
 from auditor.audit.judged_by import JudgedBy, judge_of, judged_by
 from auditor.audit.keeping.begin import shows_same_acls
 from auditor.config.layers import Layer
-from auditor.config.resources import caller_of, connection_to
+from auditor.config.resources import caller_of
 from auditor.config.settings import Settings
 from auditor.errors import OutputError
 from auditor.model.access import Verdict
@@ -32,10 +32,6 @@ from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import read_renewals, write_renewals
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.engines import open_engine
-from auditor.s3.engines.base import Engine
-from auditor.s3.engines.pool import EnginePool
-from auditor.s3.key_policies import open_key_policies
 from auditor.s3.listing import pages
 from auditor.s3.object_facts import stand_in
 from auditor.s3.object_reader import ObjectReader
@@ -167,14 +163,9 @@ async def open_renewer(
     settings = replace(settings, max_calls=None, semantics=file.facts.semantics)
     bucket = run.bucket_name
     caller = caller_of(bucket, settings, rate, ConcurrencyLimit(CALLS_AT_ONCE))
-    async with EnginePool(open_engine) as engines, AsyncExitStack() as stack:
-        connection = connection_to(bucket, settings, CALLS_AT_ONCE)
-        connection, facts = await ask_bucket(settings, connection, caller, engines.lend)
-        keys = None
-        if not isinstance(file.facts.key_policies, Skipped):
-            keys = await stack.enter_async_context(open_key_policies(connection, caller, {}))
-            facts = replace(facts, key_policies=keys.policies)
-        engine: Engine = await stack.enter_async_context(engines.lend((settings.engine, connection)))
+    reads_keys = not isinstance(file.facts.key_policies, Skipped)
+    async with open_asked(bucket, settings, caller, CALLS_AT_ONCE, reads_keys=reads_keys) as asked:
+        facts, engine = asked.facts, asked.engine
         plan = make_plan(by.rules, facts)
         judge = judge_of(by.settings, plan, facts, versions=file.target.versions, now=clock())
 
@@ -184,6 +175,6 @@ async def open_renewer(
                     if step.ref is not None:
                         yield step.ref
 
-        reader = ObjectReader(engine, caller, plan.ask, (), stand_in(facts), keys)
+        reader = ObjectReader(engine, caller, plan.ask, (), stand_in(facts), asked.keys)
         sure = all(shows_same_acls(one.facts, facts) for one in file.read)
         yield Renewer(run, by, judge, reader, listing, file.target, clock, sure=sure)
