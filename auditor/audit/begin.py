@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,6 +52,36 @@ def permits_of(settings: Settings) -> tuple[int, ConcurrencyLimit]:
     ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
     first = FIRST_OF.get(settings.engine, AUTO_START)
     return ceiling, ConcurrencyLimit(ceiling, auto=settings.concurrency is None, first=first)
+
+
+class Limits(Struct):
+    """The calls and dollars that --max-calls and --max-cost still allow; None: no limit."""
+
+    calls: int | None = None
+    dollars: float | None = None
+
+    @classmethod
+    def left(cls, caller: Caller) -> Self:
+        """Return what the limits leave after the calls so far."""
+        return cls(caller.budget_left, caller.cost.left if caller.cost is not None else None)
+
+    @property
+    def spent(self) -> bool:
+        """True if there is nothing left to give."""
+        return self.calls == 0 or self.dollars == 0
+
+    def taken(self, active: int) -> Limits:
+        """Take the share of one of so many ranges that are active at once."""
+        calls = None if self.calls is None else -(-self.calls // active)
+        dollars = None if self.dollars is None else self.dollars / active
+        self.calls = None if self.calls is None or calls is None else self.calls - calls
+        self.dollars = None if self.dollars is None or dollars is None else self.dollars - dollars
+        return Limits(calls, dollars)
+
+    def returned(self, left: Limits) -> None:
+        """Take back what a range has not used."""
+        self.calls = None if self.calls is None else self.calls + (left.calls or 0)
+        self.dollars = None if self.dollars is None else self.dollars + (left.dollars or 0.0)
 
 
 class RunSoFar(Struct, frozen=True):

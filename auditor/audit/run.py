@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
-from auditor.audit.begin import RunSoFar, against_of, ask_bucket, ask_setting, check_budget, permits_of
+from auditor.audit.begin import Limits, RunSoFar, against_of, ask_bucket, ask_setting, check_budget, permits_of
 from auditor.audit.context import RunContext
 from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.gathering import Gathering
@@ -124,14 +124,9 @@ class Audit:
             self._thread.end()
 
     @property
-    def calls_left(self) -> int | None:
-        """The number of calls that --max-calls still allows; None if there is no limit."""
-        return self._caller.budget_left
-
-    @property
-    def dollars_left(self) -> float | None:
-        """The dollars that --max-cost still allows; None if there is no limit."""
-        return self._caller.cost.left if self._caller.cost is not None else None
+    def left(self) -> Limits:
+        """The calls and dollars that --max-calls and --max-cost still allow."""
+        return Limits.left(self._caller)
 
     @property
     def saved(self) -> Resume | None:

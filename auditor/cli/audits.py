@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
+from auditor.audit.begin import Limits
 from auditor.audit.index import entry_of, write_index
 from auditor.audit.resume import check_selection, judging
 from auditor.cli.audit_way import AuditWay
@@ -68,8 +69,7 @@ class Audits:
         self._targets = targets
         self._way = way
         self._several = several or len(targets) > 1
-        self._calls_left = settings.max_calls
-        self._dollars_left = settings.max_cost
+        self._left = Limits(settings.max_calls, settings.max_cost)
         self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
         self._index: str | None = None
         self.results: dict[Target, TargetResult] = {}
@@ -82,9 +82,9 @@ class Audits:
         self._way.begin(target, stop)
         if not self._several:
             return await self._audit(target, resources, stop, show)
-        if self._calls_left == 0:
+        if self._left.calls == 0:
             raise RunStopped(f"{visible(target.uri)} was not audited: --max-calls is used up")
-        if self._dollars_left == 0:
+        if self._left.dollars == 0:
             raise RunStopped(f"{visible(target.uri)} was not audited: --max-cost is used up")
         async with open_stores(self._settings, [target]) as own:  # a run's thread writes to a store of its own
             mine = replace(resources, store=own.store, manifests=own.manifests, ceiling=self._ceiling)
@@ -92,7 +92,7 @@ class Audits:
 
     async def _audit(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
         options = self._options
-        settings = replace(self._way.settings_of(target), max_calls=self._calls_left, max_cost=self._dollars_left)
+        settings = replace(self._way.settings_of(target), max_calls=self._left.calls, max_cost=self._left.dollars)
         run_id, resume = await self._way.run_of(target, resources)
         began = partial(self._way.announce, target)
         jobs = options.jobs
@@ -109,7 +109,7 @@ class Audits:
         else:
             rollups = audit.rollups
         finally:
-            self._calls_left, self._dollars_left = audit.calls_left, audit.dollars_left
+            self._left = audit.left
         code = exit_code(summary, settings.fail_on)
         self.results[target] = TargetResult(target, summary, code)
         if self._several:

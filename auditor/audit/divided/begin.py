@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.begin import ask_bucket, ask_setting, check_budget, permits_of
+from auditor.audit.begin import Limits, ask_bucket, ask_setting, check_budget, permits_of
 from auditor.audit.divided.begun import check_facts, check_target, read_begun
 from auditor.audit.divided.keys import check_keys
 from auditor.audit.divided.run_report import RunReport
@@ -52,12 +52,11 @@ LEAST_KEYS: Final = 2_000
 
 
 class BegunRun(Struct, frozen=True):
-    """A begun run. calls_left, dollars_left: what --max-calls and --max-cost leave for the ranges; None: no limit."""
+    """A begun run. left: what --max-calls and --max-cost leave for the ranges."""
 
     plan: PlanFile
     file: BucketFile
-    calls_left: int | None
-    dollars_left: float | None
+    left: Limits
 
 
 async def begin(
@@ -131,21 +130,21 @@ class _Begin:
             plan = await self.thread.run(self._written, plan)
         settings = self._share.rest(plan.calls if new else 0)
         file = await self.thread.run(lambda: self._run.bucket)
-        calls_left, dollars_left = settings.max_calls, settings.max_cost
+        left = Limits(settings.max_calls, settings.max_cost)
         if file is None:
-            file, calls_left, dollars_left = await self._asked(settings)
+            file, left = await self._asked(settings)
             await self.thread.run(self._store.put, f"{self._run.path}/{BUCKET_FILE}", file.to_json())
         elif await self.thread.run(self._has_unfinished, plan):
             facts, caller = await self._facts(settings)
             check_facts(file, facts)
-            calls_left, dollars_left = _left(caller)
+            left = Limits.left(caller)
         if not await self.thread.run(self._has_state):
             if settings.source == MIXED:
-                settings = replace(settings, max_calls=calls_left, max_cost=dollars_left)
-                calls_left, dollars_left = await self._spread(settings, plan, file.facts)
+                settings = replace(settings, max_calls=left.calls, max_cost=left.dollars)
+                left = await self._spread(settings, plan, file.facts)
             await self.thread.run(self._write_state, file)
         await self._rate.quiet()  # the ranges have limits of their own
-        return BegunRun(plan, file, calls_left, dollars_left)
+        return BegunRun(plan, file, left)
 
     def _load(self, resume: bool) -> PlanFile | None:
         """Return the plan of the run to resume; None for a run without one. Blocks."""
@@ -193,8 +192,8 @@ class _Begin:
             return load_plan(self._store, self._target.bucket, self._run_id) or plan
         return plan
 
-    async def _asked(self, settings: Settings) -> tuple[BucketFile, int | None, float | None]:
-        """Ask about the bucket. Return bucket.json, and the calls and dollars that are left."""
+    async def _asked(self, settings: Settings) -> tuple[BucketFile, Limits]:
+        """Ask about the bucket. Return bucket.json, and the limits that are left."""
         facts, caller = await self._facts(settings)
         ask = make_plan(self._rules, facts).ask
         check_budget(caller, self._settings, 1 + ask.calls)
@@ -203,7 +202,7 @@ class _Begin:
         read = ReadFacts(0, facts, ask)
         ledger, against = self._places.ledger is not None, self._latest.run_id if self._latest else None
         file = begun_file(self._run_id, self._target, self._rules, settings, read, ledger=ledger, against=against)
-        return file, *_left(caller)
+        return file, Limits.left(caller)
 
     async def _facts(self, settings: Settings) -> tuple[BucketFacts, Caller]:
         """Return the facts of the bucket as they are now, and what made the calls for them."""
@@ -212,8 +211,8 @@ class _Begin:
             _, facts = await ask_bucket(settings, connection, caller, engines.lend)
         return facts, caller
 
-    async def _spread(self, settings: Settings, plan: PlanFile, facts: BucketFacts) -> tuple[int | None, float | None]:
-        """Spread the report of S3 Inventory over the ranges. Return the calls and dollars that are left."""
+    async def _spread(self, settings: Settings, plan: PlanFile, facts: BucketFacts) -> Limits:
+        """Spread the report of S3 Inventory over the ranges. Return the limits that are left."""
         from auditor.audit.divided.spreading import spread_report  # imports csv and tempfile
 
         caller, connection = self._caller(settings)
@@ -223,7 +222,7 @@ class _Begin:
             asking = partial(ask_setting, settings, connection, caller, engines.lend)
             place = await inventory_place(settings.inventory, self._target, asking)
         await self.thread.run(spread_report, place, settings, self._store, plan, lambda: bool(self._stop))
-        return _left(caller)
+        return Limits.left(caller)
 
     def _caller(self, settings: Settings) -> tuple[Caller, Connection]:
         """Return what makes calls under the limits of the settings, and how to reach the bucket."""
@@ -257,11 +256,6 @@ class _Begin:
             writer.put_checkpoint(state, last=True)
         finally:
             writer.release()
-
-
-def _left(caller: Caller) -> tuple[int | None, float | None]:
-    """Return the calls and dollars that are left; None: no limit."""
-    return caller.budget_left, caller.cost.left if caller.cost is not None else None
 
 
 def _file_of(run_id: str, plan: RangePlan, least: int) -> PlanFile:

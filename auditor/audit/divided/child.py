@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Grace, Stop
+from auditor.audit.begin import Limits
 from auditor.audit.divided.messages import (
     LONGEST,
     Failure,
@@ -118,9 +119,9 @@ class Child:
         try:
             summary = await self._audited(order, places)
         except RunComplete:
-            self.send(Report(ended=True, complete=True, calls=order.calls, dollars=order.dollars))
+            self.send(Report(ended=True, complete=True, left=order.left))
         except LimitTooLow as short:
-            self.send(Report(ended=True, reason=str(short), calls=self._calls(), dollars=self._dollars()))
+            self.send(Report(ended=True, reason=str(short), left=self._left()))
         except Exception as error:
             if not self._leaves:  # else the process that goes on with the range has the error again
                 self.send(Report(failure=Failure.of(error)))
@@ -132,8 +133,7 @@ class Child:
                     complete=summary.complete,
                     leaves=self._leaves and not summary.complete,
                     reason=summary.resume.reason if summary.resume else None,
-                    calls=self._calls(),
-                    dollars=self._dollars(),
+                    left=self._left(),
                     unsent=self._audit.unsent if self._audit else None,
                 )
             )
@@ -142,7 +142,7 @@ class Child:
 
     async def _audited(self, order: Order, places: Resources) -> Summary:
         start, waited = self._start, 0.0
-        settings = replace(start.settings, max_calls=order.calls, max_cost=order.dollars)
+        settings = replace(start.settings, max_calls=order.left.calls, max_cost=order.left.dollars)
         while True:
             assert order.range is not None
             self._audit = range_audit(
@@ -156,11 +156,8 @@ class Child:
             await asyncio.sleep(AGAIN_SECONDS)
             waited += AGAIN_SECONDS
 
-    def _calls(self) -> int | None:
-        return self._audit.calls_left if self._audit else None
-
-    def _dollars(self) -> float | None:
-        return self._audit.dollars_left if self._audit else None
+    def _left(self) -> Limits:
+        return self._audit.left if self._audit else Limits()
 
     def _counts(self) -> RunCounts:
         return RunCounts() if self._audit is None else self._audit.counts

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Final
 
 from auditor.aio.stop import Stop
+from auditor.audit.begin import Limits
 from auditor.audit.divided.begin import LEAST_KEYS, BegunRun, begin
 from auditor.audit.divided.combine import combine
 from auditor.audit.divided.messages import Start
-from auditor.audit.divided.processes import Limits, RangeProcesses
+from auditor.audit.divided.processes import RangeProcesses
 from auditor.audit.divided.starting import MODULE, ProcessStarter
 from auditor.audit.divided.state import range_progress
 from auditor.audit.folder_thread import silent
@@ -80,20 +81,10 @@ class JobsAudit:
         self._keys: float | None = None
         """The number of keys that planning has estimated so far."""
         self._before = 0
-        self._limits = Limits(settings.max_calls, settings.max_cost)
+        self.left = Limits(settings.max_calls, settings.max_cost)
         self.shown = Highlights()
         self.rollups: RollUps
         self.unsent: str | None = None
-
-    @property
-    def calls_left(self) -> int | None:
-        """The number of calls that --max-calls still allows; None if there is no limit."""
-        return self._limits.calls
-
-    @property
-    def dollars_left(self) -> float | None:
-        """The dollars that --max-cost still allows; None if there is no limit."""
-        return self._limits.dollars
 
     async def run(self) -> Summary:
         """Audit the target, write the summary to the run folder, and return it. After an error, written parts stay.
@@ -131,11 +122,11 @@ class JobsAudit:
             progress = await asyncio.to_thread(lambda: list(range_progress(store, begun.plan)))
             self._expected = begun.plan.keys or None if begun.plan.exact else None
             self._before = sum(one.listed for one in progress if one.complete)
-            self._limits.calls, self._limits.dollars = begun.calls_left, begun.dollars_left
+            self.left = begun.left
             level = logging.getLogger().getEffectiveLevel()
             start = Start(run_id, target, self._settings, self._part_lines, level)
             waiting = [one.id for one in progress if not one.complete]
-            work = self._processes = RangeProcesses(start, waiting, self._jobs, self._limits, self._stop, starter)
+            work = self._processes = RangeProcesses(start, waiting, self._jobs, self.left, self._stop, starter)
             await work.run()
             self.unsent = "; ".join(work.unsent) or None
             return await self._combined(run_id, self._stop.reason or work.reason)

@@ -9,9 +9,10 @@ import pickle
 from collections.abc import AsyncIterator
 from typing import Final, Self
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, convert, field, to_builtins
 
 from auditor import errors
+from auditor.audit.begin import Limits
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunError
 from auditor.model.target import Target
@@ -45,14 +46,13 @@ class Start(Struct, frozen=True):
 
 class Order(Struct, frozen=True):
     """A message to a process. range: audit this range next. rate: the most calls per second from now on, None for no
-    limit. calls, dollars: what --max-calls and --max-cost leave for this range; None: no limit. stop: end at once, for
-    this reason. done: there is no further range.
+    limit. left: what --max-calls and --max-cost leave for this range. stop: end at once, for this reason. done: there
+    is no further range.
     """
 
     range: str | None = None
     rate: float | None = None
-    calls: int | None = None
-    dollars: float | None = None
+    left: Limits = field(default_factory=Limits)
     stop: str | None = None
     done: bool = False
 
@@ -80,9 +80,9 @@ class Failure(Struct, frozen=True):
 class Report(Struct, frozen=True):
     """A message from a process: it is ready for a range, counts its progress, has left the range, failed, or logs.
 
-    counts: of the range in work. ended: the range was left: complete or not, with `reason`, and with the calls and
-    dollars that are left. leaves: this process was told to end, and another one is to go on with the range. failure:
-    the range failed. unsent: a sentence on objects that the queue did not take. log: a line of the log with its level
+    counts: of the range in work. ended: the range was left: complete or not, with `reason`. left: what it has left of
+    its limits. leaves: this process was told to end, and another one is to go on with the range. failure: the range
+    failed. unsent: a sentence on objects that the queue did not take. log: a line of the log with its level
     and the logger's name.
     """
 
@@ -91,8 +91,7 @@ class Report(Struct, frozen=True):
     complete: bool = False
     leaves: bool = False
     reason: str | None = None
-    calls: int | None = None
-    dollars: float | None = None
+    left: Limits = field(default_factory=Limits)
     failure: Failure | None = None
     unsent: str | None = None
     log: tuple[int, str, str] | None = None

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
+from auditor.audit.begin import Limits
 from auditor.audit.divided.messages import Order, Report, Start, line_of, report_from, whole_lines
 from auditor.audit.divided.share import rate_share
 from auditor.audit.divided.starting import ProcessStarter
@@ -24,31 +25,6 @@ log = logging.getLogger(__name__)
 
 LOST: Final = 3
 """Number of processes that a range may lose before the run fails."""
-
-
-class Limits(Struct):
-    """The calls and dollars that are left for all ranges that have none of their own yet; None: no limit."""
-
-    calls: int | None
-    dollars: float | None
-
-    @property
-    def spent(self) -> bool:
-        """True if there is nothing left to give."""
-        return self.calls == 0 or self.dollars == 0
-
-    def taken(self, active: int) -> tuple[int | None, float | None]:
-        """Take the share of one of so many ranges that are active at once."""
-        calls = None if self.calls is None else -(-self.calls // active)
-        dollars = None if self.dollars is None else self.dollars / active
-        self.calls = None if self.calls is None or calls is None else self.calls - calls
-        self.dollars = None if self.dollars is None or dollars is None else self.dollars - dollars
-        return calls, dollars
-
-    def returned(self, calls: int | None, dollars: float | None) -> None:
-        """Take back what a range has not used."""
-        self.calls = None if self.calls is None else self.calls + (calls or 0)
-        self.dollars = None if self.dollars is None else self.dollars + (dollars or 0.0)
 
 
 class _Worker(Struct):
@@ -151,7 +127,7 @@ class RangeProcesses:
             worker.range = None
             self._send(worker, line_of(Order(done=True)))
         elif report.leaves:
-            self._limits.returned(report.calls, report.dollars)  # _lose() gives the range to another one
+            self._limits.returned(report.left)  # _lose() gives the range to another one
         elif report.ended or not worker.ready:
             worker.ready = True
             if report.ended:
@@ -159,7 +135,7 @@ class RangeProcesses:
             self._give(worker)
 
     def _leave(self, worker: _Worker, report: Report) -> None:
-        self._limits.returned(report.calls, report.dollars)
+        self._limits.returned(report.left)
         if not report.complete:
             self.reason = self.reason or report.reason
         if report.unsent is not None:
@@ -172,9 +148,9 @@ class RangeProcesses:
             self._send(worker, line_of(Order(done=True)))
             return
         worker.range = self._waiting.popleft()
-        calls, dollars = self._limits.taken(self._most)
+        left = self._limits.taken(self._most)
         rate = rate_share(self._start.settings.max_rate, self._most)
-        self._send(worker, line_of(Order(range=worker.range, rate=rate, calls=calls, dollars=dollars)))
+        self._send(worker, line_of(Order(range=worker.range, rate=rate, left=left)))
 
     def _lose(self, worker: _Worker) -> None:
         """Give the range of a process that ended in the middle of it to the next process."""

@@ -113,7 +113,11 @@ def _state(
     if sealed is not None:
         files[seal_name(one.id)] = sha256_of(sealed)
     parts = _parts(store, folder, state, one, sealed, found)
-    fault = _fault(plan, one, state, parts, {part.path for part in found})
+    fault = _damage(plan, one, state, parts, {part.path for part in found})
+    if fault is not None:  # no process reads again what the checkpoint covers
+        fault = f"{fault}: start a new run"
+    elif state.ended is None:
+        fault = "it has come to " + ("no key" if state.start_after is None else visible(state.start_after))
     return RangeState(one, state, state.tally, parts, files, fault)
 
 
@@ -137,22 +141,6 @@ def _covered(part: Part, state: Checkpoint) -> bool:
     return part.number < state.next_part and part.number not in state.skipped_parts
 
 
-def _fault(
-    plan: PlanFile,
-    one: PlannedRange,
-    state: Checkpoint,
-    parts: Sequence[SealedPart],
-    there: set[str],
-) -> str | None:
-    """Return why the range does not count as complete, in words that are safe to print; None if it does."""
-    damage = _damage(plan, one, state, parts, there)
-    if damage is not None:  # no process reads again what the checkpoint covers
-        return f"{damage}: start a new run"
-    if state.ended is None:
-        return "it has come to " + ("no key" if state.start_after is None else visible(state.start_after))
-    return None
-
-
 def _damage(
     plan: PlanFile,
     one: PlannedRange,
@@ -160,7 +148,7 @@ def _damage(
     parts: Sequence[SealedPart],
     there: set[str],
 ) -> str | None:
-    """Return how the range's files contradict each other; None if they do not."""
+    """Return how the range's files contradict each other, in words that are safe to print; None if they do not."""
     if state.target != plan.target_of(one):
         return f"{checkpoint_name(one.id)} is of other keys than plan.json gives the range"
     gone = next((part.path for part in parts if part.path not in there), None)

@@ -195,8 +195,8 @@ async def test_place_of_the_report_is_asked_for_under_the_limit_of_calls(
     run = Divided(stub, tmp_path / "asked", max_calls=500, source="mixed")
     found = await run.begin(RANGES)
     assert stub.count("ListBucketInventoryConfigurations") == 1
-    assert named.calls_left is not None
-    assert found.calls_left == named.calls_left - 1
+    assert named.left.calls is not None
+    assert found.left.calls == named.left.calls - 1
 
 
 class StoppingStore(LocalStore):
