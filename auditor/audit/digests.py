@@ -8,8 +8,7 @@ from typing import Any
 from auditor.aws.partition import partition_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
-from auditor.hashing.batch.job import JobOwner
-from auditor.hashing.batch.write_jobs import write_batch
+from auditor.hashing.batch.job import JobOwner, write_batch
 from auditor.hashing.queue.send import Dispatcher
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from auditor.aio.budget import InFlightBudget
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.object import hash_many, hash_patiently
@@ -25,20 +27,18 @@ NAMED: Final = 20
 """Largest number of objects of a run that the log names because they cannot be read."""
 
 
-class InProcessHasher:
+class InProcessHasher(Struct, eq=False):
     """Hashes objects in this process, several at once, within one limit of memory.
 
     An object that cannot be read, or whose digest differs from S3's checksum or the ledger's digest, stays "pending".
     The log names each object with two digests, and the first NAMED objects that cannot be read.
     """
 
-    def __init__(self, engine: Reads, ledger: DigestStore, algorithms: Sequence[str], options: HashOptions) -> None:
-        self._named = 0
-        self._engine = engine
-        self._ledger = ledger
-        self._algorithms = tuple(algorithms)
-        self._options = options
-        self._permits = options.memory or InFlightBudget(CONCURRENCY, BYTES_IN_FLIGHT)
+    engine: Reads
+    ledger: DigestStore
+    algorithms: Sequence[str]
+    options: HashOptions
+    named: int = 0
 
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
         """Hash these objects, record their digests in the ledger, and return the status of each object, in order."""
@@ -47,11 +47,12 @@ class InProcessHasher:
         async def hash_one(task: HashTask) -> None:
             found[task.key, task.version_id] = await self._hash(task)
 
-        await hash_many(hash_one, map(HashTask.of, refs), self._permits, self._options.buffer_size)
+        permits = self.options.memory or InFlightBudget(CONCURRENCY, BYTES_IN_FLIGHT)
+        await hash_many(hash_one, map(HashTask.of, refs), permits, self.options.buffer_size)
         return [found[ref.key, ref.version_id] for ref in refs]
 
     async def _hash(self, task: HashTask) -> HashStatus:
-        result = await hash_patiently(self._engine, task, self._algorithms, self._options)
+        result = await hash_patiently(self.engine, task, self.algorithms, self.options)
         if isinstance(result, Hashed):
             return await self._record(result)
         if isinstance(result, Unhashable):
@@ -61,7 +62,7 @@ class InProcessHasher:
         if isinstance(result, Mismatch):
             log.error(
                 "%r of %s: its bytes have the %s %s, and S3 stores %s: it is damaged, or was replaced",
-                *(task.key, self._options.bucket, result.algorithm, result.ours, result.stored),
+                *(task.key, self.options.bucket, result.algorithm, result.ours, result.stored),
             )
             read, stored = {result.algorithm: result.ours}, {result.algorithm: result.stored}
             return HashStatus("pending", DigestSources(read=read, stored=stored), code="ChecksumMismatch")
@@ -70,18 +71,18 @@ class InProcessHasher:
         return HashStatus("pending", code=result.code if isinstance(result, Failed | Superseded) else "")
 
     def _name(self, key: str, code: str) -> None:
-        self._named += 1
-        if self._named <= NAMED:
-            more = "; further ones are counted only" if self._named == NAMED else ""
-            log.warning("%r of %s could not be hashed: %s%s", key, self._options.bucket, code, more)
+        self.named += 1
+        if self.named <= NAMED:
+            more = "; further ones are counted only" if self.named == NAMED else ""
+            log.warning("%r of %s could not be hashed: %s%s", key, self.options.bucket, code, more)
 
     async def _record(self, hashed: Hashed) -> HashStatus:
         try:
-            new = await self._ledger.record(hashed.entry(self._options.bucket))
+            new = await self.ledger.record(hashed.entry(self.options.bucket))
         except DigestConflict as error:  # a conflict concerns this object alone, so the others go on
             log.error("%s", error)
             return HashStatus("pending", DigestSources(read=hashed.digests), code="DigestConflict")
-        if not new and not await has_digests(self._ledger, self._options.bucket, hashed.task, hashed.digests):
+        if not new and not await has_digests(self.ledger, self.options.bucket, hashed.task, hashed.digests):
             self._name(hashed.task.key, "LedgerFault")
             return HashStatus("pending", DigestSources(read=hashed.digests), code="LedgerFault")
         return HashStatus("hashed_now")

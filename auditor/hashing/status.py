@@ -18,7 +18,7 @@ from auditor.hashing.digest.result import entry_of
 from auditor.ledger.base import S3, Entry, Ledger
 from auditor.ledger.history import disagreed
 from auditor.ledger.matching import healable_keys
-from auditor.ledger.ordered import Ask
+from auditor.ledger.ordered import Ask, OrderedReader
 from auditor.model.object import AnyVersion, DigestSources, Evidence, Head, ObjectRef, Unread
 from auditor.s3.checksums import promised, s3_digests
 from auditor.s3.storage_class import ARCHIVED_CLASSES, charged
@@ -80,7 +80,7 @@ class Hasher(Protocol):
         ...
 
 
-class HashStatusFinder:
+class HashStatusFinder(Struct, eq=False):
     """Finds the state of each object's digests in a run: known, hashed_now, queued, unhashable or pending.
 
     hasher: hashes the pending objects; None to leave them pending. accept_cost: True to hash objects even if reading
@@ -89,30 +89,19 @@ class HashStatusFinder:
     listed_still: tells objects that were deleted after the listing from those that are listed and cannot be read; None
     to take each for one that cannot be read.
     healed: number of damaged rows of the ledger that were written anew so far, because the keys' histories had them.
+    reader: the pass over the ledger; None before the first batch.
     """
 
-    def __init__(
-        self,
-        bucket: str,
-        ledger: Ledger,
-        algorithms: Sequence[str],
-        hasher: Hasher | None = None,
-        *,
-        accept_cost: bool = False,
-        routing: Routing | None = None,
-        ask_head: AskHead | None = None,
-        listed_still: ListedStill | None = None,
-    ) -> None:
-        self.healed = 0
-        self._ask_head = ask_head
-        self._listed_still = listed_still
-        self.algorithms = tuple(algorithms)
-        self._bucket = bucket
-        self._ledger = ledger
-        self._reader = ledger.in_order(bucket)
-        self._hasher = hasher
-        self._accept_cost = accept_cost
-        self._routing = routing
+    bucket: str
+    ledger: Ledger
+    algorithms: Sequence[str]
+    hasher: Hasher | None = None
+    accept_cost: bool = False
+    routing: Routing | None = None
+    ask_head: AskHead | None = None
+    listed_still: ListedStill | None = None
+    healed: int = 0
+    reader: OrderedReader | None = None
 
     async def find(self, batch: Sequence[Evidence]) -> list[HashStatus | None]:
         """Return the status of each object, in order; None for an object that no longer exists.
@@ -123,15 +112,17 @@ class HashStatusFinder:
         present = [evidence for evidence in batch if not evidence.vanished]
         if not present:
             return [None] * len(batch)
-        statuses = list(map(self._sort, present, await self._recorded(present, self._reader.known)))
-        if self._ask_head is not None:
-            await self._ask(self._ask_head, present, statuses)
+        if self.reader is None:
+            self.reader = self.ledger.in_order(self.bucket)
+        statuses = list(map(self._sort, present, await self._recorded(present, self.reader.known)))
+        if self.ask_head is not None:
+            await self._ask(self.ask_head, present, statuses)
         wanted = [index for index, status in enumerate(statuses) if status.wanted]
-        if self._hasher is not None and wanted:
-            hashed = await self._hasher.hash([present[index].ref for index in wanted])
+        if self.hasher is not None and wanted:
+            hashed = await self.hasher.hash([present[index].ref for index in wanted])
             for index, after in zip(wanted, hashed, strict=True):
                 statuses[index] = await self._merged(present[index].ref, statuses[index], after)
-        if self._hasher is not None:
+        if self.hasher is not None:
             statuses = [await self._told(one, status) for one, status in zip(present, statuses, strict=True)]
         rest = iter(statuses)
         return [None if evidence.vanished else next(rest) for evidence in batch]
@@ -152,13 +143,14 @@ class HashStatusFinder:
     async def _is_listed(self, ref: ObjectRef) -> bool:
         """True if a new listing still has the object unchanged. True also if the new listing fails."""
         try:
-            return self._listed_still is None or await self._listed_still(ref)
+            return self.listed_still is None or await self.listed_still(ref)
         except CallFailed:
             return True
 
     async def close(self) -> None:
         """End the pass over the ledger."""
-        await self._reader.close()
+        if self.reader is not None:
+            await self.reader.close()
 
     async def _ask(self, ask_head: AskHead, present: list[Evidence], statuses: list[HashStatus]) -> None:
         """Read the HEADs of objects whose digest the ledger lacks, if the listing announces their checksum.
@@ -184,16 +176,16 @@ class HashStatusFinder:
         else:
             return HashStatus("known", digests)
         if code := unhashable(evidence):
-            routed = self._routing is not None and archived(evidence)
+            routed = self.routing is not None and archived(evidence)
             return HashStatus("unhashable", digests, routed=routed, code=code)
-        if self._routing is not None and self._routing.over is not None and evidence.ref.size > self._routing.over:
+        if self.routing is not None and self.routing.over is not None and evidence.ref.size > self.routing.over:
             return HashStatus("unhashable", digests, routed=True)
-        if charged(evidence.ref.storage_class, evidence.ref.size) is not None and not self._accept_cost:
+        if charged(evidence.ref.storage_class, evidence.ref.size) is not None and not self.accept_cost:
             return HashStatus("pending", digests, left_for_cost=True, code="left_for_cost")
         return HashStatus("pending", digests)
 
     async def _look_up(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        return await self._ledger.known(self._bucket, refs, algorithms)
+        return await self.ledger.known(self.bucket, refs, algorithms)
 
     async def _recorded(self, batch: Sequence[Evidence], look_up: Ask) -> list[DigestSources]:
         """Return the known digests of each object, in order: S3's checksums, and the ledger's digests.
@@ -208,15 +200,15 @@ class HashStatusFinder:
         known = [*await look_up(refs, algorithms)]
         if damaged := healable_keys(refs, known):
             with suppress(LedgerReadOnlyError):  # the answer holds all the same
-                self.healed += await self._ledger.heal(self._bucket, damaged)
+                self.healed += await self.ledger.heal(self.bucket, damaged)
         entries: dict[int, Entry] = {}
         for index in stating:
             checksums, row = stored[index], known[index]
             new = {name: one for name, one in checksums.items() if name in self.algorithms and name not in row}
             if new:
-                entries[index] = entry_of(self._bucket, refs[index], new, source=S3)
+                entries[index] = entry_of(self.bucket, refs[index], new, source=S3)
         if entries:
-            written = await self._ledger.record_many(list(entries.values()))
+            written = await self.ledger.record_many(list(entries.values()))
             # The look-up above missed these digests: another process wrote them since, or under a version ID that we
             # do not know.
             conflicts = [index for index, one in zip(entries, written, strict=True) if isinstance(one, DigestConflict)]
@@ -255,10 +247,10 @@ class HashStatusFinder:
             if name not in other or other[name] == digest:
                 continue
             detail = {"algorithm": name, "digest": digest, word: other[name], "source": "s3"}
-            history = await self._ledger.history(self._bucket, ref.key)
+            history = await self.ledger.history(self.bucket, ref.key)
             latest = takewhile(lambda one: one.what == "mismatch", reversed(history))
             if not any(dict(one.detail) == detail for one in latest):
-                await self._ledger.note(self._bucket, [disagreed(ref, detail)])
+                await self.ledger.note(self.bucket, [disagreed(ref, detail)])
 
 
 def unhashable(evidence: Evidence) -> str:

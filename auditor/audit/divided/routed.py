@@ -12,8 +12,7 @@ from auditor.audit.digests import write_routed
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunStopped
-from auditor.hashing.batch.job import MOST_ROWS
-from auditor.hashing.batch.write_jobs import FOLDER
+from auditor.hashing.batch.job import FOLDER, MOST_ROWS
 from auditor.model.json_codec import JsonError, Size
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target

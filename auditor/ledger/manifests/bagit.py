@@ -65,12 +65,4 @@ def read(source: ManifestFile) -> Iterator[Record]:
         yield Record(number, name, algorithm, checked(match[1], algorithm, source, number))
 
 
-BAGIT: Final = Form(
-    name="bagit",
-    algorithms=OF_TOOLS,
-    single=True,
-    head=b"",
-    nameable=nameable,
-    rows=rows,
-    read=read,
-)
+BAGIT: Final = Form(name="bagit", algorithms=OF_TOOLS, single=True, nameable=nameable, rows=rows, read=read)

@@ -123,7 +123,7 @@ class Form(Struct, frozen=True, kw_only=True):
     """Algorithms whose digests a manifest of this form can hold."""
     single: bool
     """True if a manifest of this form has only one algorithm, and only one line for each key."""
-    head: bytes
+    head: bytes = b""
     """The bytes at the start of a manifest, before its first line."""
     nameable: Callable[[str], bool]
     """Returns True if a line of this form can hold the name."""

@@ -101,15 +101,7 @@ def _unescaped(name: str, source: ManifestFile, line: int) -> str:
     return _ESCAPED.sub(character, name)
 
 
-SUMS: Final = Form(
-    name="sha256sum",
-    algorithms=OF_TOOLS,
-    single=True,
-    head=b"",
-    nameable=nameable,
-    rows=rows,
-    read=read,
-)
+SUMS: Final = Form(name="sha256sum", algorithms=OF_TOOLS, single=True, nameable=nameable, rows=rows, read=read)
 
 
 def is_line(text: str) -> bool:

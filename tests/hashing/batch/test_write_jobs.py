@@ -22,8 +22,7 @@ from auditor.aws.session import make_client
 from auditor.config.resources import open_resources
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.hashing.batch.job import NO_BUCKET, NO_ROLE, S3_NAMES, JobOwner, row
-from auditor.hashing.batch.write_jobs import write_batch
+from auditor.hashing.batch.job import NO_BUCKET, NO_ROLE, S3_NAMES, JobOwner, row, write_batch
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.digest import ALGORITHMS as OURS
