@@ -28,7 +28,6 @@ COLUMNS: Final = (
 """The columns for the fields of a DigestRow after `bucket`, in order."""
 
 _FROM_KEY: Final = f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key >= ? ORDER BY key LIMIT ?"  # noqa: S608
-_OF_KEY: Final = f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ?"  # noqa: S608
 
 _ADD_LINE: Final = (
     "INSERT INTO history (bucket, key, line, at, what, version_id, etag, size, detail, seal) "
@@ -121,7 +120,7 @@ def read_page(connection: sqlite3.Connection, bucket: str, first: bytes, limit: 
         end = last = rows[-1][0]
         rows = [row for row in rows if row[0] != last]
         if not rows:  # one key has more rows than the page
-            rows = connection.execute(_OF_KEY, (bucket, last)).fetchall()
+            rows = _select(connection, bucket, "key = ?", last)
             end = last + b"\0"
     found: Found = defaultdict(list)
     _add(connection, found, bucket, rows)
@@ -152,13 +151,19 @@ def _add(connection: sqlite3.Connection, found: Found, bucket: str, rows: Iterab
 
 def _healed(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[tuple[DigestRow, Version]]:
     """Return each damaged row of a key that its history stands for, and the digest that it must have, as a version."""
-    rows = rows_of_key(connection, bucket, key)
+    rows = rows_where(connection, bucket, "key = ?", key)
     found = healed([row.version() for row in rows], lines_of(connection, bucket, key))
     return [(rows[number], version) for number, version in found]
 
 
-def rows_of_key(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[DigestRow]:
-    return [DigestRow(bucket, *values) for values in connection.execute(_OF_KEY, (bucket, key))]
+def _select(connection: sqlite3.Connection, bucket: str, where: str, *variables: object) -> list[tuple[Any, ...]]:
+    query = f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND {where}"  # noqa: S608 - only question marks are put in
+    return connection.execute(query, (bucket, *variables)).fetchall()
+
+
+def rows_where(connection: sqlite3.Connection, bucket: str, where: str, *variables: object) -> list[DigestRow]:
+    """Return the rows of a bucket for which a condition in SQL holds. variables: those of its question marks."""
+    return [DigestRow(bucket, *values) for values in _select(connection, bucket, where, *variables)]
 
 
 def _row_of(bucket: str, key: bytes, version: Version) -> DigestRow:
@@ -239,11 +244,7 @@ def rows_of(
     connection: sqlite3.Connection, bucket: str, key: bytes, etag: str | None, version_id: str
 ) -> list[DigestRow]:
     """Return the rows of one object version, one for each algorithm; [] if the ETag is None."""
-    found = connection.execute(
-        f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ?",  # noqa: S608
-        (bucket, key, etag, version_id),
-    )
-    return [DigestRow(bucket, *values) for values in found]
+    return rows_where(connection, bucket, "key = ? AND etag = ? AND version_id = ?", key, etag, version_id)
 
 
 def write_row(connection: sqlite3.Connection, row: DigestRow) -> None:

@@ -13,7 +13,7 @@ from auditor.ledger.key_record import MARKS, KeyRows, Latest, Mark, NoticedVersi
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import check_key, mend
 from auditor.ledger.sqlite.connection import any_text, as_number, as_text, blob, text, writing
-from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, rows_of_key, write_row
+from auditor.ledger.sqlite.digests import add_lines, lines_of, rows_of, rows_where, write_row
 
 PAGE: Final = 200
 """Number of keys that one query reads."""
@@ -59,7 +59,7 @@ def checked(
         return None
     found: list[Checked] = []
     for bucket, key in keys:
-        rows = [row.version() for row in rows_of_key(connection, bucket, key)]
+        rows = [row.version() for row in rows_where(connection, bucket, "key = ?", key)]
         found += check_key(as_text(bucket) or "", any_text(key), rows, lines_of(connection, bucket, key))
     return found, keys[-1]
 
@@ -205,11 +205,7 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
     found: dict[bytes, KeyRows] = defaultdict(KeyRows)
     wanted = (bucket, first, last)
     known: dict[tuple[bytes, str, str, int], dict[str, Known]] = defaultdict(dict)
-    for values in connection.execute(
-        f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key BETWEEN ? AND ?",  # noqa: S608
-        wanted,
-    ):
-        row = DigestRow(bucket, *values)
+    for row in rows_where(connection, bucket, "key BETWEEN ? AND ?", first, last):
         one = row.version()
         known[row.key, one.etag, one.version_id, one.size] |= one.digests
     seen: dict[tuple[bytes, str, str], tuple[str | None, int | None]] = {}

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.errors import DigestConflict
@@ -31,32 +32,29 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 
 
-class SqliteLedger:
+class SqliteLedger(Struct, eq=False):
     """A ledger in one SQLite file. Every write is a transaction that is on the disk before its method returns."""
 
-    def __init__(
-        self, path: str, connection: sqlite3.Connection, executor: ThreadPoolExecutor, clock: Clock = time.time
-    ) -> None:
-        self._path = path
-        self._connection = connection
-        self._executor = executor
-        self._clock = clock
+    path: str
+    connection: sqlite3.Connection
+    executor: ThreadPoolExecutor
+    clock: Clock = time.time
 
     async def known(
         self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
     ) -> list[Mapping[str, str]]:
         identities = list({(blob(ref.key), ref.etag) for ref in refs})
-        found = await self._run(lambda: digests.look_up(self._connection, bucket, identities))
+        found = await self._run(lambda: digests.look_up(self.connection, bucket, identities))
         return [match(found.get((blob(ref.key), ref.etag), ()), ref, algorithms) for ref in refs]
 
     def in_order(self, bucket: str) -> OrderedReader:
         async def read(first: bytes, limit: int) -> RowPage:
-            return await self._run(lambda: digests.read_page(self._connection, bucket, first, limit))
+            return await self._run(lambda: digests.read_page(self.connection, bucket, first, limit))
 
         return PageReader(read, partial(self.known, bucket))
 
     async def heal(self, bucket: str, keys: Sequence[str]) -> int:
-        return await self._run(lambda: digests.heal(self._connection, bucket, keys))
+        return await self._run(lambda: digests.heal(self.connection, bucket, keys))
 
     async def record(self, entry: Entry) -> bool:
         (answer,) = await self.record_many([entry])
@@ -65,32 +63,32 @@ class SqliteLedger:
         return answer
 
     async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
-        return await self._run(lambda: digests.record(self._connection, entries))
+        return await self._run(lambda: digests.record(self.connection, entries))
 
     async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
         return await self._run(lambda: self._claim(work, owner, seconds))
 
     async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
-        until = self._clock() + seconds
+        until = self.clock() + seconds
         return await self._run(lambda: self._renew(lease, until, checkpoint))
 
     async def release(self, lease: Lease, *, done: bool) -> None:
         await self._run(lambda: self._release(lease, done))
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
-        await self._run(lambda: evidence.note(self._connection, bucket, events))
+        await self._run(lambda: evidence.note(self.connection, bucket, events))
 
     async def history(self, bucket: str, key: str) -> list[Event]:
-        return await self._run(lambda: digests.lines_of(self._connection, bucket, blob(key)))
+        return await self._run(lambda: digests.lines_of(self.connection, bucket, blob(key)))
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
-        return await self._run(lambda: evidence.arrived(self._connection, bucket, notice))
+        return await self._run(lambda: evidence.arrived(self.connection, bucket, notice))
 
     async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
-        return await self._run(lambda: evidence.expect(self._connection, bucket, expectations))
+        return await self._run(lambda: evidence.expect(self.connection, bucket, expectations))
 
     async def subject(self, bucket: str, key: str) -> KeyRecord | None:
-        return await self._run(lambda: evidence.subject(self._connection, bucket, key))
+        return await self._run(lambda: evidence.subject(self.connection, bucket, key))
 
     async def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
         page = await self._page(bucket, prefix, start_after)
@@ -100,34 +98,34 @@ class SqliteLedger:
             page = await self._page(bucket, prefix, page[-1].key)
 
     async def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[Event], None]:
-        page = await self._run(lambda: evidence.histories(self._connection, bucket, prefix, None))
+        page = await self._run(lambda: evidence.histories(self.connection, bucket, prefix, None))
         while page is not None:
             found, last = page
             yield found
-            page = await self._run(lambda after=last: evidence.histories(self._connection, bucket, prefix, after))  # type: ignore[misc]
+            page = await self._run(lambda after=last: evidence.histories(self.connection, bucket, prefix, after))  # type: ignore[misc]
 
     async def checked(self) -> AsyncGenerator[list[Checked], None]:
-        page = await self._run(lambda: evidence.checked(self._connection, None))
+        page = await self._run(lambda: evidence.checked(self.connection, None))
         while page is not None:
             found, last = page
             yield found
-            page = await self._run(lambda after=last: evidence.checked(self._connection, after))  # type: ignore[misc]
+            page = await self._run(lambda after=last: evidence.checked(self.connection, after))  # type: ignore[misc]
 
     def _claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
         """Claim a lease in one transaction, so that only one of several claims at once succeeds."""
         name = work_name(work)
-        with writing(self._connection):
-            now = self._clock()  # read here, after the transaction has waited for the other writers
-            row = self._connection.execute(
+        with writing(self.connection):
+            now = self.clock()  # read here, after the transaction has waited for the other writers
+            row = self.connection.execute(
                 "SELECT owner, until, fence, hops, checkpoint FROM leases WHERE work = ?", (name,)
             ).fetchone()
             holder, until, fence, hops, checkpoint = _lease_of(*row) if row else (None, 0.0, 0, 0, None)
             if holder is not None and holder != owner and until > now:
                 if until > now + seconds:  # the holder's clock runs ahead: if it died, its lease would last too long
                     until = now + seconds
-                    self._connection.execute("UPDATE leases SET until = ? WHERE work = ?", (until, name))
+                    self.connection.execute("UPDATE leases SET until = ? WHERE work = ?", (until, name))
                 return Held(holder, until)
-            self._connection.execute(
+            self.connection.execute(
                 "INSERT INTO leases (work, bucket, key, owner, until, fence, hops) VALUES (?,?,?,?,?,?,?) "
                 "ON CONFLICT DO UPDATE SET "
                 "owner = excluded.owner, until = excluded.until, fence = excluded.fence, hops = excluded.hops",
@@ -137,8 +135,8 @@ class SqliteLedger:
 
     def _renew(self, lease: Lease, until: float, checkpoint: Mapping[str, Any] | None) -> Lease:
         written = None if checkpoint is None else write_checkpoint(checkpoint)
-        with writing(self._connection):
-            changed = self._connection.execute(
+        with writing(self.connection):
+            changed = self.connection.execute(
                 "UPDATE leases SET until = ?, checkpoint = coalesce(?, checkpoint) "
                 "WHERE work = ? AND owner = ? AND fence = ?",
                 (until, written, work_name(lease.work), lease.owner, lease.fence),
@@ -154,20 +152,18 @@ class SqliteLedger:
         True if the work is finished: delete the checkpoint, and count claims from 0 again.
         """
         forget = ", checkpoint = NULL, hops = 0" if done else ""
-        with writing(self._connection):
-            self._connection.execute(
+        with writing(self.connection):
+            self.connection.execute(
                 f"UPDATE leases SET owner = NULL, until = 0{forget} WHERE work = ? AND owner = ? AND fence = ?",  # noqa: S608
                 (work_name(lease.work), lease.owner, lease.fence),
             )
 
     async def _page(self, bucket: str, prefix: str, after: str) -> list[KeyRecord]:
-        return await self._run(lambda: evidence.page(self._connection, bucket, prefix, after))
+        return await self._run(lambda: evidence.page(self.connection, bucket, prefix, after))
 
     async def _run(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._executor, guarded, self._path, lambda: unchanged(self._connection, work)
-        )
+        return await loop.run_in_executor(self.executor, guarded, self.path, lambda: unchanged(self.connection, work))
 
 
 def _lease_of(
@@ -179,26 +175,19 @@ def _lease_of(
 
 
 @asynccontextmanager
-async def open_sqlite(
-    name: str,
-    *,
-    region: str | None = None,
-    endpoint_url: str | None = None,
-    profile: str | None = None,
-    clock: Clock = time.time,
-) -> AsyncIterator[Ledger]:
+async def open_sqlite(name: str, *, clock: Clock = time.time, **connection: str | None) -> AsyncIterator[Ledger]:
     """Open the SQLite ledger in the file `name`. A missing file is created; a missing directory is an error.
 
-    region, endpoint_url, profile: not used here. clock: returns seconds since the epoch, by which leases expire.
+    clock: returns seconds since the epoch, by which leases expire. connection: to AWS, which this ledger does not need.
     """
     path = file_of(name)
     executor = ThreadPoolExecutor(1, thread_name_prefix="ledger")
     loop = asyncio.get_running_loop()
     try:
-        connection = await loop.run_in_executor(executor, guarded, path, lambda: connect(path))
+        opened = await loop.run_in_executor(executor, guarded, path, lambda: connect(path))
         try:
-            yield SqliteLedger(path, connection, executor, clock)
+            yield SqliteLedger(path, opened, executor, clock)
         finally:
-            await loop.run_in_executor(executor, connection.close)
+            await loop.run_in_executor(executor, opened.close)
     finally:
         executor.shutdown(wait=False)
