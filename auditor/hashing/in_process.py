@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from auditor.aio.budget import InFlightBudget
 from auditor.errors import DigestConflict
-from auditor.hashing.digest.object import hash_many, hash_patiently
+from auditor.hashing.digest.object import hash_patiently
+from auditor.hashing.digest.one_pass import BUFFERS
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Superseded, Unhashable
 from auditor.hashing.limits import BYTES_IN_FLIGHT, CONCURRENCY
@@ -48,7 +49,7 @@ class InProcessHasher(Struct, eq=False):
             found[task.key, task.version_id] = await self._hash(task)
 
         permits = self.options.memory or InFlightBudget(CONCURRENCY, BYTES_IN_FLIGHT)
-        await hash_many(hash_one, map(HashTask.of, refs), permits, self.options.buffer_size)
+        await permits.for_each(map(HashTask.of, refs), hash_one, most=BUFFERS * self.options.buffer_size)
         return [found[ref.key, ref.version_id] for ref in refs]
 
     async def _hash(self, task: HashTask) -> HashStatus:

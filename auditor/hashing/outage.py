@@ -9,6 +9,8 @@ from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar, cast
 
+from msgspec import Struct, field
+
 from auditor.aio.backoff import backoff
 from auditor.aio.stop import Stop
 from auditor.aws.failures import is_transient
@@ -40,29 +42,28 @@ REFUSED_ALONE: Final = 2
 then. Once is not enough: the outage may end between the two."""
 
 
-class _Told:
-    """When the log last said for what the work waits. The work that waits longest counts."""
+class _Told(Struct):
+    """When the log last said for what the work waits, in seconds of waiting. The work that waits longest counts."""
 
-    def __init__(self) -> None:
-        self._at: float | None = None
+    at: float | None = None
 
     def again(self, waited: float) -> bool:
         """True if the reason is to be said now: at first, and then after each REPEATED seconds of waiting.
 
         waited: number of seconds that this piece of work has waited.
         """
-        if self._at is not None and waited - self._at < REPEATED:
+        if self.at is not None and waited - self.at < REPEATED:
             return False
-        self._at = waited
+        self.at = waited
         return True
 
     def ended(self) -> bool:
         """Note the end of the waiting. True if its reason was said."""
-        said, self._at = self._at is not None, None
+        said, self.at = self.at is not None, None
         return said
 
 
-class LedgerPatience:
+class LedgerPatience(Struct, eq=False):
     """Repeats work that fails because of the ledger, until the ledger answers. All work of a process shares one
     LedgerPatience.
 
@@ -70,10 +71,9 @@ class LedgerPatience:
     wrong setting. A disk that refuses the ledger's file, because it is full for example, is never waited for.
     """
 
-    def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        self._sleep = sleep
-        self._succeeded: set[str] = set()
-        self._told = _Told()
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    succeeded: set[str] = field(default_factory=set)
+    told: _Told = field(default_factory=_Told)
 
     async def __call__(self, kind: str, work: Callable[[], Awaitable[T]], stop: Stop) -> T:
         """Do the work, repeat it while the ledger fails, and return its result.
@@ -87,16 +87,16 @@ class LedgerPatience:
             except (DigestConflict, LeaseLostError, LedgerFileError):  # an answer, or a full disk: no outage
                 raise
             except LedgerError as error:
-                if stop or waited >= LONGEST or kind not in self._succeeded:
+                if stop or waited >= LONGEST or kind not in self.succeeded:
                     raise
-                if self._told.again(waited):
+                if self.told.again(waited):
                     log.warning("the work waits for the ledger, for %.0f hours at most: %s", LONGEST / 3600, error)
                 pause = backoff(failures, FIRST, PAUSE)
-                await stop.race(self._sleep(pause))
+                await stop.race(self.sleep(pause))
                 waited, failures = waited + pause, failures + 1
             else:
-                self._succeeded.add(kind)
-                if self._told.ended():
+                self.succeeded.add(kind)
+                if self.told.ended():
                     log.warning("the ledger answers again: the work goes on")
                 return result
 
@@ -121,20 +121,19 @@ class _Patient:
         return lambda *values, **named: self._patience(name, partial(method, *values, **named), self._stop)
 
 
-class S3Patience:
+class S3Patience(Struct, eq=False):
     """Repeats the hashing of an object at which S3 fails, until S3 answers. All objects of a run share one S3Patience.
 
     S3 fails if it refuses the call for now (503), has an error of its own (500, 502, 504), or does not answer. During
     an outage it fails at each object. An object at which S3 fails although it sends another one is not waited for.
     """
 
-    def __init__(self, stop: Stop, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        self._stop = stop
-        self._sleep = sleep
-        self._sound: HashTask | None = None
-        """An object that S3 has sent in this run."""
-        self._told = _Told()
-        self._given_up = False
+    stop: Stop
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    sound: HashTask | None = None
+    """An object that S3 has sent in this run."""
+    told: _Told = field(default_factory=_Told)
+    given_up: bool = False
 
     async def __call__(self, engine: Reads, hashing: Callable[[], Awaitable[Result]]) -> Result:
         """Hash an object, repeat that while S3 fails, and return the result: the last failure at a stop, or when the
@@ -149,19 +148,19 @@ class S3Patience:
             if await self._answers(engine):
                 alone += 1
             else:
-                longest = LONGEST_UNPROVEN if self._sound is None else LONGEST
-                if self._told.again(waited):
+                longest = LONGEST_UNPROVEN if self.sound is None else LONGEST
+                if self.told.again(waited):
                     log.warning("the hashing waits for S3, for %.0f minutes at most: %s", longest / 60, result.code)
-                self._given_up |= waited >= longest
-            if self._stop or self._given_up or alone >= REFUSED_ALONE:
+                self.given_up |= waited >= longest
+            if self.stop or self.given_up or alone >= REFUSED_ALONE:
                 return result
             pause = backoff(failures, FIRST, PAUSE)
-            await self._stop.race(self._sleep(pause))
+            await self.stop.race(self.sleep(pause))
             waited, failures = waited + pause, failures + 1
 
     async def _answers(self, engine: Reads) -> bool:
         """True if S3 answers a GetObject for the first byte of an object that it has sent before."""
-        if (sound := self._sound) is None:
+        if (sound := self.sound) is None:
             return False
         try:
             async with engine.get(sound.key, sound.version_id, sound.etag, Span(0, 0)):
@@ -171,8 +170,8 @@ class S3Patience:
 
     def _note_answer(self, result: Result) -> None:
         if isinstance(result, Hashed):
-            self._sound, self._given_up = result.task, False
-        if self._told.ended():
+            self.sound, self.given_up = result.task, False
+        if self.told.ended():
             log.warning("S3 answers again: the hashing goes on")
 
 

@@ -155,7 +155,7 @@ async def test_worker_that_is_stopped_in_an_outage_leaves_its_messages(bench: Be
         await no_pause(seconds)
 
     worker._processor._patience = LedgerPatience(sleep)
-    worker._processor._patience._succeeded.add("process")
+    worker._processor._patience.succeeded.add("process")
     with pytest.raises(LedgerError, match="cannot be reached"):
         await worker.run()
     assert bench.dead.sent == []

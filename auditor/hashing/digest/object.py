@@ -1,21 +1,19 @@
-"""Hash one object, or many at once. The bytes of the listed version pass through a few buffers in memory."""
+"""Hash one object. The bytes of the listed version pass through a few buffers in memory."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from auditor.aio.backoff import backoff
-from auditor.aio.budget import InFlightBudget
 from auditor.hashing.digest.digester_thread import InlineExecutor
-from auditor.hashing.digest.one_pass import BUFFERS, ObjectDigester
+from auditor.hashing.digest.one_pass import ObjectDigester
 from auditor.hashing.digest.options import Checkpoint, HashOptions
 from auditor.hashing.digest.result import Failed, Result
 from auditor.hashing.digest.streams import ONE_CORE, function_memory
-from auditor.hashing.limits import BUFFER
 from auditor.hashing.queue.message import HashTask
 from auditor.s3.paced_reads import Reads
 
@@ -66,21 +64,6 @@ async def _hash_repeatedly(
             return result
         await options.sleep(backoff(attempt, 0.2, 15.0))
     return await hash_object(engine, task, algorithms, options, checkpoint)
-
-
-async def hash_many(
-    hash_one: Callable[[HashTask], Coroutine[Any, Any, None]],
-    tasks: Iterable[HashTask],
-    permits: InFlightBudget,
-    buffer_size: int = BUFFER,
-) -> None:
-    """Call `hash_one` for each task, for as many at once as `permits` allows, and wait for all of them. The result of
-    `hash_one` is not returned, so `hash_one` has to keep it.
-
-    An asyncio task is made only when it has a permit, so that memory does not grow with the number of tasks. The first
-    error of `hash_one` cancels the other calls, and is raised as it is. buffer_size: bytes of one buffer.
-    """
-    await permits.for_each(tasks, hash_one, most=BUFFERS * buffer_size)
 
 
 def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:

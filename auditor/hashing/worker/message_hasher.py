@@ -23,7 +23,8 @@ from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import CutOff, Stop, cut_off_when
 from auditor.aws.failures import is_transient
 from auditor.errors import BucketError, CallFailed, DigestConflict
-from auditor.hashing.digest.object import hash_many, hash_patiently
+from auditor.hashing.digest.object import hash_patiently
+from auditor.hashing.digest.one_pass import BUFFERS
 from auditor.hashing.digest.options import Checkpoint, HashOptions, Save
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable, classify
 from auditor.hashing.limits import BYTES_IN_FLIGHT
@@ -143,7 +144,7 @@ class MessageHasher:
         try:
             async with self._engines.lend(result.message.bucket) as engine, cutting as cutoff:
                 hash_one = partial(self._hash_one, result, engine, stop, cutoff)
-                await hash_many(hash_one, tasks, self._permits, self._options.buffer_size)
+                await self._permits.for_each(tasks, hash_one, most=BUFFERS * self._options.buffer_size)
         except (BucketError, CallFailed) as error:
             # If a bucket cannot be opened, only its own objects fail; messages of other buckets go on.
             cause = error if isinstance(error, CallFailed) else error.__cause__

@@ -13,9 +13,11 @@ import pytest
 from auditor.aio.budget import InFlightBudget
 from auditor.errors import CallFailed, CredentialsError
 from auditor.hashing.digest.digester_thread import InlineExecutor
-from auditor.hashing.digest.object import hash_many, hash_object, hash_patiently, hash_threads
+from auditor.hashing.digest.object import hash_object, hash_patiently, hash_threads
+from auditor.hashing.digest.one_pass import BUFFERS
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Failed, Hashed, Superseded, Unhashable
+from auditor.hashing.limits import BUFFER
 from auditor.hashing.queue.message import HashTask
 from auditor.model.digest import ALGORITHMS
 from tests.conformance.memory import MemoryBody
@@ -203,25 +205,25 @@ def stream(count: int, size: int, made: list[int] | None = None) -> Iterator[Has
 async def test_no_more_objects_in_flight_than_permits() -> None:
     gauge = Gauge()
     permits = InFlightBudget(4, 10**9)
-    await hash_many(gauge.hash_one, stream(200, 1), permits)
+    await permits.for_each(stream(200, 1), gauge.hash_one, most=BUFFERS * BUFFER)
     assert (gauge.done, gauge.most, permits.statistics().objects) == (200, 4, 0)
 
 
 async def test_no_more_bytes_in_flight_than_permits() -> None:
     gauge = Gauge()
-    await hash_many(gauge.hash_one, stream(50, 10), InFlightBudget(100, 35))
+    await InFlightBudget(100, 35).for_each(stream(50, 10), gauge.hash_one, most=BUFFERS * BUFFER)
     assert (gauge.done, gauge.most_bytes) == (50, 30)
 
 
 async def test_object_larger_than_all_permits_passes_alone() -> None:
     gauge = Gauge()
-    await hash_many(gauge.hash_one, stream(5, 100), InFlightBudget(100, 35))
+    await InFlightBudget(100, 35).for_each(stream(5, 100), gauge.hash_one, most=BUFFERS * BUFFER)
     assert (gauge.done, gauge.most) == (5, 1)
 
 
 async def test_large_object_weighs_the_buffers_of_one_stream() -> None:
     gauge = Gauge()
-    await hash_many(gauge.hash_one, stream(6, 1000), InFlightBudget(100, 120), buffer_size=10)
+    await InFlightBudget(100, 120).for_each(stream(6, 1000), gauge.hash_one, most=BUFFERS * 10)
     assert (gauge.done, gauge.most) == (6, 3)
 
 
@@ -248,7 +250,7 @@ async def test_tasks_are_taken_no_faster_than_permits_are_returned() -> None:
         await gauge.hash_one(task)
         ahead.append(len(made) - gauge.done)
 
-    await hash_many(hash_one, stream(100, 1, made), InFlightBudget(4, 10**9))
+    await InFlightBudget(4, 10**9).for_each(stream(100, 1, made), hash_one, most=BUFFERS * BUFFER)
     assert max(ahead) <= 5
 
 
@@ -261,7 +263,7 @@ async def test_error_ends_the_others_and_gives_every_permit_back() -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(CredentialsError):
-        await hash_many(hash_one, stream(100, 1), permits)
+        await permits.for_each(stream(100, 1), hash_one, most=BUFFERS * BUFFER)
     await asyncio.sleep(0)
     assert permits.statistics().objects == 0
 
@@ -274,7 +276,7 @@ async def test_cancelled_in_mid_hash_gives_every_permit_back() -> None:
         started.set()
         await asyncio.Event().wait()
 
-    work = asyncio.create_task(hash_many(hash_one, stream(100, 1), permits))
+    work = asyncio.create_task(permits.for_each(stream(100, 1), hash_one, most=BUFFERS * BUFFER))
     await started.wait()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):

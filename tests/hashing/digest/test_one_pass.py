@@ -21,12 +21,12 @@ from auditor.hashing.digest import digester as digesting
 from auditor.hashing.digest import one_pass as onepass
 from auditor.hashing.digest import resumable
 from auditor.hashing.digest.digester_thread import INLINE
-from auditor.hashing.digest.object import hash_many, hash_object, hash_patiently
+from auditor.hashing.digest.object import hash_object, hash_patiently
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.reader import HARDLY
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Superseded, Unhashable
 from auditor.hashing.digest.streams import MEMORY, Tuner, layout
-from auditor.hashing.limits import BYTES_IN_FLIGHT, MIB
+from auditor.hashing.limits import BUFFER, BYTES_IN_FLIGHT, MIB
 from auditor.hashing.queue.message import HashTask
 from auditor.s3.engines.base import Body, Span
 from auditor.s3.paced_reads import PacedReads
@@ -155,7 +155,7 @@ async def test_each_object_has_its_streams_where_one_is_read_at_a_time() -> None
         most.append(engine.most)
 
     assert options.memory is not None
-    await hash_many(hash_one, [engine.task] * 3, options.memory)
+    await options.memory.for_each([engine.task] * 3, hash_one, most=onepass.BUFFERS * BUFFER)
     assert most == [4, 4, 4]
 
 
