@@ -2,8 +2,8 @@
 
 The syntax is the usual one: characters, `.`, `[a-z]`, `[^a-z]`, `\\d`, `\\w`, `\\s`, groups, `|`, and the repetitions
 `?`, `*`, `+`, `{2}`, `{2,}`, `{2,5}`. A pattern always means the whole value. Python's own expressions go back and try
-again, so that a short value can cost minutes; these keep all possible states at once (Thompson's construction). Python
-only tells if one character belongs to a class.
+again, so that a short value can cost minutes; these keep all possible positions at once (Glushkov's construction).
+Python only tells if one character belongs to a class.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import chain
 from typing import Final, NamedTuple, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 MOST_STATES: Final = 500
 """Largest size of a pattern, its repetitions written out."""
@@ -37,22 +36,25 @@ class _Item(NamedTuple):
 _Group = tuple[tuple[_Item, ...], ...]
 
 
-class _Reading(NamedTuple):
-    """A state of a pattern: it reads a character and goes on in the state `to`; or, without a reader, it goes on in
-    each of the states `to`. The end has neither.
+class _Ends(NamedTuple):
+    """The positions with which a part of a pattern can begin and end: those of the characters in the pattern, its
+    repetitions written out. empty: True if the part can match no character at all.
     """
 
-    reader: re.Pattern[str] | None
-    to: list[int]
+    empty: bool
+    first: frozenset[int] = frozenset()
+    last: frozenset[int] = frozenset()
 
 
 class Pattern(Struct):
-    """A parsed pattern. states: the end comes first. Each state goes on in states that read a character, or in the end.
-    first: the states in which a match begins.
-    """
+    """A parsed pattern, its repetitions written out."""
 
-    states: list[_Reading]
-    first: list[int]
+    _readers: list[re.Pattern[str]] = field(default_factory=list)
+    """The class of the characters that each position reads."""
+    _following: list[set[int]] = field(default_factory=list)
+    """The positions that may follow each position."""
+    _whole: _Ends = _Ends(True)
+    _parts: int = 0
 
     @classmethod
     @lru_cache(64)
@@ -60,72 +62,53 @@ class Pattern(Struct):
         """Parse a pattern. Raises ValueError, whose message is made for the user."""
         if len(text) > MOST_CHARACTERS:
             raise ValueError(f"a pattern has at most {MOST_CHARACTERS} characters")
-        made = _PatternStates()
-        start = made.add(_Item(_Parser(text).whole()), 0)
-        return cls([_Reading(state.reader, made.reading(state.to)) for state in made.listed], made.reading([start]))
+        pattern = cls()
+        pattern._whole = pattern._add_group(_Parser(text).whole())
+        return pattern
 
     def matches(self, value: str) -> bool:
         """True if the pattern matches the whole value."""
-        now: Iterable[int] = self.first
+        if not value:
+            return self._whole.empty
+        now: Iterable[int] = self._whole.first
         for character in value:
-            states = [self.states[number] for number in now]
-            read = [state.to for state in states if state.reader is not None and state.reader.match(character)]
-            now = dict.fromkeys(chain.from_iterable(read))
-            if not now:
-                return False
-        return 0 in now
+            read = [position for position in now if self._readers[position].match(character)]
+            now = set().union(*(self._following[position] for position in read))
+        return not self._whole.last.isdisjoint(read)
 
+    def _add_group(self, branches: _Group) -> _Ends:
+        ends = [self._add_sequence(branch) for branch in branches]
+        first, last = (frozenset().union(*some) for some in ([one.first for one in ends], [one.last for one in ends]))
+        return _Ends(any(one.empty for one in ends), first, last)
 
-class _PatternStates:
-    """The states of a pattern. The end comes first; the others are added from the pattern's end to its beginning."""
+    def _add_sequence(self, items: Iterable[_Item]) -> _Ends:
+        empty, first, last = _Ends(True)
+        for part, least, most in items:
+            for number in range(least + 1 if most is None else most):
+                one = self._add(part)
+                if most is None and number == least:
+                    self._link(one.last, one.first)
+                self._link(last, one.first)
+                first = first | one.first if empty else first
+                skipped = one.empty or number >= least
+                empty, last = empty and skipped, one.last | last if skipped else one.last
+        return _Ends(empty, first, last)
 
-    def __init__(self) -> None:
-        self.listed = [_Reading(None, [])]
-        self._work = -1  # the whole pattern is no part of itself
-
-    def add(self, item: _Item, then: int) -> int:
-        """Add the states of an item and return the first. then: the state after the item. Raises ValueError if the
-        pattern is too large.
-        """
-        if item.most is None:
-            loop = self._append(None, [then])
-            self.listed[loop].to.append(self._once(item.part, loop))
-            first = loop
-        else:
-            first = then
-            for _ in range(item.most - item.least):
-                first = self._append(None, [self._once(item.part, first), then])
-        for _ in range(item.least):
-            first = self._once(item.part, first)
-        return first
-
-    def _once(self, part: str | _Group, then: int) -> int:
-        self._work += 1
-        if self._work > MOST_STATES:
+    def _add(self, part: str | _Group) -> _Ends:
+        """Add the positions of one part. Raises ValueError if the pattern becomes too large."""
+        self._parts += 1
+        if self._parts > MOST_STATES:
             raise ValueError(f"a pattern has at most {MOST_STATES} parts, its repetitions written out")
-        if isinstance(part, str):
-            return self._append(re.compile(part, re.ASCII | re.DOTALL), [then])
-        starts = []
-        for branch in part:
-            first = then
-            for item in reversed(branch):
-                first = self.add(item, first)
-            starts.append(first)
-        return self._append(None, starts)
+        if not isinstance(part, str):
+            return self._add_group(part)
+        position = frozenset({len(self._readers)})
+        self._readers.append(re.compile(part, re.ASCII | re.DOTALL))
+        self._following.append(set())
+        return _Ends(False, position, position)
 
-    def _append(self, reader: re.Pattern[str] | None, to: list[int]) -> int:
-        self.listed.append(_Reading(reader, to))
-        return len(self.listed) - 1
-
-    def reading(self, starts: list[int]) -> list[int]:
-        """Return the states that read a character, or are the end, and that these states reach without reading."""
-        waiting, seen = list(starts), dict.fromkeys(starts)
-        while waiting:
-            state = self.listed[waiting.pop()]
-            if state.reader is None:
-                waiting += [one for one in state.to if one not in seen]
-                seen.update(dict.fromkeys(state.to))
-        return [one for one in seen if not one or self.listed[one].reader is not None]
+    def _link(self, before: frozenset[int], after: frozenset[int]) -> None:
+        for position in before:
+            self._following[position] |= after
 
 
 class _Parser:
