@@ -51,7 +51,7 @@ class Containment:
         self._by_party = {sender.party: sender for sender in crowd.senders}
         for party in parties:
             if party not in self._by_party:
-                self._by_party[party] = Sender(party, None, {}, ())
+                self._by_party[party] = Sender(party, None, {})
         self._crowd = crowd
         self._senders: dict[Sender, list[Sender]] = {}
         self._sites: dict[Site, list[Site]] = {}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind
@@ -79,13 +79,12 @@ _ANY: Final = Truth((0, 1), world=True)
 
 class Sender(Struct, frozen=True, eq=False):
     """A party, with the truths of the condition keys that depend on it, by index. trusted: the entry of the setting
-    `trusted` that trusts the party. sort: senders with equal truths have the same sort.
+    `trusted` that trusts the party.
     """
 
     party: Party
     trusted: str | None
     truths: Mapping[int, Truth]
-    sort: tuple[int, ...]
 
 
 class Site(Struct, frozen=True, eq=False):
@@ -96,7 +95,6 @@ class Site(Struct, frozen=True, eq=False):
     place: Place
     trusted: str | None
     truths: Mapping[int, Truth]
-    sort: tuple[int, ...]
     services: bool = False
 
     @property
@@ -179,12 +177,14 @@ class Requesters:
         steps.spend(len(senders) + len(self._sites))
         keys = {index: replace(key, tests=[*key.tests, *tests[index]]) for index, key in self._named(tests)}
         split = _KeysByScope.of(keys, self._situation)
+        sites, of = self._sites, truths.of_keys
         if split.parties:
-            senders = [replace(one, **truths.changed(one, split.parties, one.party, INTERNET)) for one in senders]
-            holding = [replace(one, **truths.changed(one, split.parties, one.party, INTERNET)) for one in holding]
-        sites = self._sites
+            senders, holding = (
+                [replace(one, truths={**one.truths, **of(split.parties, one.party, INTERNET)}) for one in some]
+                for some in (senders, holding)
+            )
         if split.places:
-            sites = [replace(one, **truths.changed(one, split.places, one.sender, one.place)) for one in sites]
+            sites = [replace(one, truths={**one.truths, **of(split.places, one.sender, one.place)}) for one in sites]
         fixed = {**self._fixed, **truths.of_keys(split.fixed, ANONYMOUS, INTERNET)}
         return Crowd(len(self._keys), senders, holding, sites, fixed, {**self._split.pairs, **split.pairs}, truths)
 
@@ -211,12 +211,12 @@ class Requesters:
     def _sender(self, party: Party, truths: _Truths) -> Sender:
         truths.steps.spend(STEPS_OF_PARTY)
         found = truths.of_keys(self._split.parties, party, INTERNET)
-        return Sender(party, trusted_party(self._trust, party), found, _sort(found))
+        return Sender(party, trusted_party(self._trust, party), found)
 
     def _site(self, place: Place, truths: _Truths, *, services: bool = False) -> Site:
         truths.steps.spend(STEPS_OF_PARTY)
         found = truths.of_keys(self._split.places, _SOME_SERVICE if services else ANONYMOUS, place)
-        return Site(place, trusted_place(self._trust, place), found, _sort(found), services)
+        return Site(place, trusted_place(self._trust, place), found, services)
 
     def _of(self, grantee: str, steps: Steps) -> list[Sender]:
         """Return the senders for an owner or grantee of an ACL that no policy names."""
@@ -287,7 +287,6 @@ class Crowd(Struct, eq=False, dict=True):
     fixed: Mapping[int, Truth]
     pairs: Mapping[int, Key]
     _truths: _Truths
-    _profiles: dict[tuple[object, ...], tuple[tuple[Choice, ...], Mapping[int, States]]] = field(default_factory=dict)
 
     @cached_property
     def _by_place(self) -> Mapping[Place, Site]:
@@ -311,25 +310,18 @@ class Crowd(Struct, eq=False, dict=True):
             return self.sites[-1:]
         return self.sites[:-1] if sender.party.signed else self._open_to_all
 
-    def sort(self, sender: Sender, site: Site) -> tuple[object, ...]:
-        """Return a value that is the same for all requesters with the same truths."""
-        if not self.pairs:
-            return sender.sort, site.sort
-        return sender.sort, site.sort, _sort(self.of_pair(sender, site))
-
     def requester(self, sender: Sender, site: Site) -> Requester:
-        sort = self.sort(sender, site)
-        if sort not in self._profiles:
-            truths = {**self.fixed, **sender.truths, **site.truths, **self.of_pair(sender, site)}
-            choices = tuple(None if truths[index].is_open else truths[index].options for index in range(self.keys))
-            states = {index: truth.states for index, truth in truths.items() if truth.states is not None}
-            self._profiles[sort] = choices, states
-        return Requester(sender.party, site.place, *self._profiles[sort])
+        truths = {**self.fixed, **sender.truths, **site.truths, **self.of_pair(sender, site)}
+        choices = tuple(None if truths[index].is_open else truths[index].options for index in range(self.keys))
+        states = {index: truth.states for index, truth in truths.items() if truth.states is not None}
+        return Requester(sender.party, site.place, choices, states)
 
     def truths(self) -> Iterator[tuple[int, Truth]]:
         """Yield the truths of all requesters, each with the index of its condition key."""
         yield from self.fixed.items()
-        alike = {one.sort: one.truths for some in (self.senders, self.holders, self.sites) for one in some}
+        # Most parties have the truths of others, which are the same objects.
+        each = (one.truths for some in (self.senders, self.holders, self.sites) for one in some)
+        alike = {tuple(map(id, truths.values())): truths for truths in each}
         for truths in alike.values():
             yield from truths.items()
         if self.pairs:
@@ -384,11 +376,6 @@ class _Truths:
         self.steps.spend(3 * len(keys))
         return {index: self._of(index, key, party, place) for index, key in keys.items()}
 
-    def changed(self, one: Sender | Site, keys: Mapping[int, Key], party: Party, place: Place) -> dict[str, Any]:
-        """Return the fields of a sender or site that change with further tests on these keys."""
-        found = {**one.truths, **self.of_keys(keys, party, place)}
-        return {"truths": found, "sort": _sort(found)}
-
     def _of(self, index: int, key: Key, party: Party, place: Place) -> Truth:
         domains = {name: self._domain(name, party, place) for name in sorted(key.depends_on)}
         bound = known_for(key, domains)
@@ -425,11 +412,6 @@ class _Truths:
         if known not in self._domains:
             self._domains[known] = self._situation.of_place(name, place, party)
         return self._domains[known]
-
-
-def _sort(truths: Mapping[int, Truth]) -> tuple[int, ...]:
-    """Return a value that is the same for equal truths, which are the same objects."""
-    return tuple(map(id, truths.values()))
 
 
 def _of_question(key: Key, bound: Mapping[str, Domain]) -> Truth:
