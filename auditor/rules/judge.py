@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -69,7 +68,7 @@ class Judge:
         self._on_exposed = [one for one in rest if one.on_exposed]
         self._own_parts = any(name.startswith("head.") for one in self._own for _, name in one.places)
         self._shown_names = tuple(sorted({name for one in ready for _, name in one.places if name.startswith("head.")}))
-        self._shown = _members(self._shown_names)
+        self._shown_members = [name.removeprefix("head.") for name in self._shown_names]
         self._cached = lru_cache(CACHED_ANSWERS)(self._ask_shared)
 
     @property
@@ -111,8 +110,10 @@ class Judge:
             return Judgement(evidence, access, (), ())
         findings = tuple(self._findings(answers, ref.key, ref.version_id))
         undecided = tuple(answer.rule.id for answer in answers if answer.hits is None and answer.stored)
+        lacking = ((answer.rule.id, answer.lacking) for answer in answers if answer.lacking)
+        unanswered = tuple(RuleUndecided(rule, fact.action, fact.code) for rule, fact in lacking)
         unstored = tuple(answer.rule.id for answer in answers if not answer.stored)
-        return Judgement(evidence, access, findings, undecided, _unanswered(answers) if undecided else (), unstored)
+        return Judgement(evidence, access, findings, undecided, unanswered, unstored)
 
     def _ask_shared(
         self, acl: Acl | Unread | Skipped, listed_owner: str | None, shown: tuple[Any, ...] | Unread | Skipped
@@ -132,6 +133,11 @@ class Judge:
         known = access.verdict is Verdict.EXPOSED
         asked = (one.ask(facts) if known else one.ask_unknown(facts) for one in self._on_exposed)
         return [answer for answer in asked if answer]
+
+    def _shown(self, head: Head) -> tuple[Any, ...]:
+        """Return the members of HEAD that rules name one by one. One that a partial HEAD lacks is KNOWN_IN_PART."""
+        unread = head.unread if isinstance(head, PartialHead) else ()
+        return tuple([KNOWN_IN_PART if member in unread else getattr(head, member) for member in self._shown_members])
 
     def _head_facts(self, shown: tuple[Any, ...] | Unread | Skipped) -> dict[str, Any]:
         if isinstance(shown, tuple):
@@ -160,30 +166,6 @@ class Judge:
 
 
 _PERHAPS_EXPOSED: Final = frozenset({Verdict.EXPOSED, Verdict.UNKNOWN})
-
-
-def _members(names: Sequence[str]) -> Callable[[Head], tuple[Any, ...]]:
-    """Return a function that takes these members, such as `head.object_lock_mode`, from a HEAD. A member that a partial
-    HEAD lacks is KNOWN_IN_PART.
-    """
-    members = [name.removeprefix("head.") for name in names]
-
-    def one_by_one(head: Head) -> tuple[Any, ...]:
-        unread = head.unread if isinstance(head, PartialHead) else ()
-        return tuple([KNOWN_IN_PART if member in unread else getattr(head, member) for member in members])
-
-    if len(members) <= 1:
-        return one_by_one
-    together = attrgetter(*members)
-    return lambda head: one_by_one(head) if isinstance(head, PartialHead) else together(head)
-
-
-def _unanswered(answers: Iterable[RuleAnswer]) -> tuple[RuleUndecided, ...]:
-    return tuple(
-        RuleUndecided(answer.rule.id, answer.lacking.action, answer.lacking.code)
-        for answer in answers
-        if answer.lacking
-    )
 
 
 def judge(

@@ -55,7 +55,8 @@ class BucketChange(Struct, frozen=True, kw_only=True):
     def facts(self, facts: BucketFacts) -> BucketFacts:
         """Return the bucket's facts under the change."""
         if self.acls is not None:
-            facts = replace(facts, ownership=self._ownership(facts))
+            on = OBJECT_WRITER if facts.ownership == BUCKET_OWNER_ENFORCED else facts.ownership
+            facts = replace(facts, ownership=on if self.acls else BUCKET_OWNER_ENFORCED)
         if self.policy is not None and self.policy != facts.policy:
             # S3's word on the new policy is not known; without a policy there is nothing public.
             facts = replace(facts, policy=self.policy, policy_is_public=NOT_IN_FORCE if self.policy else False)
@@ -68,11 +69,6 @@ class BucketChange(Struct, frozen=True, kw_only=True):
         if self.requester_pays:
             facts = replace(facts, request_payer="Requester")
         return facts
-
-    def _ownership(self, facts: BucketFacts) -> str | Unread | Skipped:
-        if not self.acls:
-            return BUCKET_OWNER_ENFORCED
-        return OBJECT_WRITER if facts.ownership == BUCKET_OWNER_ENFORCED else facts.ownership
 
     def remarks(self, facts: BucketFacts) -> Iterator[str]:
         """Yield a sentence for each thing that may keep S3 from accepting the change. facts: the bucket's facts before

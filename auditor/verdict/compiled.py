@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from auditor.model.access import AudienceKind, Reason, ReasonCode
 from auditor.model.bucket import AccessGrants, BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.model.policy import Policy
-from auditor.verdict.bucket_tags import with_known_tags
+from auditor.verdict.bucket_tags import tag_domain, with_known_tags
 from auditor.verdict.conditions import ConditionTest, compile_test, key_name
 from auditor.verdict.distinguished import places_of
 from auditor.verdict.documents import Document, Keys
@@ -107,7 +107,9 @@ class CompiledBucket:
         gates = {one.place: Gate(one.document, cut=one.cut) for one in points if one.document is not None}
         if any(not _OF_ACCOUNTS.isdisjoint(key.depends_on) for key in self.keys):
             self.names.add_principals([Party(AudienceKind.ACCOUNT, one, account=one) for one in self.names.accounts])
-        situation = Situation.of(facts, self.names, self.own_account, now)
+        region = facts.region if isinstance(facts.region, str) and facts.region else None
+        tags = partial(tag_domain, facts)
+        situation = Situation(self.names, self.own_account, region, now, facts.semantics, tags)
         self.document.coverage.representatives = Representatives(keys, self.names, self.own_account).of
         self.place_of = keys.place_of
         self.requesters = Requesters(self.keys, situation, trust, [*places, *(one.place for one in points)], steps)

@@ -60,15 +60,15 @@ Domain = FixedValues | Texts | Addresses | Numbers | Unknown
 UNKNOWN: Final = Unknown()
 
 
-def organization_ids(one: str | None, others: Iterable[str]) -> Domain:
+def org_ids(one: str | None, others: Iterable[str]) -> Domain:
     """Return the domain of a condition key on the ID of an organization: of `one`; if that is None, of every other than
     `others`, or of none.
     """
     return FixedValues((one,)) if one else Texts(only=("o-*",), never=tuple(others), may_be_absent=True)
 
 
-def organization_paths(one: str | None, others: Iterable[str], *, many: bool = False) -> Domain:
-    """Return the domain of a condition key on the paths in an organization, as organization_ids() does."""
+def org_paths(one: str | None, others: Iterable[str], *, many: bool = False) -> Domain:
+    """Return the domain of a condition key on the paths in an organization, as org_ids() does."""
     if one:
         return Texts(only=(f"{one}/*",), many=many)
     return Texts(only=("o-*/*",), never=tuple(f"{other}/*" for other in others), may_be_absent=True, many=many)

@@ -8,25 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 from auditor.model.access import AudienceKind
-from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.bucket import Semantics
 from auditor.model.policy import is_bucket_tag
-from auditor.verdict.bucket_tags import tag_domain
-from auditor.verdict.domains import (
-    ABSENT,
-    UNKNOWN,
-    Addresses,
-    Domain,
-    FixedValues,
-    Numbers,
-    Texts,
-    organization_ids,
-    organization_paths,
-)
-from auditor.verdict.named import GRANTS_INSTANCE, Names
+from auditor.verdict.domains import ABSENT, UNKNOWN, Addresses, Domain, FixedValues, Numbers, Texts, org_ids, org_paths
+from auditor.verdict.named import GRANTS_INSTANCE
 from auditor.verdict.networks import NOT_PUBLIC, Network
 from auditor.verdict.persons import PERSONS, Frame, grants_instance, type_of, user_id
 from auditor.verdict.places import Place
@@ -139,11 +127,6 @@ class Situation(Frame, frozen=True):
     tags: Callable[[str], Domain] = lambda _: UNKNOWN
     """Returns the domain of a condition key on a tag of the bucket."""
 
-    @classmethod
-    def of(cls, facts: BucketFacts, names: Names, own: str | None, now: datetime | None) -> Situation:
-        region = facts.region if isinstance(facts.region, str) and facts.region else None
-        return cls(names, own, region, now, facts.semantics, partial(tag_domain, facts))
-
     # ---- what neither party nor place changes
 
     def common(self, key: str) -> Domain | None:
@@ -242,9 +225,9 @@ class Situation(Frame, frozen=True):
             case "aws:vpceaccount":
                 return _fixed_or(place.endpoint_account, "############", (*self.names.endpoint_accounts, *own))
             case "aws:vpceorgid":
-                return organization_ids(place.endpoint_organization, self.names.endpoint_organizations)
+                return org_ids(place.endpoint_organization, self.names.endpoint_organizations)
             case "aws:vpceorgpaths":
-                return organization_paths(place.endpoint_organization, self.names.endpoint_organizations)
+                return org_paths(place.endpoint_organization, self.names.endpoint_organizations)
         return self._vpc_arn(place, own)
 
     def _vpc_arn(self, place: Place, own: tuple[str, ...]) -> Domain:

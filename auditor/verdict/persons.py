@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, organization_ids, organization_paths
+from auditor.verdict.domains import ABSENT, Domain, FixedValues, Texts, org_ids, org_paths
 from auditor.verdict.named import Names
 from auditor.verdict.principals import ANY_INSTANCE, Party, is_account, is_fixed, role_of, role_of_session
 from auditor.verdict.trust import Arn
@@ -129,11 +129,11 @@ def _account_in(arn: str) -> str:
 
 
 def _organization(frame: Frame, party: Party) -> Domain:
-    return organization_ids(party.organization, () if party.free else frame.names.organizations)
+    return org_ids(party.organization, () if party.free else frame.names.organizations)
 
 
 def _paths(frame: Frame, party: Party) -> Domain:
-    return organization_paths(party.organization, () if party.free else frame.names.organizations)
+    return org_paths(party.organization, () if party.free else frame.names.organizations)
 
 
 PERSONS: Final[dict[str, Callable[[Frame, Party], Domain]]] = {

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind
 from auditor.model.wildcard import matches_arn
-from auditor.verdict.domains import Domain, FixedValues, Texts, organization_ids, organization_paths
+from auditor.verdict.domains import Domain, FixedValues, Texts, org_ids, org_paths
 from auditor.verdict.named import Names
 from auditor.verdict.persons import Frame
 from auditor.verdict.principals import ANY_SERVICE, Party, account_in, is_account, is_fixed
@@ -131,11 +131,11 @@ def _account(frame: Frame, party: Party) -> Domain:
 
 
 def _organization(frame: Frame, party: Party) -> Domain:
-    return organization_ids(party.source_organization, _organizations(frame))
+    return org_ids(party.source_organization, _organizations(frame))
 
 
 def _paths(frame: Frame, party: Party) -> Domain:
-    return organization_paths(party.source_organization, _organizations(frame), many=True)
+    return org_paths(party.source_organization, _organizations(frame), many=True)
 
 
 def _organizations(frame: Frame) -> tuple[str, ...]:
