@@ -33,7 +33,7 @@ class ThreadedClient:
     """A client of one AWS service. Its calls raise CallFailed, CredentialsError or UsageError."""
 
     def __init__(self, client: ServiceClient, executor: ThreadPoolExecutor) -> None:
-        self._client = client
+        self.service = client
         self._executor = executor
         self._answered = False
         self.plain: PlainCalls | None = None
@@ -51,17 +51,10 @@ class ThreadedClient:
         if self.plain is not None and (found := await self.plain.send(operation, arguments)) is not None:
             if not self._answered:
                 self._answered = True
-                self._client.be_patient()
+                self.service.be_patient()
             return found
-        work = partial(self._client.call, operation, **arguments)
+        work = partial(self.service.call, operation, **arguments)
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
-
-    def load_credentials(self) -> Any:
-        """Return the source of the client's credentials. Blocks. Raises CredentialsError if there is none."""
-        return self._client.load_credentials()
-
-    def close(self) -> None:
-        self._client.close()
 
 
 @asynccontextmanager
@@ -98,7 +91,9 @@ async def open_client(
         try:
             yield client
         finally:
-            executor.submit(client.close)  # nobody waits for it: a call without an answer keeps its thread for minutes
+            executor.submit(
+                client.service.close
+            )  # nobody waits for it: a call without an answer keeps its thread for minutes
     finally:
         executor.shutdown(wait=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
@@ -15,13 +15,6 @@ from auditor.aws.connection import Connection
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.aws.session import client_options, core_session, make_session
 from auditor.errors import UsageError
-
-
-class _Nothing:
-    """The body of the fake answer to the SDK's request, which is empty."""
-
-    def stream(self) -> Iterator[bytes]:
-        return iter(())
 
 
 def caught_request(connection: Connection) -> tuple[str, str]:
@@ -39,7 +32,7 @@ def caught_request(connection: Connection) -> tuple[str, str]:
             )
         authorization = request.headers.get("Authorization", b"")
         caught.append((request.url, authorization.decode() if isinstance(authorization, bytes) else authorization))
-        return AWSResponse(request.url, 200, {}, _Nothing())
+        return AWSResponse(request.url, 200, {}, SimpleNamespace(stream=tuple))  # an empty body
 
     session = make_session(connection.profile, connection.region)
     with sdk_errors("HeadBucket"):

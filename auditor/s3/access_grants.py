@@ -32,67 +32,60 @@ _LONGEST: Final = 2048
 """Largest number of characters of a scope or a grantee."""
 
 
-class AccessGrantsReader:
-    """Reads the S3 Access Grants on one bucket in the account of `calls`.
+async def read_access_grants(bucket: str, calls: ControlCalls) -> AccessGrants | Unread:
+    """Return the S3 Access Grants on one bucket in the account of `calls`; Unread if the account's instance or its
+    grants cannot be listed. If only the instance's policy cannot be read, this field is Unread.
 
-    The calls have no filter for a bucket: GrantScope is the scope of single grants. So the reader lists all grants of
-    the instance, and keeps those on the bucket.
+    The calls have no filter for a bucket: GrantScope is the scope of single grants. So all grants of the instance are
+    listed, and those on the bucket are kept.
     """
+    try:
+        instance = await _instance(calls)
+        grants = () if instance is None else await _grants(bucket, calls)
+    except CallFailed as failure:
+        if failure.code == _NO_INSTANCE:
+            return AccessGrants(account=calls.account)
+        return Unread(failure.action, failure.code)
+    if instance is None:
+        return AccessGrants(account=calls.account)
+    return AccessGrants(account=calls.account, instance=instance, grants=grants, policy=await _policy(calls))
 
-    def __init__(self, bucket: str, calls: ControlCalls) -> None:
-        self._bucket = bucket
-        self._calls = calls
 
-    async def read(self) -> AccessGrants | Unread:
-        """Return the grants; Unread if the instance or its grants cannot be listed. If only the instance's policy
-        cannot be read, this field is Unread.
-        """
-        try:
-            instance = await self._instance()
-            grants = () if instance is None else await self._grants()
-        except CallFailed as failure:
-            if failure.code == _NO_INSTANCE:
-                return AccessGrants(account=self._calls.account)
-            return Unread(failure.action, failure.code)
-        if instance is None:
-            return AccessGrants(account=self._calls.account)
-        return AccessGrants(account=self._calls.account, instance=instance, grants=grants, policy=await self._policy())
+async def _instance(calls: ControlCalls) -> str | None:
+    """Return the ARN of the account's instance; None if there is none."""
+    action = "ListAccessGrantsInstances"
+    found: str | None = None
+    async for entries, _ in calls.pages(action, "AccessGrantsInstancesList"):
+        for entry in entries:
+            found = str(replies.required(action, entry, "AccessGrantsInstanceArn"))
+            if not _INSTANCE.fullmatch(found):
+                raise CallFailed(action, "Malformed", 200, "an instance has no valid ARN")
+    return found
 
-    async def _instance(self) -> str | None:
-        """Return the ARN of the account's instance; None if there is none."""
-        action = "ListAccessGrantsInstances"
-        found: str | None = None
-        async for entries, _ in self._calls.pages(action, "AccessGrantsInstancesList"):
-            for entry in entries:
-                found = str(replies.required(action, entry, "AccessGrantsInstanceArn"))
-                if not _INSTANCE.fullmatch(found):
-                    raise CallFailed(action, "Malformed", 200, "an instance has no valid ARN")
-        return found
 
-    async def _grants(self) -> tuple[AccessGrant, ...]:
-        action = "ListAccessGrants"
-        found: dict[AccessGrant, None] = {}
-        listed = 0
-        async for entries, _ in self._calls.pages(action, "AccessGrantsList"):
-            for entry in entries:
-                listed += 1
-                grant = _grant(action, entry)
-                if grant.is_on(self._bucket) and not self._is_own(grant):
-                    found[grant] = None
-                if listed > MOST_LISTED or len(found) > MOST:
-                    raise CallFailed(action, TOO_MANY, 200, "the instance has too many grants")
-        return tuple(sorted(found, key=attrgetter("id")))
+async def _grants(bucket: str, calls: ControlCalls) -> tuple[AccessGrant, ...]:
+    action = "ListAccessGrants"
+    found: dict[AccessGrant, None] = {}
+    listed = 0
+    async for entries, _ in calls.pages(action, "AccessGrantsList"):
+        for entry in entries:
+            listed += 1
+            grant = _grant(action, entry)
+            # Other policies, too, may let in an IAM user or role of the bucket's account.
+            own = grant.grantee_type is GranteeType.IAM and grant.grantee.split(":")[4:5] == [calls.account]
+            if grant.is_on(bucket) and not own:
+                found[grant] = None
+            if listed > MOST_LISTED or len(found) > MOST:
+                raise CallFailed(action, TOO_MANY, 200, "the instance has too many grants")
+    return tuple(sorted(found, key=attrgetter("id")))
 
-    async def _policy(self) -> str | Unread:
-        action = "GetAccessGrantsInstanceResourcePolicy"
-        try:
-            return policy_of(await self._calls.ask(action), action)
-        except CallFailed as failure:
-            return "" if failure.code == _NO_POLICY else Unread(action, failure.code)
 
-    def _is_own(self, grant: AccessGrant) -> bool:
-        """True if the grantee is an IAM user or role of the bucket's account, which other policies may let in, too."""
-        return grant.grantee_type is GranteeType.IAM and grant.grantee.split(":")[4:5] == [self._calls.account]
+async def _policy(calls: ControlCalls) -> str | Unread:
+    action = "GetAccessGrantsInstanceResourcePolicy"
+    try:
+        return policy_of(await calls.ask(action), action)
+    except CallFailed as failure:
+        return "" if failure.code == _NO_POLICY else Unread(action, failure.code)
 
 
 def _grant(action: str, entry: Reply) -> AccessGrant:

@@ -42,60 +42,55 @@ def delegates(policy: str) -> bool:
     )
 
 
-class AccessPointReader:
-    """Reads the access points of one bucket that belong to the account of `calls`."""
+async def read_access_points(bucket: str, calls: ControlCalls) -> tuple[AccessPoint, ...] | Unread:
+    """Return the access points of a bucket that belong to the account of `calls`, sorted by name. If they cannot be
+    listed, return Unread. A field of an access point that cannot be read is Unread.
+    """
+    try:
+        listed = await _listed(bucket, calls)
+    except CallFailed as failure:
+        return _unread(failure)
+    return tuple(await together(_point(calls, *listed[name]) for name in sorted(listed)))
 
-    def __init__(self, bucket: str, calls: ControlCalls) -> None:
-        self._bucket = bucket
-        self._calls = calls
 
-    async def read(self) -> tuple[AccessPoint, ...] | Unread:
-        """Return the access points, sorted by name. If they cannot be listed, return Unread. A field of an access point
-        that cannot be read is Unread.
-        """
+async def _listed(bucket: str, calls: ControlCalls) -> dict[str, tuple[str, str, str | None]]:
+    """Return the name, ARN and VPC of each access point, by name. Raises CallFailed (TooMany) if there are more than
+    MOST.
+    """
+    action = "ListAccessPoints"
+    found: dict[str, tuple[str, str, str | None]] = {}
+    async for entries, more in calls.pages(action, "AccessPointList", Bucket=bucket):
+        for entry in entries:
+            name = str(replies.required(action, entry, "Name"))
+            if not _NAME.fullmatch(name):
+                raise CallFailed(action, "Malformed", 200, "an access point has no valid name")
+            found[name] = (name, str(replies.required(action, entry, "AccessPointArn")), _vpc(action, entry))
+        if len(found) > MOST or (more and len(found) == MOST):
+            raise CallFailed(action, TOO_MANY, 200, f"the bucket has more than {MOST} access points")
+    return found
+
+
+async def _point(calls: ControlCalls, name: str, arn: str, vpc: str | None) -> AccessPoint:
+    async def fact(action: str, parse: Callable[[Reply, str], T], absent: T | None = None) -> T | Unread:
         try:
-            listed = await self._listed()
+            return parse(await calls.ask(action, Name=name), action)
         except CallFailed as failure:
+            if absent is not None and failure.code == _NO_POLICY:
+                return absent
             return _unread(failure)
-        return tuple(await together(self._point(*listed[name]) for name in sorted(listed)))
 
-    async def _listed(self) -> dict[str, tuple[str, str, str | None]]:
-        """Return the name, ARN and VPC of each access point, by name. Raises CallFailed (TooMany) if there are more
-        than MOST.
-        """
-        action = "ListAccessPoints"
-        found: dict[str, tuple[str, str, str | None]] = {}
-        async for entries, more in self._calls.pages(action, "AccessPointList", Bucket=self._bucket):
-            for entry in entries:
-                name = str(replies.required(action, entry, "Name"))
-                if not _NAME.fullmatch(name):
-                    raise CallFailed(action, "Malformed", 200, "an access point has no valid name")
-                found[name] = (name, str(replies.required(action, entry, "AccessPointArn")), _vpc(action, entry))
-            if len(found) > MOST or (more and len(found) == MOST):
-                raise CallFailed(action, TOO_MANY, 200, f"the bucket has more than {MOST} access points")
-        return found
-
-    async def _point(self, name: str, arn: str, vpc: str | None) -> AccessPoint:
-        async def fact(action: str, parse: Callable[[Reply, str], T], absent: T | None = None) -> T | Unread:
-            try:
-                return parse(await self._calls.ask(action, Name=name), action)
-            except CallFailed as failure:
-                if absent is not None and failure.code == _NO_POLICY:
-                    return absent
-                return _unread(failure)
-
-        async with task_group() as group:
-            block = group.create_task(fact("GetAccessPoint", access_block_of))
-            policy = group.create_task(fact("GetAccessPointPolicy", policy_of, ""))
-            public = group.create_task(fact("GetAccessPointPolicyStatus", is_public, False))
-        return AccessPoint(
-            arn=arn,
-            account=self._calls.account,
-            vpc=vpc,
-            public_access_block=block.result(),
-            policy=policy.result(),
-            policy_is_public=public.result(),
-        )
+    async with task_group() as group:
+        block = group.create_task(fact("GetAccessPoint", access_block_of))
+        policy = group.create_task(fact("GetAccessPointPolicy", policy_of, ""))
+        public = group.create_task(fact("GetAccessPointPolicyStatus", is_public, False))
+    return AccessPoint(
+        arn=arn,
+        account=calls.account,
+        vpc=vpc,
+        public_access_block=block.result(),
+        policy=policy.result(),
+        policy_is_public=public.result(),
+    )
 
 
 def _unread(failure: CallFailed) -> Unread:

@@ -21,8 +21,8 @@ from auditor.model.bucket import AccessGrants, AccessPoint, BucketFacts, PublicA
 from auditor.model.object import Acl, Skipped, Unread
 from auditor.model.policy import bucket_tags
 from auditor.model.policy import parse as parse_policy
-from auditor.s3.access_grants import AccessGrantsReader
-from auditor.s3.access_points import NOT_DELEGATED, POLICY_UNREAD, AccessPointReader, delegates
+from auditor.s3.access_grants import read_access_grants
+from auditor.s3.access_points import NOT_DELEGATED, POLICY_UNREAD, delegates, read_access_points
 from auditor.s3.bucket_settings import (
     ABAC,
     ABAC_IS_OFF,
@@ -303,7 +303,7 @@ class BucketSettingsReader:
         if not delegates(policy):
             return NOT_DELEGATED
         account = asked("ListAccessPoints", NO_CONTROL)
-        return await AccessPointReader(*self._control(account)).read() if isinstance(account, str) else account
+        return await read_access_points(*self._control(account)) if isinstance(account, str) else account
 
     async def _access_grants(
         self, region: str | Unread | Skipped, asked: AskedAccount
@@ -316,7 +316,7 @@ class BucketSettingsReader:
             return account
         if isinstance(region, Unread):
             return region  # another Region has other grants
-        return await AccessGrantsReader(*self._control(account)).read()
+        return await read_access_grants(*self._control(account))
 
     def _control(self, account: str) -> tuple[str, ControlCalls]:
         return self._connection.bucket, ControlCalls(account, self._call, self._questions)

@@ -68,7 +68,7 @@ def _calls(client: ThreadedClient, service: str, connections: int, profile: str 
         connections=connections,
         largest_body=_LARGEST,
     )
-    credentials = CredentialSource(load=client.load_credentials)
+    credentials = CredentialSource(load=client.service.load_credentials)
     return JsonCalls(SignedRequests(origin, credentials, HttpTransport(server)), credentials, _TARGETS[service])
 
 

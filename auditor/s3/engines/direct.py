@@ -69,36 +69,22 @@ _BELOW_ACCESS_POINT: Final = {"GetAccessPointPolicy": "/policy", "GetAccessPoint
 class DirectEngine:
     """An engine that signs and sends each request itself, without an SDK.
 
-    small: the transport for ACLs, HEADs and the bucket's settings. pages: the transport for listings. large: the
-    transport for bodies of objects. services: the servers for calls that are not on the bucket (STS, for example); None
-    if only the SDK can find these servers, and so has to read the bucket's settings. server: the settings of
-    connections to `services`.
+    origin: the bucket's server, as signatures name it. server: the same one, as transports connect to it. services: the
+    servers for calls that are not on the bucket (STS, for example); None if only the SDK can find these servers, and so
+    has to read the bucket's settings.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        origin: Origin,
-        credentials: CredentialSource,
-        *,
-        small: Transport,
-        pages: Transport,
-        large: StreamingTransport,
-        server: Server | None = None,
-        services: Services | None = None,
-    ) -> None:
+    def __init__(self, connection: Connection, origin: Origin, server: Server, services: Services | None) -> None:
+        role = connection.role
         self._bucket = connection.bucket
-        self._first_answer = connection.first_answer
         self._origin = origin
-        self._server = server
+        self._server = replace(server, first_answer=connection.first_answer)
         self._services = services
-        self._credentials = credentials
-        self._requests = SignedRequests(origin, credentials, small)
+        self._credentials = CredentialSource(connection.profile, load=None if role is None else role.loader())
+        self._small, self._pages, self._large = _transports(server, connection.first_answer)
+        self._requests = SignedRequests(origin, self._credentials, self._small)
         self._send = self._requests.send
         self._others: dict[Origin, SignedRequests] = {}
-        self._small = small
-        self._pages = pages
-        self._large = large
         common = [("user-agent", f"s3-auditor/{VERSION}")]
         self._user_agent: Pairs = tuple(common)
         if connection.expected_owner:
@@ -192,8 +178,7 @@ class DirectEngine:
         """
         found = self._others.get(origin)
         if found is None:
-            assert self._server is not None
-            server = replace(self._server, host=origin.host, port=origin.port, first_answer=self._first_answer)
+            server = replace(self._server, host=origin.host, port=origin.port)
             transport = self._small if origin.url == self._origin.url else HttpTransport(server)
             found = self._others[origin] = SignedRequests(origin, self._credentials, transport)
         return found
@@ -225,31 +210,24 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
 
     Listings have a few connections of their own. Behind a proxy all requests share one set of connections.
     """
-    origin, server, services = await asyncio.to_thread(_find_server, connection, _environment())
-    role = connection.role
-    credentials = CredentialSource(connection.profile, load=None if role is None else role.loader())
-    small: Transport
-    pages: Transport
-    large: StreamingTransport
-    if server.proxy is not None:
-        from auditor.s3.http.aiohttp import AiohttpTransport  # imports aiohttp
-
-        small = pages = large = AiohttpTransport(server)
-    else:
-        # Many answers are in memory at once. No ACL is larger than this, so no server can fill the memory with one.
-        small = HttpTransport(
-            replace(server, largest_body=2 * documents.LARGEST_ACL, first_answer=connection.first_answer)
-        )
-        # A connection's buffers grow with its answers and do not shrink: only few may receive pages of half a megabyte.
-        pages = HttpTransport(replace(server, connections=PAGES_AT_ONCE))
-        large = ThinStreams(server)
-    engine = DirectEngine(
-        connection, origin, credentials, small=small, pages=pages, large=large, server=server, services=services
-    )
+    engine = DirectEngine(connection, *await asyncio.to_thread(_find_server, connection, _environment()))
     try:
         yield engine
     finally:
         await engine.close()
+
+
+def _transports(server: Server, first_answer: float) -> tuple[Transport, Transport, StreamingTransport]:
+    """Make the transports for ACLs, HEADs and the bucket's settings, for listings, and for bodies of objects."""
+    if server.proxy is not None:
+        from auditor.s3.http.aiohttp import AiohttpTransport  # imports aiohttp
+
+        all_calls = AiohttpTransport(server)
+        return all_calls, all_calls, all_calls
+    # Many answers are in memory at once. No ACL is larger than this, so no server can fill the memory with one.
+    small = replace(server, largest_body=2 * documents.LARGEST_ACL, first_answer=first_answer)
+    # A connection's buffers grow with its answers and do not shrink: only few may receive pages of half a megabyte.
+    return HttpTransport(small), HttpTransport(replace(server, connections=PAGES_AT_ONCE)), ThinStreams(server)
 
 
 @lru_cache(maxsize=32)

@@ -253,13 +253,8 @@ def _errors() -> Iterator[None]:
     except TimeoutError as error:
         raise TransportTimeoutError(str(error) or "it took too long") from error
     except (aiohttp.ClientError, HttpProcessingError, ssl.SSLError, OSError, UnicodeError) as error:
-        raise _kind(error)(f"{type(error).__name__}: {error}"[:500]) from error
-
-
-def _kind(error: Exception) -> type[TransportError]:
-    """Return the class of TransportError that fits an error of aiohttp."""
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return ConnectionLostError
-    if isinstance(error, (aiohttp.ClientResponseError, HttpProcessingError)):
-        return BrokenAnswerError
-    return ConnectionLostError
+        broken = isinstance(error, (aiohttp.ClientResponseError, HttpProcessingError))
+        kind = (
+            BrokenAnswerError if broken and not isinstance(error, aiohttp.ClientHttpProxyError) else ConnectionLostError
+        )
+        raise kind(f"{type(error).__name__}: {error}"[:500]) from error

@@ -8,6 +8,7 @@ import ssl
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from threading import Lock
 from typing import Final
@@ -171,13 +172,8 @@ class BlockingTransport:
         return self._pieces(connection) if connection.status() == 200 else self._whole(connection)
 
     def _whole(self, connection: _BlockingConnection) -> Response:
-        try:
-            answer = connection.whole(self._server.largest_body)
-        except BaseException:
-            connection.close()
-            raise
-        self._free(connection)
-        return answer
+        with self._used(connection):
+            return connection.whole(self._server.largest_body)
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -187,15 +183,18 @@ class BlockingTransport:
             connection.close()
 
     def _pieces(self, connection: _BlockingConnection) -> Iterator[bytes]:
-        whole = False
-        try:
+        with self._used(connection):
             yield from connection.pieces()
-            whole = True
-        finally:
-            if whole:
-                self._free(connection)
-            else:
-                connection.close()
+
+    @contextmanager
+    def _used(self, connection: _BlockingConnection) -> Iterator[None]:
+        """Let the `with` block read the answer. Keep the connection after it; close it if the block fails."""
+        try:
+            yield
+        except BaseException:
+            connection.close()
+            raise
+        self._free(connection)
 
     def _begun(self, request: Request, content: BufferedReader | None) -> _BlockingConnection:
         """Send the request, wait for the answer's head, and return the connection that reads the body."""

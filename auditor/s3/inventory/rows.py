@@ -29,7 +29,6 @@ NULL: Final = "null"
 """The ID of a version without an ID. A report leaves it empty or names it so."""
 
 _CONTROL: Final = re.compile(rb"[\x00-\x0a]")
-_ESCAPED: Final = re.compile(rb"\x01(.)", re.DOTALL)
 _SHIFT: Final = 0x10
 
 
@@ -136,14 +135,6 @@ def encode_key(key: str) -> bytes:
     if not key.isprintable() and _CONTROL.search(data):
         data = _CONTROL.sub(lambda found: bytes((1, _SHIFT + found[0][0])), data)
     return data + b"\0"
-
-
-def decode_key(line: bytes) -> str:
-    """Return the key of a line."""
-    data = line[: line.index(b"\0")]
-    if b"\x01" in data:
-        data = _ESCAPED.sub(lambda found: bytes((found[1][0] - _SHIFT,)), data)
-    return data.decode("utf-8", "surrogatepass")
 
 
 def decode_row(line: bytes) -> InventoryRow | None:

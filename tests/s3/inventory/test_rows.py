@@ -23,7 +23,6 @@ from auditor.s3.inventory.rows import (
     SHAPES,
     RowReader,
     Shapes,
-    decode_key,
     decode_row,
     encode_key,
 )
@@ -49,14 +48,15 @@ def lines_of(rows: Sequence[Row], target: Target, columns: Sequence[str] = CURRE
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20)))
 def test_lines_sort_like_a_listing(keys: list[str]) -> None:
     lines = sorted(encode_key(key) for key in keys)
-    assert [decode_key(line) for line in lines] == sorted(keys, key=lambda key: key.encode())
+    assert lines == [encode_key(key) for key in sorted(keys, key=lambda key: key.encode())]
+    assert len(set(lines)) == len(set(keys))
     assert not any(b"\n" in line for line in lines)
 
 
 @pytest.mark.parametrize("name", ODD_KEYS)
 def test_odd_key_arrives_as_it_is(name: str) -> None:
     (line,), _ = lines_of(list(plain_rows(BUCKET, [ODD_KEYS[name]])), Target(BUCKET))
-    assert decode_key(line) == ODD_KEYS[name]
+    assert line.startswith(encode_key(ODD_KEYS[name]))
 
 
 def test_key_of_parquet_is_not_decoded() -> None:
@@ -64,13 +64,13 @@ def test_key_of_parquet_is_not_decoded() -> None:
         report(("Bucket", "Key", "Size", "LastModifiedDate", "ETag"), PARQUET), Target(BUCKET), Shapes(), ""
     )
     (line,) = reader.lines([(BUCKET, "a%2Bb c+d", "1", "2026-01-02T03:04:05Z", "e")])
-    assert decode_key(line) == "a%2Bb c+d"
+    assert line.startswith(b"a%2Bb c+d\0")
 
 
 def test_only_the_objects_of_the_target_are_kept() -> None:
     rows = list(plain_rows(BUCKET, ["a/1", "a/2", "a/3", "b/1", "A"]))
-    lines, _ = lines_of(rows, Target(BUCKET, "a/", start_after="a/1", stop_at="a/2"))
-    assert [decode_key(line) for line in lines] == ["a/2"]
+    (line,), _ = lines_of(rows, Target(BUCKET, "a/", start_after="a/1", stop_at="a/2"))
+    assert line.startswith(b"a/2\0")
 
 
 @pytest.mark.parametrize(("versions", "kept"), [(False, ["3"]), (True, ["1", "3"])])
