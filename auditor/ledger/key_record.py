@@ -160,7 +160,8 @@ class _State:
 
     def __init__(self, rows: KeyRows) -> None:
         self._rows = rows
-        self._recorded = {version.version_id for version, _ in rows.versions} - {NULL}
+        self._names = {(version.version_id, version.etag) for version, _ in rows.versions}
+        self._recorded = {version_id for version_id, _ in self._names} - {NULL}
         self._removed = self._removals()
         self._order = self._ranks()
 
@@ -268,8 +269,7 @@ class _State:
         if not left:
             return False
         version_id, etag = max(left, key=lambda name: self._order[name])
-        recorded = {(version.version_id, version.etag) for version, _ in self._rows.versions}
-        return not recorded & {(version_id, etag), (NULL, etag)}
+        return not self._names & {(version_id, etag), (NULL, etag)}
 
     def deleted_at(self) -> str | None:
         """Return when the object under the key was deleted or hidden; None if it exists.
@@ -302,8 +302,7 @@ class _State:
         if left:
             _, hides, at = max(left)
             return at if hides else None
-        recorded = [(version.version_id, version.etag) for version, _ in self._rows.versions]
-        if not self._removed or not all(map(self._is_removed, recorded)):
+        if not self._removed or not all(map(self._is_removed, self._names)):
             return None
         return max(notice.at for notice in self._removed.values())
 

@@ -265,13 +265,12 @@ class _Pending(Struct, eq=False):
     written: bool | DigestConflict | None = None
 
 
-class BatchWriter:
+class BatchWriter(Struct, eq=False):
     """Writes the digests of all objects that a process hashes, many in one round trip or disk sync."""
 
-    def __init__(self, ledger: DigestStore) -> None:
-        self._ledger = ledger
-        self._pending: list[_Pending] = []
-        self._writing = asyncio.Lock()
+    ledger: DigestStore
+    pending: list[_Pending] = field(default_factory=list)
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def record(self, bucket: str, hashed: Hashed) -> bool | DigestConflict:
         """Write an object's digests into the ledger, and wait until the ledger has them.
@@ -280,38 +279,37 @@ class BatchWriter:
         Raises LedgerError.
         """
         mine = _Pending(bucket, hashed)
-        self._pending.append(mine)
+        self.pending.append(mine)
         try:
-            async with self._writing:
+            async with self.writing:
                 if mine.written is None:
                     await self._write()
         finally:
             # If this write fails or is cancelled, the other callers still write their own entries.
-            if mine in self._pending:
-                self._pending.remove(mine)
+            if mine in self.pending:
+                self.pending.remove(mine)
         return mine.written or False
 
     async def _write(self) -> None:
-        batch = list(self._pending)
+        batch = list(self.pending)
         now = now_in_utc()
-        found = await self._ledger.record_many([one.hashed.entry(one.bucket, now) for one in batch])
+        found = await self.ledger.record_many([one.hashed.entry(one.bucket, now) for one in batch])
         for one, written in zip(batch, found, strict=True):
             one.written = written
-        self._pending = [one for one in self._pending if one.written is None]
+        self.pending = [one for one in self.pending if one.written is None]
 
 
-class _Reads:
+class _Reads(Struct, eq=False):
     """Reads objects through an engine. answered: True once S3 has sent an object's first bytes."""
 
-    def __init__(self, engine: Reads) -> None:
-        self.answered = False
-        self._engine = engine
+    engine: Reads
+    answered: bool = False
 
     @asynccontextmanager
     async def get(
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
     ) -> AsyncIterator[Body]:
-        async with self._engine.get(key, version_id, etag, span) as body:
+        async with self.engine.get(key, version_id, etag, span) as body:
             self.answered = True
             yield body
 

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
+from functools import partial
 from itertools import groupby, islice
 from typing import Any, Final, TypeVar
 
@@ -86,7 +87,7 @@ async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[tuple[s
 async def _scan(table: Table, arguments: dict[str, Any], segment: int, spool: _Spool) -> None:
     """Scan one segment of the table, and put its items into the temporary file `spool`."""
     async for items in table.pages("Scan", Segment=segment, TotalSegments=SEGMENTS, **arguments):
-        await spool.run(lambda items=items: spool.put(items))  # type: ignore[misc]
+        await spool.run(partial(spool.put, items))
 
 
 class _Spool:

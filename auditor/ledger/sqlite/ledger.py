@@ -91,25 +91,23 @@ class SqliteLedger(Struct, eq=False):
         return await self._run(lambda: evidence.subject(self.connection, bucket, key))
 
     async def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
-        page = await self._page(bucket, prefix, start_after)
-        while page:
+        after = start_after
+        while page := await self._run(partial(evidence.page, self.connection, bucket, prefix, after)):
             for subject in page:
                 yield subject
-            page = await self._page(bucket, prefix, page[-1].key)
+            after = page[-1].key
 
     async def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[Event], None]:
-        page = await self._run(lambda: evidence.histories(self.connection, bucket, prefix, None))
-        while page is not None:
-            found, last = page
+        after: str | None = None
+        while page := await self._run(partial(evidence.histories, self.connection, bucket, prefix, after)):
+            found, after = page
             yield found
-            page = await self._run(lambda after=last: evidence.histories(self.connection, bucket, prefix, after))  # type: ignore[misc]
 
     async def checked(self) -> AsyncGenerator[list[Checked], None]:
-        page = await self._run(lambda: evidence.checked(self.connection, None))
-        while page is not None:
-            found, last = page
+        after: tuple[str, bytes] | None = None
+        while page := await self._run(partial(evidence.checked, self.connection, after)):
+            found, after = page
             yield found
-            page = await self._run(lambda after=last: evidence.checked(self.connection, after))  # type: ignore[misc]
 
     def _claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
         """Claim a lease in one transaction, so that only one of several claims at once succeeds."""
@@ -157,9 +155,6 @@ class SqliteLedger(Struct, eq=False):
                 f"UPDATE leases SET owner = NULL, until = 0{forget} WHERE work = ? AND owner = ? AND fence = ?",  # noqa: S608
                 (work_name(lease.work), lease.owner, lease.fence),
             )
-
-    async def _page(self, bucket: str, prefix: str, after: str) -> list[KeyRecord]:
-        return await self._run(lambda: evidence.page(self.connection, bucket, prefix, after))
 
     async def _run(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
