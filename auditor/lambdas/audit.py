@@ -70,7 +70,7 @@ class AuditFunction:
             return await self._divided.handle(event, context)
         with suppress(AuditorError):  # below, a wrong event is refused and told
             if read_event(event, self._environ).all_buckets:
-                return await audit_account(self._work.opening, self._audit, event, self._environ, context)
+                return await audit_account(self._work, event, self._environ, context)
         return await each_target(self._work, event, self._environ, context)
 
     def _scale_of(self, invocation: Invocation) -> Scale:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -25,7 +24,6 @@ from auditor.audit.estate.page import index_entries
 from auditor.audit.index import entry_of, write_index
 from auditor.config.channels import Channels
 from auditor.config.resources import Resources
-from auditor.config.settings import Settings
 from auditor.errors import AuditorError, OutputError, RunComplete, RunError, RunGivenUp, RunStopped, RunTaken
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.estate_sums import ended_before, estate_metrics
@@ -33,7 +31,7 @@ from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import MOST_HOPS, FunctionStop, pause
 from auditor.lambdas.metrics import measure
 from auditor.lambdas.start_claims import StartClaims
-from auditor.lambdas.targets import Worked, invoked, opened
+from auditor.lambdas.targets import TargetWork, Worked, invoked, opened
 from auditor.logs import bound
 from auditor.model.estate import OWN_ACCOUNT, BucketResult, EstateReport
 from auditor.model.summary import Resume, Summary
@@ -50,27 +48,24 @@ log = logging.getLogger(__name__)
 AT_ONCE: Final = 4
 """Largest number of buckets that one invocation audits side by side."""
 
-Opening = Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[Resources]]
-AuditTarget = Callable[[Target, Invocation, Resources, FunctionStop, FunctionContext], Awaitable[Worked]]
-
 
 async def audit_account(
-    opening: Opening, audit: AuditTarget, event: Mapping[str, Any], environ: Mapping[str, str], context: FunctionContext
+    work: TargetWork, event: Mapping[str, Any], environ: Mapping[str, str], context: FunctionContext
 ) -> dict[str, Any]:
     """Audit the buckets of the account, and return `{"runs": [], "estate": REPORT}`: the report of all hops so far.
 
     A bucket that fails is a hole of the report, and fails no other. Near the deadline, the next hop is started. If
     another delivery of the event has done the work, or does it, the answer has a sentence on this in its list `left`.
 
-    opening: opens the stores. audit: audits one bucket, until its end or the stop. Raises AuditorError if the start
+    work: opens the stores, and audits one bucket, until its end or the stop. Raises AuditorError if the start
     cannot be made; this is logged, counted and told.
     """
     silent = RunStopped("no audit was begun: the reports bucket did not answer; send the event again")
     async with (
         invoked(partial(read_event, event, environ, request=context.request), environ, context) as (given, stop, own),
-        opened(opening, given, stop, own, silent) as stores,
+        opened(work.opening, given, stop, own, silent) as stores,
     ):
-        return {"runs": [], **await _Hop(opening, audit, given, stores, stop, own, environ).answer()}
+        return {"runs": [], **await _Hop(work, given, stores, stop, own, environ).answer()}
 
 
 class _Hop:
@@ -78,16 +73,14 @@ class _Hop:
 
     def __init__(
         self,
-        opening: Opening,
-        audit: AuditTarget,
+        work: TargetWork,
         invocation: Invocation,
         stores: Resources,
         stop: FunctionStop,
         context: FunctionContext,
         environ: Mapping[str, str],
     ) -> None:
-        self._opening = opening
-        self._audit = audit
+        self._work_on = work
         self._invocation = invocation
         self._settings = invocation.settings
         self._stores = stores
@@ -194,7 +187,7 @@ class _Hop:
         )
         worked = None
         try:
-            async with self._stop.all() as limit, self._opening(mine.settings, (target,)) as own:
+            async with self._stop.all() as limit, self._work_on.opening(mine.settings, (target,)) as own:
                 worked = await self._alone(target, mine, replace(own, ceiling=self._ceiling))
         except RunComplete as error:  # a hop before this one died after it had ended the run
             run = mine.run_id(target)
@@ -218,7 +211,7 @@ class _Hop:
         """Audit one bucket as soon as no other invocation works on its run. A hop that died may hold it for a while."""
         while True:
             try:
-                return await self._audit(target, mine, resources, self._stop, self._quiet)
+                return await self._work_on.run(target, mine, resources, self._stop, self._quiet)
             except RunGivenUp as newer:
                 log.info("%s", newer)
                 mine = replace(mine, run=None)

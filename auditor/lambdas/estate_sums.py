@@ -8,6 +8,7 @@ from typing import Final
 
 from auditor.audit.estate.balance import HOLE, BucketEnd
 from auditor.config.settings import Settings
+from auditor.lambdas.metrics import of_run
 from auditor.model.estate import BucketOutcome, BucketResult, EstateReport
 from auditor.reports.summary import exit_code
 from auditor.runs.reading import RunReader
@@ -40,12 +41,6 @@ def estate_metrics(report: EstateReport) -> dict[str, float]:
     """Return the metrics of a start: the sums over its runs. Metrics of each bucket would cost more than the audit."""
     lost = report.counts.holes + sum(one.hole is not None for one in report.accounts)
     return {
-        "Objects": report.coverage.listed,
-        "Undecided": report.coverage.undecided,
-        "Exposed": report.verdicts["exposed"],
-        **{f"Findings{severity.capitalize()}": number for severity, number in report.findings.items()},
-        "Seconds": report.seconds,
-        "RunsComplete": int(report.complete),
-        "RunsIncomplete": int(not report.complete),
+        **of_run(report),
         **({"RunsFailed": lost} if lost else {}),
     }

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from auditor.lambdas.context import FunctionContext
 from auditor.logs import labels
 from auditor.model.access import Verdict
+from auditor.model.estate import EstateReport
 from auditor.model.finding import Severity
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -50,18 +51,19 @@ UNITS: Final = {
 """CloudWatch's unit of each metric."""
 
 
-def of_run(summary: Summary) -> dict[str, float]:
+def of_run(summary: Summary | EstateReport) -> dict[str, float]:
     """Return the metrics for the end of an audit, by name.
 
-    summary: that of the run's last invocation, the only one that counts all objects.
+    summary: that of the run's last invocation, the only one that counts all objects; or the report of a start.
     """
     findings = {f"Findings{severity.capitalize()}": number for severity, number in summary.findings.items()}
+    throttled = {"Throttled": summary.calls.throttled} if isinstance(summary, Summary) else {}
     return {
         "Objects": summary.coverage.listed,
         "Undecided": summary.coverage.undecided,
         "Exposed": summary.verdicts[Verdict.EXPOSED],
         **findings,
-        "Throttled": summary.calls.throttled,
+        **throttled,
         "Seconds": summary.seconds,
         "RunsComplete": int(summary.complete),
         "RunsIncomplete": int(not summary.complete),

@@ -7,10 +7,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunError, RunStopped, RunTaken
 from auditor.lambdas.context import FunctionContext
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-R = TypeVar("R")
-
-
 class Worked(Struct, frozen=True):
     """The result of this invocation's work on one target.
 
@@ -47,7 +45,7 @@ class Worked(Struct, frozen=True):
     machine: StateMachine | None = None
 
 
-class TargetWork(Struct, Generic[R], frozen=True, kw_only=True):
+class TargetWork(Struct, frozen=True, kw_only=True):
     """The kind of work that a Lambda function does on each target: an audit or a verification.
 
     function: "audit" or "verify", which decides the settings that an event may have. noun: "audit" or "verification",
@@ -63,14 +61,14 @@ class TargetWork(Struct, Generic[R], frozen=True, kw_only=True):
     failed: str
     handed_on: str
     needed: Sequence[str] = ()
-    opening: Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[R]]
-    run: Callable[[Target, Invocation, R, FunctionStop, FunctionContext], Awaitable[Worked]]
+    opening: Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[Resources]]
+    run: Callable[[Target, Invocation, Resources, FunctionStop, FunctionContext], Awaitable[Worked]]
     names_runs: bool = False
-    ended: Callable[[Invocation, R, Mapping[Target, str]], Awaitable[None]] | None = None
+    ended: Callable[[Invocation, Resources, Mapping[Target, str]], Awaitable[None]] | None = None
 
 
 async def each_target(
-    work: TargetWork[R], event: Mapping[str, Any], environ: Mapping[str, str], context: FunctionContext
+    work: TargetWork, event: Mapping[str, Any], environ: Mapping[str, str], context: FunctionContext
 ) -> dict[str, Any]:
     """Work on each target of the event, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
 
@@ -128,12 +126,12 @@ async def invoked(
 
 @asynccontextmanager
 async def opened(
-    opening: Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[R]],
+    opening: Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[Resources]],
     invocation: Invocation,
     stop: FunctionStop,
     context: FunctionContext,
     silent: RunStopped,
-) -> AsyncIterator[R]:
+) -> AsyncIterator[Resources]:
     """Open the resources of an invocation. silent: raised if they do not answer before the stop."""
     async with AsyncExitStack() as stack:
         if context.successor is not None:
@@ -145,7 +143,7 @@ async def opened(
         yield resources
 
 
-def _unopened(work: TargetWork[R], invocation: Invocation) -> RunStopped:
+def _unopened(work: TargetWork, invocation: Invocation) -> RunStopped:
     hop = None if work.names_runs else invocation.hop
     events = (restart_event(invocation.given, target, invocation.run, hop) for target in invocation.targets)
     again = "; ".join(events)
@@ -153,14 +151,14 @@ def _unopened(work: TargetWork[R], invocation: Invocation) -> RunStopped:
     return RunStopped(f"no {work.noun} was begun: {silent}; begin again with the event {again}")
 
 
-class Turns(Generic[R]):
+class Turns:
     """Works on the targets of one event, one after the other."""
 
     def __init__(
         self,
-        work: TargetWork[R],
+        work: TargetWork,
         invocation: Invocation,
-        resources: R,
+        resources: Resources,
         stop: FunctionStop,
         context: FunctionContext,
         environ: Mapping[str, str],

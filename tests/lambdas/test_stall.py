@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 
+from auditor.config.resources import Resources
 from auditor.errors import RunError, RunStopped
 from auditor.hashing.limits import LARGE
 from auditor.hashing.queue.message import decode
@@ -270,18 +271,18 @@ async def test_run_whose_ledger_cannot_be_opened_before_the_deadline_is_handed_o
 async def test_event_of_a_run_whose_time_is_over_before_its_turn_keeps_the_run() -> None:
     event = {"bucket": "audited", "run": "20260102T030405Z-0a1b2c", "start_after": "029", "hop": 3}
     invocation = read_event(event, {})
-    account, stop = Account(900.0), FunctionStop(9.0)
+    account, stop, nothing = Account(900.0), FunctionStop(9.0), cast(Resources, None)
 
     @asynccontextmanager
-    async def opening(*arguments: object) -> AsyncIterator[None]:
-        yield None
+    async def opening(*arguments: object) -> AsyncIterator[Resources]:
+        yield nothing
 
     async def never(*arguments: object) -> Worked:
         raise AssertionError("its time is over")
 
     work = TargetWork(function="audit", noun="audit", failed="RunsFailed", handed_on="", opening=opening, run=never)
     stop.set(DEADLINE)
-    assert await Turns(work, invocation, None, stop, account.around(), {}).all() == {"runs": []}
+    assert await Turns(work, invocation, nothing, stop, account.around(), {}).all() == {"runs": []}
     (following,) = account.events
     assert (following["run"], following["hop"]) == (event["run"], 4)
 
