@@ -36,6 +36,7 @@ from auditor.reports.prefix_counts import (
     restored_counts,
     saved_counts,
 )
+from auditor.runs.pending import KeyedCounts
 
 GROUPS: Final = 400
 """Largest number of groups in the file."""
@@ -56,7 +57,7 @@ open object's verdict the facts that decide it.
 """
 
 
-class RollUpBuilder:
+class RollUpBuilder(KeyedCounts):
     """Counts the results of a run in groups. Objects must come in the order of the listing.
 
     add() notes the results of an object; upto() counts them once the lines of the key are taken, so that the counts in

@@ -20,7 +20,6 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import Checkpoint, RangeEnd
-from auditor.runs.described_file import DescribedFile
 from auditor.runs.folder_seal import FolderSeal
 from auditor.runs.latest import update_latest_json
 from auditor.runs.ownership import writer_of
@@ -87,7 +86,12 @@ class RunFolder:
         self._range_id = range_id
         self._target = target
         self._seal = FolderSeal(store, self.path, run_id, range_id)
-        self._described = DescribedFile(store, self.path, describes, describe, described, self._seal, growing=growing)
+        self.described = described
+        """The bytes of the file that describes the bucket by now; b"" if the run has no such file."""
+        self._describe = describe
+        self._describes = describes
+        self._growing = growing
+        self._first_part = 0
         self._selection = dict(selection or {})
         self._rules_undecided = tuple(rules_undecided)
         self._hop = hop
@@ -103,7 +107,13 @@ class RunFolder:
             state.unsent if state else (),
         )
         self._pending = PendingLines(
-            first, mark, tally, part_lines=part_lines, part_seconds=part_seconds, clock=clock, rollups=rollups
+            first,
+            mark,
+            tally,
+            part_lines=part_lines,
+            part_seconds=part_seconds,
+            clock=clock,
+            rollups=rollups or KeyedCounts(),
         )
         self.saved_key = mark.key
         """The last key of the checkpoint that is in place."""
@@ -120,13 +130,14 @@ class RunFolder:
         Raises RunTaken if another process writes this run, OutputError if a part that the checkpoint covers is gone.
         """
         start = self._checkpoint(self._pending.part, self._pending.mark)
-        first = self._described.claim(self._writer, self._loaded, start)
+        first = self._claimed(start)
+        self._first_part = first.next_part
         self._skipped_parts = first.skipped_parts
         self._pending.begin_at(first.next_part)
         if not self._fresh:
             tidy(self._store, self.path, self._range_id, first.next_part)
         self._seal.begin(first.next_part, first.skipped_parts, fresh=self._fresh)
-        names = [checkpoint_name(self._range_id), seal_name(self._range_id), self._described.name]
+        names = [checkpoint_name(self._range_id), seal_name(self._range_id), self._describes]
         if self._range_id == UNDIVIDED:
             names += [BUCKET_FILE, ROLLUPS, "summary.json", "report.html"]
         delete_spools(self._store.spool_dir(self.path), self._range_id, names)
@@ -172,11 +183,6 @@ class RunFolder:
         """Take the lines of findings on the bucket itself. Return True if flush() must come next, to free memory."""
         self._raise_failure()
         return self._pending.write_findings(lines)
-
-    @property
-    def described(self) -> bytes:
-        """The bytes of the file that describes the bucket by now; b"" if the run has no such file."""
-        return self._described.data
 
     def flush(self) -> None:
         """Write the waiting lines to disk, and move the files of complete parts into the run folder."""
@@ -243,13 +249,11 @@ class RunFolder:
         rollups: bytes,
         *,
         update_latest: bool = False,
-        whole_key: bool = True,
     ) -> Summary:
         """Save a checkpoint, write the page `html`, the bytes of rollups.json, the seal and the summary, and return the
         summary with the digests that it is written with.
 
         update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
-        whole_key: False if the last key may have more versions, which save() then handles.
 
         The seal follows when all that it names is in place, then the summary, which says that the run has ended. A
         process that dies before leaves a run that another one goes on with.
@@ -258,7 +262,7 @@ class RunFolder:
         early: list[str] = []
         links: list[Link] = []
         ending: list[Callable[[], object]] = [
-            partial(self.save, whole_key),
+            self.save,
             *(partial(self._put_early, name, data, early) for name, data in reports.items()),
         ]
         if self._previous is not None:
@@ -294,6 +298,34 @@ class RunFolder:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def _claimed(self, start: Checkpoint) -> Checkpoint:
+        """Claim the run, write the file that describes the bucket, and return the checkpoint to begin with. start: that
+        of a new run. Raises RunTaken if another process writes the run.
+        """
+        writer = self._writer
+        if self._describe is None or self._loaded is not None:
+            first = writer.claim(self._loaded, start)
+            if self._describe is not None:
+                self._put_described(self._describe(first.next_part))
+            return first
+        made = self._describe(start.next_part)
+        claimed, early = [], []
+        side_by_side(
+            [
+                lambda: claimed.append(writer.claim(None, start)),
+                lambda: early.append(writer.put_early(self._describes, made)),
+            ]
+        )
+        self._put_described(made, there=early == [True])
+        return claimed[0]
+
+    def _put_described(self, data: bytes, *, there: bool = False) -> None:
+        """Write the file, unless it has this content. there: True if it has been written just now."""
+        self._seal.note(self._describes, data)
+        if not there and data != self.described:
+            self._store.put(f"{self.path}/{self._describes}", data)
+        self.described = data
+
     def _spill(self, batch: LineBatch) -> None:
         for kind, lines in batch.lines.items():
             if not lines:
@@ -307,7 +339,8 @@ class RunFolder:
         parts = {Part(self._range_id, batch.number, kind): self._files[kind] for kind in KINDS if kind in self._files}
         for file in parts.values():
             file.close()
-        self._described.grow()
+        if self._describe is not None and self._growing:  # what was read meanwhile belongs to the lines
+            self._put_described(self._describe(self._first_part))
         self._writer.put_parts({part: file.path for part, file in parts.items()})
         self._files.clear()
         self._seal.add(file.sealed(part) for part, file in parts.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ HELD_BYTES: Final = 8 * 1024 * 1024
 """Bytes of lines that are held until all versions of their key are read. About 10,000 versions have so many."""
 
 
-class KeyedCounts(Protocol):
+class KeyedCounts:
     """Counts that are too large to copy at each key. The caller notes the results of an object before it hands over the
     object's lines. The methods are called under one lock.
     """
@@ -40,6 +40,7 @@ class KeyedCounts(Protocol):
 
     def saved(self) -> Mapping[str, Any]:
         """Return the counts as JSON values, for a checkpoint."""
+        return {}
 
 
 class RunPosition(Struct, frozen=True):
@@ -78,8 +79,7 @@ class PendingLines:
     take lines or end a part, because they copy the tally. first: number of the first part. mark: the last key before
     the first line, and the counts up to it. tally: the run's counts; the caller counts an object before it hands over
     the object's lines. A part ends when it has part_lines lines of one kind (objects or findings, for example) or
-    PART_BYTES of lines, or has been open for part_seconds. rollups: counts that go with the lines, too; None if there
-    are none.
+    PART_BYTES of lines, or has been open for part_seconds. rollups: counts that go with the lines, too.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class PendingLines:
         part_lines: int,
         part_seconds: float,
         clock: Callable[[], float],
-        rollups: KeyedCounts | None = None,
+        rollups: KeyedCounts,
     ) -> None:
         self.mark = mark
         """The last key whose lines were taken, and the tally after it."""
@@ -129,8 +129,7 @@ class PendingLines:
                 self._end_key()
                 self._append(lines)
                 self.mark = RunPosition(key, None)
-                if self._rollups is not None:
-                    self._rollups.upto(key)
+                self._rollups.upto(key)
                 self._check_due()
                 return self._is_full()
             self._begin_key(key)
@@ -139,8 +138,7 @@ class PendingLines:
             if self._held_size >= HELD_BYTES:
                 self._torn = True
                 self._append_held()
-                if self._rollups is not None:
-                    self._rollups.keep()
+                self._rollups.keep()
             return self._is_full()
 
     def passed(self, key: str) -> None:
@@ -153,8 +151,7 @@ class PendingLines:
         with self._lock:
             self._append([("findings", line) for line in lines])
             self.mark = self._position(self.mark.key)
-            if self._rollups is not None:
-                self._rollups.upto(self.mark.key)
+            self._rollups.upto(self.mark.key)
             self._check_due()
             return self._is_full()
 
@@ -192,8 +189,7 @@ class PendingLines:
                 assert self.mark.tally is not None  # a run over versions copies the tally after each key
                 self._tally.go_back_to(self.mark.tally)
                 self._held, self._held_size, self._key = [], 0, None
-                if self._rollups is not None:
-                    self._rollups.drop()
+                self._rollups.drop()
             if any(self._counts.values()):
                 self._end_part(None)
             return None if self._torn else self._with_rollups(self._position(self.mark.key))
@@ -226,8 +222,7 @@ class PendingLines:
         if self._key is not None:
             self._append_held()
             self.mark, self._key, self._torn = self._key, None, False
-            if self._rollups is not None:
-                self._rollups.upto(self.mark.key)
+            self._rollups.upto(self.mark.key)
             self._check_due()
 
     def _is_full(self) -> bool:
@@ -255,4 +250,4 @@ class PendingLines:
         return RunPosition(key, self._tally.copy(), unsent=unsent)
 
     def _with_rollups(self, position: RunPosition) -> RunPosition:
-        return position if self._rollups is None else replace(position, rollups=self._rollups.saved())
+        return replace(position, rollups=self._rollups.saved())

@@ -265,7 +265,7 @@ def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
     tally = Tally()
     with opened(store, tally, part_lines=2) as folder:
         put_all(folder, tally, [*versions("a", "1", "2"), *versions("b", "1")])
-        folder.finish(sample_summary(complete=False), "", ROLLED_UP, whole_key=False)
+        folder.save(whole_key=False)
         assert folder.saved_key == "a"
     assert keys(store) == ["a", "a"]
     assert tally.coverage["listed"] == 2
