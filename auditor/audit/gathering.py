@@ -38,7 +38,6 @@ from auditor.s3.gather import gather
 from auditor.s3.object_facts import stand_in
 from auditor.s3.object_reader import ObjectReader
 from auditor.text import counted
-from auditor.verdict.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +145,7 @@ class Gathering:
                 engine, run.caller, run.plan.ask, run.settings.algorithms, stand_in(run.facts), run.keys
             )
             objects = self._kind.objects(run, engine, reader, judge, self._tally)
-            recorder = await self._open_recorder(engine, objects.judge, judge.trust, stack)
+            recorder = await self._open_recorder(engine, objects.judge, stack)
             self.shown = self._lines.shown
             self._began()
             if self._kind.records_bucket and (state is None or not state.begun):
@@ -166,7 +165,7 @@ class Gathering:
         run.caller.permits.assume_open(engine.open_connections)
         return engine
 
-    async def _open_recorder(self, engine: Engine, judge: RecordJudge, trust: Trust, stack: AsyncExitStack) -> Recorder:
+    async def _open_recorder(self, engine: Engine, judge: RecordJudge, stack: AsyncExitStack) -> Recorder:
         run, bucket, settings = self._run, self._run.target.bucket, self._run.settings
         dispatcher = dispatcher_of(bucket, run.run_id, settings, run.places)
         if dispatcher is not None:
@@ -179,7 +178,6 @@ class Gathering:
         standings = await run.thread.run(_open_standings, run, self._kind, self._tally)
         return Recorder(
             judge=judge,
-            trust=trust,
             standings=standings,
             lines=self._lines,
             fixity=fixity,

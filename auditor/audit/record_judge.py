@@ -29,6 +29,7 @@ class RecordJudge:
     """
 
     def __init__(self, judge: Judge, tally: Tally) -> None:
+        self.trust = judge.trust
         self._judge = judge
         self._tally = tally
 

@@ -16,7 +16,6 @@ from auditor.hashing.queue.send import Dispatcher
 from auditor.model.object import AnyVersion, Evidence
 from auditor.runs.tally import CALLS
 from auditor.s3.gather import Gathered
-from auditor.verdict.trust import Trust
 
 if TYPE_CHECKING:
     from auditor.hashing.status import HashStatus, HashStatusFinder
@@ -27,16 +26,15 @@ RunInThread = Callable[..., Awaitable[Any]]
 class Recorder:
     """Looks objects up in the ledger, judges and counts them, and writes their lines to the run folder.
 
-    gather() passes the objects, once they are read, to record(). judge: says what is recorded. trust: that of the
-    judge. fixity, dispatcher: None without a ledger, or without a queue. calls: the numbers of calls of this process.
-    io: runs a function in the thread of the run folder.
+    gather() passes the objects, once they are read, to record(). judge: says what is recorded. fixity, dispatcher: None
+    without a ledger, or without a queue. calls: the numbers of calls of this process. io: runs a function in the thread
+    of the run folder.
     """
 
     def __init__(
         self,
         *,
         judge: RecordJudge,
-        trust: Trust,
         standings: Standings,
         lines: LineWriter,
         fixity: HashStatusFinder | None,
@@ -47,7 +45,7 @@ class Recorder:
         self.tally = lines.tally
         self.lines = lines
         self._judge = judge
-        self._trust = trust
+        self._trust = judge.trust
         self.standings = standings
         self._folder = lines.folder
         self._fixity = fixity

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -50,8 +49,7 @@ async def audit_one_range(context: StepContext, audit_range: Callable[..., Audit
         raise RunMissing(f"run {context.run} has no plan of its ranges: start the audit of {context.target.uri} anew")
     plan.range(range_id)
     leases, seconds = RangeLeases(store, bucket, context.run), context.function.remaining()
-    take = partial(leases.take, range_id, step.attempt, at_once=step.at_once, seconds=seconds)
-    lease = await asyncio.to_thread(take)
+    lease = await asyncio.to_thread(leases.take, range_id, step.attempt, at_once=step.at_once, seconds=seconds)
     try:
         return await _audited(context, audit_range, plan, range_id)
     finally:

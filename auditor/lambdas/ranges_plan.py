@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from auditor.audit.divided.begin import begin
@@ -34,9 +33,9 @@ class RangesPlan:
         """Claim the bucket, and divide the target into ranges, or go on with a run that is divided already."""
         context, scale = self._context, Scale.of(self._context.environ)
         wanted, follows = context.invocation.run_id(context.target), context.invocation.run is not None
-        take = partial(context.claims.take, wanted, follows=follows, seconds=context.function.remaining())
+        seconds = context.function.remaining()
         try:
-            claim = await asyncio.to_thread(take)
+            claim = await asyncio.to_thread(context.claims.take, wanted, follows=follows, seconds=seconds)
         except BucketBusy as busy:
             raise RunError(f"the audit of {context.target.uri} was not begun: {busy}") from busy
         self._run = claim.run
@@ -47,11 +46,11 @@ class RangesPlan:
             if await asyncio.to_thread(self._files_spread) > before:
                 await context.keep_claim(self._run)
                 return self._planned(scale, [], again=True)
-            await asyncio.to_thread(partial(context.claims.give_back, self._run))
+            await asyncio.to_thread(context.claims.give_back, self._run)
             raise
         except AuditorError as error:
             dropped = isinstance(error, RunDamaged | RunMissing | RunChanged)
-            await asyncio.to_thread(partial(context.claims.give_back, self._run, dropped=dropped))
+            await asyncio.to_thread(context.claims.give_back, self._run, dropped=dropped)
             raise
         await context.keep_claim(self._run)
         ranges = await asyncio.to_thread(lambda: list(range_progress(context.stores.store, found)))
@@ -90,8 +89,8 @@ class RangesPlan:
                 raise
             log.warning("run %s ends unfinished, and a new run begins: %s", self._run, error)
             self._run = later_run_id(next_run_id(self._run), self._run)
-            take = partial(context.claims.take, self._run, follows=True, anew=True)
-            await asyncio.to_thread(partial(take, seconds=context.function.remaining()))
+            left = context.function.remaining()
+            await asyncio.to_thread(context.claims.take, self._run, follows=True, anew=True, seconds=left)
             return await self._begin(ranges, resume=False)
 
     async def _begin(self, ranges: int, *, resume: bool) -> PlanFile:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from auditor.audit.divided.combine import combine
@@ -31,9 +30,8 @@ async def summarize_ranges(context: StepContext, *, batch_rows: int | None = Non
     invocation sums up the run. batch_rows: number of objects in a batch manifest; None for the usual one.
     """
     claims, run = context.claims, RunReader(context.stores.store, context.target.bucket, context.run)
-    take = partial(claims.take, context.run, follows=True, seconds=context.function.remaining())
     try:
-        await asyncio.to_thread(take)
+        await asyncio.to_thread(claims.take, context.run, follows=True, seconds=context.function.remaining())
     except RunComplete:  # the answer of an earlier invocation was lost
         return _answer(await asyncio.to_thread(_written, run))
     except BucketBusy as busy:
@@ -53,7 +51,7 @@ async def summarize_ranges(context: StepContext, *, batch_rows: int | None = Non
         raise
     fail_on = context.invocation.settings.fail_on
     await tell_end(context.function, context.environ, context.target, fail_on, summary, rollups)
-    await asyncio.to_thread(partial(claims.give_back, context.run, ended=summary.complete))
+    await asyncio.to_thread(claims.give_back, context.run, ended=summary.complete)
     if summary.complete:
         leases = RangeLeases(context.stores.store, context.target.bucket, context.run)
         await asyncio.to_thread(leases.forget)

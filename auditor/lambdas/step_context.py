@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from functools import partial
 
 from msgspec import Struct
 
@@ -42,9 +41,8 @@ class StepContext(Struct, frozen=True, kw_only=True):
 
     async def keep_claim(self, run: str, *, at_work: bool = False) -> None:
         """Keep the claim on the bucket. at_work: as for Claims.keep(). Raises RunTaken if another start has it."""
-        keep = partial(self.claims.keep, run, self.function.remaining(), at_work=at_work)
         try:
-            await asyncio.to_thread(keep)
+            await asyncio.to_thread(self.claims.keep, run, self.function.remaining(), at_work=at_work)
         except RunTaken:
             raise
         except OutputError as error:  # many invocations keep it at once, and one is enough

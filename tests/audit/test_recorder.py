@@ -103,7 +103,6 @@ class Bench:
         judge, given = Judge(make_plan(select(RULES, {}, (), ()), bucket), bucket), Settings(**settings)
         self.recorder = Recorder(
             judge=RecordJudge(judge, self.tally),
-            trust=judge.trust,
             standings=Standings(BEGAN),
             lines=LineWriter(
                 self.folder,

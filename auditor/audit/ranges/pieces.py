@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -34,10 +34,8 @@ class KeysFound(Struct, frozen=True):
     more: bool
 
 
-class ListKeys(Protocol):
-    """Lists at most `count` keys after the text `after`; None: from the first key on."""
-
-    async def __call__(self, after: str | None, count: int) -> KeysFound: ...
+ListKeys = Callable[[str | None, int], Awaitable[KeysFound]]
+"""Lists keys after a text, at most so many; None: from the first key on."""
 
 
 class KeyPiece(Struct):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import file_digest, sha256
 from io import BufferedReader
 from threading import Lock
@@ -21,7 +22,7 @@ from auditor.aws.sigv4 import EMPTY_BODY, Signer, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.version import VERSION
 from auditor.runs.stores.base import ATTEMPTS, LARGEST_FILE, BucketObjects
-from auditor.s3.engines.base import ListQuery, Position
+from auditor.s3.engines.base import ListQuery
 from auditor.s3.engines.parse_headers import text
 from auditor.s3.engines.parse_xml import page
 from auditor.s3.engines.signed import Pairs, failure_of, transport_errors
@@ -109,15 +110,13 @@ class DirectObjects:
     def keys(self, prefix: str) -> Iterator[str]:
         query, position = ListQuery(prefix), None
         while True:
-            found = page(query, self._listed(query, position).body)
+            asked = encode_query(query.pairs(position))
+            answer = self._retried("ListObjectsV2", partial(self._send, "ListObjectsV2", "GET", "", asked))
+            found = page(query, answer.body)
             yield from (ref.key for ref in found.refs)
             if found.next is None:
                 return
             position = found.next
-
-    def _listed(self, query: ListQuery, position: Position | None) -> Response:
-        asked = encode_query(query.pairs(position))
-        return self._retried("ListObjectsV2", lambda: self._send("ListObjectsV2", "GET", "", asked))
 
     def close(self) -> None:
         if not self._kept:
