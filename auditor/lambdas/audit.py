@@ -24,7 +24,7 @@ from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import FunctionStop
 from auditor.lambdas.index import write_function_index
 from auditor.lambdas.map_step import is_step
-from auditor.lambdas.scale import Division, Scale
+from auditor.lambdas.scale import Scale
 from auditor.lambdas.targets import TargetWork, Worked, each_target
 from auditor.model.target import Target
 from auditor.runs.stores.direct_objects import KeptTransports
@@ -81,6 +81,5 @@ class AuditFunction:
     async def _audit(
         self, target: Target, invocation: Invocation, resources: Resources, stop: FunctionStop, context: FunctionContext
     ) -> Worked:
-        division = Division(self._scale_of(invocation), invocation, target, resources.store)
-        turn = AuditTurn(target, invocation, resources, stop, context, self._environ, division)
-        return await turn.work()
+        scale = self._scale_of(invocation)
+        return await AuditTurn(target, invocation, resources, stop, context, self._environ, scale).work()

@@ -29,7 +29,7 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import DEADLINE, MOST_FRUITLESS, FunctionStop, pause, restart_event
 from auditor.lambdas.run_end import tell_end
-from auditor.lambdas.scale import Division
+from auditor.lambdas.scale import Scale, machine_for
 from auditor.lambdas.targets import Worked
 from auditor.logs import bound
 from auditor.model.access import Verdict
@@ -55,10 +55,10 @@ class AuditTurn:
         stop: FunctionStop,
         context: FunctionContext,
         environ: Mapping[str, str],
-        division: Division,
+        scale: Scale,
     ) -> None:
         self._target = target
-        self._division = division
+        self._scale = scale
         self._invocation = invocation
         self._resources = resources
         self._stop = stop
@@ -169,7 +169,8 @@ class AuditTurn:
 
     async def _alone_or_divided(self, *, resume: bool) -> Worked:
         """Audit the target, or leave it to the state machine if one function would take too long."""
-        machine = await self._division.machine(self._run, begun=resume)
+        given, store = self._invocation, self._resources.store
+        machine = await machine_for(self._scale, given, self._target, store, self._run, begun=resume)
         if machine is None:
             return await self._one(resume=resume)
         return Worked(None, Resume(self._run, None, DIVIDED), machine=machine)

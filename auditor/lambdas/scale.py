@@ -139,46 +139,37 @@ def _of_last_run(target: Target, store: Store) -> Expected | None:
     return Expected(calls.list + calls.head + calls.acl, summary.coverage.listed)
 
 
-class Division(Struct, frozen=True):
-    """The decision for one target and event."""
+async def machine_for(
+    scale: Scale, invocation: Invocation, target: Target, store: Store, run: str, *, begun: bool
+) -> StateMachine | None:
+    """Return the state machine that audits the target; None if the function does it alone.
 
-    scale: Scale
-    invocation: Invocation
-    target: Target
-    store: Store
-
-    async def machine(self, run: str, *, begun: bool) -> StateMachine | None:
-        """Return the state machine that audits the target; None if the function does it alone.
-
-        run: ID of the run. begun: True if the run has begun: it goes on as it was begun. Raises RunChanged if the run
-        is divided, and the deployment has no state machine.
-        """
-        if not self.target.whole:
+    run: ID of the run. begun: True if the run has begun: it goes on as it was begun. Raises RunChanged if the run is
+    divided, and the deployment has no state machine.
+    """
+    if not target.whole:
+        return None
+    machine, settings = StateMachine(scale.machine, invocation.origin), invocation.settings
+    if begun:
+        goes_on = invocation.hop > 0 and run == invocation.run
+        if goes_on or await asyncio.to_thread(load_plan, store, target.bucket, run) is None:
             return None
-        if begun:
-            goes_on = self.invocation.hop > 0 and run == self.invocation.run
-            if goes_on or await asyncio.to_thread(load_plan, self.store, self.target.bucket, run) is None:
-                return None
-            if not self.scale.machine:
-                raise RunChanged(
-                    f"run {run} is divided into ranges, and this function has no state machine: deploy with scale=map,"
-                    " or start a new run"
-                )
-            return self._machine()
-        settings = self.invocation.settings
-        if not self.scale.machine or undivided(settings) is not None:
-            return None
-        found = await expected(self.target, settings, self.store)
-        alone = is_alone(found, settings)
-        log.info(
-            "the audit of %s is about %d objects and %d calls, %d minutes of one function: %s",
-            visible(self.target.uri),
-            round(found.objects),
-            round(found.calls),
-            round(seconds_alone(found.calls, settings.max_rate) / 60),
-            "it does them alone" if alone else "the state machine divides them",
-        )
-        return None if alone else self._machine()
-
-    def _machine(self) -> StateMachine:
-        return StateMachine(self.scale.machine, self.invocation.origin)
+        if not scale.machine:
+            raise RunChanged(
+                f"run {run} is divided into ranges, and this function has no state machine: deploy with scale=map, or"
+                " start a new run"
+            )
+        return machine
+    if not scale.machine or undivided(settings) is not None:
+        return None
+    found = await expected(target, settings, store)
+    alone = is_alone(found, settings)
+    log.info(
+        "the audit of %s is about %d objects and %d calls, %d minutes of one function: %s",
+        visible(target.uri),
+        round(found.objects),
+        round(found.calls),
+        round(seconds_alone(found.calls, settings.max_rate) / 60),
+        "it does them alone" if alone else "the state machine divides them",
+    )
+    return None if alone else machine

@@ -14,7 +14,7 @@ import pytest
 from auditor.errors import RunChanged, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.event import read_event
-from auditor.lambdas.scale import RANGES, Division, Scale
+from auditor.lambdas.scale import RANGES, Scale, machine_for
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
 from tests.support.servers.stub import StubServer
@@ -116,8 +116,9 @@ async def test_what_cannot_be_divided_is_audited_alone(
 ) -> None:
     invocation = read_event({"bucket": "audited", **event}, environ)
     with open_store(str(tmp_path)) as store:
-        decision = Division(Scale.of(environ), invocation, invocation.targets[0], store)
-        assert (await decision.machine("20260102T030405Z-0a1b2c", begun=False) is not None) == divided
+        run, target = "20260102T030405Z-0a1b2c", invocation.targets[0]
+        machine = await machine_for(Scale.of(environ), invocation, target, store, run, begun=False)
+        assert (machine is not None) == divided
 
 
 async def test_a_divided_run_that_did_not_end_goes_on_divided_whatever_the_estimate_says(

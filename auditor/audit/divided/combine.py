@@ -194,9 +194,9 @@ class _Combining:
         sums.parts += one.parts
         sums.files |= one.files
         state = one.checkpoint
-        if state is None or one.tally is None:
+        if state is None:
             return
-        add_tally(sums.tally, one.tally)
+        add_tally(sums.tally, state.tally)
         sums.undecided |= {item.rule: item for item in state.rules_undecided if item.rule not in sums.undecided}
         sums.lacks_acls |= state.ended is not None and state.ended.lacks_acls
         if not state.begun:

@@ -18,7 +18,6 @@ from auditor.runs.plan_file import PlanFile, PlannedRange
 from auditor.runs.reading import parse_seal
 from auditor.runs.seal import SealedPart, sha256_of, sorted_parts
 from auditor.runs.stores.base import Store
-from auditor.runs.tally import Tally
 from auditor.text import counted, visible
 
 _AHEAD: Final = 16
@@ -39,14 +38,13 @@ class RangeProgress(Struct, frozen=True):
 class RangeState(Struct, frozen=True):
     """A range as its files have it.
 
-    tally: None if the range has no checkpoint. parts: the entries of its parts for the seal of the run. files: the
+    checkpoint: None if the range has none. parts: the entries of its parts for the seal of the run. files: the
     SHA-256 of its files besides the parts, by name. fault: why the range is not complete, in words; None if it is
     complete, and if its parts are those that it counted.
     """
 
     range: PlannedRange
     checkpoint: Checkpoint | None
-    tally: Tally | None
     parts: tuple[SealedPart, ...]
     files: Mapping[str, str]
     fault: str | None
@@ -92,7 +90,7 @@ def range_states(store: Store, plan: PlanFile) -> Iterator[RangeState]:
     reads = (partial(_files, store, folder, one.id) for one in plan.ranges)
     for one, (data, sealed) in zip(plan.ranges, in_order(reads, _AHEAD), strict=True):
         if data is None:
-            yield RangeState(one, None, None, (), {}, "it has not begun")
+            yield RangeState(one, None, (), {}, "it has not begun")
         else:
             yield _state(store, plan, one, data, sealed, found.get(one.id, ()))
 
@@ -118,7 +116,7 @@ def _state(
         fault = f"{fault}: start a new run"
     elif state.ended is None:
         fault = "it has come to " + ("no key" if state.start_after is None else visible(state.start_after))
-    return RangeState(one, state, state.tally, parts, files, fault)
+    return RangeState(one, state, parts, files, fault)
 
 
 def _parts(

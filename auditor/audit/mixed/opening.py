@@ -48,7 +48,12 @@ async def open_mixed(
     """
     place = await inventory_place(settings.inventory, target, ask)
     limits, times = ReportLimits.of(settings.keep), report_times(settings, clock())
-    loaded = await asyncio.to_thread(_load, place, settings, target, times, lambda: bool(stop))
+
+    def load() -> SortedRows:
+        with open_reports(place, settings) as store:
+            return load_newest(store, place, target, times=times, stopped=lambda: bool(stop))
+
+    loaded = await asyncio.to_thread(load)
     log.info("facts come from %s, of %s", visible(loaded.origin.uri), loaded.origin.created)
     try:
         yield MixedFacts(loaded, facts, limits, clock)
@@ -77,10 +82,3 @@ def open_reports(place: InventoryPlace, settings: Settings) -> Store:
         sdk=settings.engine not in ASKING,
         absent="check the destination that --inventory names",
     )
-
-
-def _load(
-    place: InventoryPlace, settings: Settings, target: Target, times: ReportTimes, stopped: Callable[[], bool]
-) -> SortedRows:
-    with open_reports(place, settings) as store:
-        return load_newest(store, place, target, times=times, stopped=stopped)
