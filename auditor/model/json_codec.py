@@ -17,7 +17,7 @@ from msgspec import NODEFAULT, UNSET, Meta, Struct, StructMeta
 from msgspec.structs import fields
 
 from auditor.model.dates import iso_date, seconds_in_utc
-from auditor.model.object import Skipped, Unread
+from auditor.model.object import Skipped, Unread, Whole
 
 T = TypeVar("T")
 Reader = Callable[[Any], T]
@@ -250,8 +250,6 @@ def time_text(value: Any) -> str:
 
 Size = Annotated[int, Meta(ge=0, le=2**53)]
 """A size or a count that every parser reads exactly: some round above 2**53."""
-Whole = Annotated[int, Meta(ge=0, le=_LARGEST - 1)]
-"""A size or a count."""
 
 
 def member(value: Any, path: str, read: Reader[T], default: Any = NODEFAULT) -> T:

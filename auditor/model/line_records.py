@@ -15,7 +15,7 @@ from msgspec.structs import asdict, fields, replace
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.audiences import listed
 from auditor.model.finding import Finding, Judgement
-from auditor.model.json_codec import JsonError, Whole, decode, encode_line
+from auditor.model.json_codec import JsonError, decode, encode_line
 from auditor.model.object import (
     Acl,
     AnyVersion,
@@ -28,6 +28,7 @@ from auditor.model.object import (
     ReadAt,
     Skipped,
     Unread,
+    Whole,
 )
 from auditor.model.reuse import NamesOnly
 from auditor.model.run_lines import (

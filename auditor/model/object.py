@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 ALL_USERS: Final = "http://acs.amazonaws.com/groups/global/AllUsers"
 AUTHENTICATED_USERS: Final = "http://acs.amazonaws.com/groups/global/AuthenticatedUsers"
@@ -18,6 +18,10 @@ LOG_DELIVERY: Final = "http://acs.amazonaws.com/groups/s3/LogDelivery"
 PUBLIC_GROUPS: Final = frozenset({ALL_USERS, AUTHENTICATED_USERS})
 ANONYMOUS_OWNER: Final = "65a011a29cdf8ec533ec3d1ccaae921c"
 """Canonical ID of the owner of an object that was uploaded without credentials (acl-overview, S3 User Guide)."""
+
+
+Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A size or a count, as a JSON file or line has it."""
 
 
 class Unread(Struct, frozen=True):
@@ -72,7 +76,7 @@ class ObjectVersion(Struct, frozen=True):
     key: str
     version_id: str | None
     etag: str
-    size: int
+    size: Whole
 
 
 AnyVersion = ObjectRef | ObjectVersion

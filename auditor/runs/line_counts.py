@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.json_codec import Whole, decode
-from auditor.model.object import Outcome
+from auditor.model.json_codec import decode
+from auditor.model.object import Outcome, Whole
 from auditor.model.summary import Summary
 from auditor.text import counted
 

@@ -15,8 +15,8 @@ from auditor.model.audiences import listed
 from auditor.model.dates import iso_date
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
-from auditor.model.json_codec import JsonError, Whole
-from auditor.model.object import FactSource, Outcome
+from auditor.model.json_codec import JsonError
+from auditor.model.object import FactSource, Outcome, Whole
 from auditor.model.summary import HASHING
 from auditor.runs.counters import Counters
 

@@ -7,7 +7,7 @@ from collections import Counter
 from msgspec import field
 
 from auditor.model.digest import VerifyOutcome
-from auditor.model.json_codec import Whole
+from auditor.model.object import Whole
 from auditor.runs.counters import Counters
 from auditor.verify.outcome import LEFT
 from auditor.verify.read import ReadResult
