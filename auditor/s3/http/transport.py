@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
-
-from msgspec import Struct
 
 from auditor.s3.http.base import Request, Response, Server
 from auditor.s3.http.connection import RECEIVED, BufferedConnection
@@ -47,23 +43,32 @@ class ThinStreams(Pool[StreamingConnection]):
         """Make the transport; it connects at the first request. Raises ValueError for a server behind a proxy."""
         super().__init__(server, StreamingConnection)
 
-    @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[ThinStream]:
-        """Send the request, and give the answer while its body arrives.
+    def stream(self, request: Request) -> ThinStream:
+        """Return a context manager that sends the request, and gives the answer while its body arrives.
 
         Entering the context raises TransportError, or ValueError for forbidden characters in the request.
         """
-        connection, answer = await self.exchange(request_bytes(request), head_only=request.method == "HEAD")
-        try:
-            yield ThinStream(answer.status, answer.reason, answer.headers, connection.readinto)
-        finally:
-            connection.release()
+        return ThinStream(self, request)
 
 
-class ThinStream(Struct, frozen=True):
-    """An answer whose body is still arriving (a Stream)."""
+class ThinStream:
+    """Sends one request, and reads the body of its answer. A context manager, for one use."""
 
-    status: int
-    reason: str
-    headers: Mapping[bytes, bytes]
-    readinto: Callable[[memoryview], Coroutine[Any, Any, int]]
+    __slots__ = ("_connection", "_pool", "_request", "headers", "readinto", "reason", "status")
+
+    def __init__(self, pool: Pool[StreamingConnection], request: Request) -> None:
+        self._pool = pool
+        self._request = request
+        self.status: int
+        self.reason: str
+        self.headers: Mapping[bytes, bytes]
+
+    async def __aenter__(self) -> ThinStream:
+        request = self._request
+        self._connection, answer = await self._pool.exchange(request_bytes(request), head_only=request.method == "HEAD")
+        self.status, self.reason, self.headers = answer.status, answer.reason, answer.headers
+        self.readinto = self._connection.readinto
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._connection.release()
