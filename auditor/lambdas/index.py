@@ -12,8 +12,6 @@ from auditor.audit.index import latest_entry, write_index
 from auditor.config.resources import Resources
 from auditor.lambdas.event import EVERY, Invocation, configured_targets
 from auditor.model.target import Target
-from auditor.reports.summed import IndexEntry
-from auditor.runs.stores.base import Store
 
 MOST: Final = 100
 """Largest number of targets with an index page. Each page reads three files of each target, after each invocation;
@@ -32,13 +30,9 @@ async def write_function_index(invocation: Invocation, resources: Resources, fai
     names = {target.uri for target in targets}
     if not 1 < len(targets) <= MOST or names.isdisjoint(target.uri for target in invocation.targets):
         return
-    sentences = {target.uri: sentence for target, sentence in failed.items()}
-    await asyncio.to_thread(_write, resources.store, targets, sentences)
+    store, sentences = resources.store, {target.uri: sentence for target, sentence in failed.items()}
 
+    def write() -> None:
+        write_index(store, [replace(latest_entry(store, one), failed=sentences.get(one.uri)) for one in targets])
 
-def _write(store: Store, targets: tuple[Target, ...], failed: Mapping[str, str]) -> None:
-    write_index(store, [_entry(store, target, failed.get(target.uri)) for target in targets])
-
-
-def _entry(store: Store, target: Target, failed: str | None) -> IndexEntry:
-    return replace(latest_entry(store, target), failed=failed)
+    await asyncio.to_thread(write)
