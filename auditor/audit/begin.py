@@ -104,6 +104,13 @@ class RunSoFar(Struct, frozen=True):
     expected: int | None = None
     is_latest: bool = True
 
+    @property
+    def against(self) -> str | None:
+        """The ID of the run with which the run compares: the one with which it began, or the latest complete one."""
+        if self.bucket is not None and self.state is not None:
+            return self.bucket.against
+        return self.latest.run_id if self.latest else None
+
 
 def load_run(store: Store, run_id: str | None, target: Target, selection: Mapping[str, Any]) -> RunSoFar:
     """Load the run and its target's latest run from the store, and check that the store can be written. Blocks.
@@ -122,13 +129,6 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
         raise RunDamaged(f"{store.uri(folder)} has parts of ranges of keys, but no {PLAN_FILE}: start a new run")
     run = RunReader(store, target.bucket, run_id)
     return RunSoFar(state, target, latest, run.bucket if state else None, run.bucket_data or b"")
-
-
-def against_of(before: RunSoFar) -> str | None:
-    """Return the ID of the run with which the run compares: the one with which it began, or the latest complete one."""
-    if before.bucket is not None and before.state is not None:
-        return before.bucket.against
-    return before.latest.run_id if before.latest else None
 
 
 async def ask_bucket(

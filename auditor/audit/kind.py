@@ -17,8 +17,6 @@ from auditor.audit.judged_by import begun_file
 from auditor.audit.keeping.begin import Opening
 from auditor.audit.keeping.source import KeepingSource
 from auditor.audit.record_judge import RecordJudge
-from auditor.audit.resume import judging
-from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
 from auditor.model.summary import NO_INVENTORY, Summary
@@ -157,8 +155,3 @@ class RunKind:
     async def end(self, ending: RunEnding, *, hands_on: bool) -> Summary:
         """End the run. hands_on: True if another process goes on with it."""
         return await (ending.hand_on() if hands_on else ending.finish())
-
-
-def kind_of(settings: Settings, places: Resources) -> RunKind:
-    """Return the kind of run that audits a whole target."""
-    return RunKind(*judging(settings, places))

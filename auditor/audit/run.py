@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
-from auditor.audit.begin import Limits, RunSoFar, against_of, ask_bucket, ask_setting, check_budget, permits_of
+from auditor.audit.begin import Limits, RunSoFar, ask_bucket, ask_setting, check_budget, permits_of
 from auditor.audit.context import RunContext
 from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.gathering import Gathering
-from auditor.audit.kind import RunKind, kind_of
+from auditor.audit.kind import RunKind
+from auditor.audit.resume import judging
 from auditor.aws.connection import Connection
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
@@ -91,7 +92,7 @@ class Audit:
         spare = (settings.streams or STREAMS) if settings.hash else 0  # for an object that several streams read
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         self._engines = places.engines
-        self._kind = kind or kind_of(settings, places)
+        self._kind = kind or RunKind(*judging(settings, places))
         self._thread = FolderThread(stop)
         self._started = time.monotonic()
         self._tally = Tally()
@@ -189,8 +190,7 @@ class Audit:
             self.run_id = later_run_id(self.run_id, before.latest.run_id)
         self._target = before.target
         self._connection, asked = asking.result()
-        facts, state = self._kind.facts(asked, before), before.state
-        against = against_of(before)
+        facts, state, against = self._kind.facts(asked, before), before.state, before.against
         return RunContext(
             run_id=self.run_id,
             target=self._target,

@@ -24,7 +24,7 @@ HELD_BYTES: Final = 8 * 1024 * 1024
 
 class KeyedCounts:
     """Counts that are too large to copy at each key. The caller notes the results of an object before it hands over the
-    object's lines. The methods are called under one lock.
+    object's lines. The methods are called under one lock. This class counts nothing.
     """
 
     def upto(self, key: str | None) -> None:
