@@ -23,7 +23,7 @@ from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 
 if TYPE_CHECKING:
-    from auditor.reports.page.accounts import AnyEstate
+    from auditor.reports.page.index import AnyEstate
 
 NAME: Final = "index.html"
 

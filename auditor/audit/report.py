@@ -28,7 +28,7 @@ def page_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: Ro
     """Return the page of a run as HTML. bucket: its bucket.json."""
     from auditor.reports.page import build, render  # imports Jinja
 
-    return render.audit_page(build.source_of(summary, shown, bucket, rollups))
+    return render.audit_page(build.PageSource(summary=summary, shown=shown, bucket=bucket, rollups=rollups))
 
 
 def page_again(run: RunReader) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,14 +16,14 @@ from auditor.audit.index import entry_of, write_index
 from auditor.audit.resume import check_selection, judging
 from auditor.cli.audit_way import AuditWay
 from auditor.cli.closing_table import TargetResult, closing_table
+from auditor.cli.each_target import each_target
 from auditor.cli.jobs import audit_of
-from auditor.cli.output import print_json, remark, say
+from auditor.cli.output import print_json, print_text, remark, say
 from auditor.cli.progress import Show
 from auditor.cli.terminal import columns, options_of
-from auditor.config.resources import Resources, open_stores
+from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
-from auditor.model.json_codec import plain
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -41,11 +40,6 @@ AT_ONCE: Final = 8
 """Largest number of targets that are audited side by side. With --max-calls or --max-cost it is one after the other,
 because calls in flight of one target could use up those of another.
 """
-
-
-def at_once(settings: Settings) -> int:
-    """Return the largest number of targets to audit side by side."""
-    return 1 if settings.max_calls is not None or settings.max_cost is not None else AT_ONCE
 
 
 class Audits:
@@ -76,6 +70,19 @@ class Audits:
         """The results of the targets that have ended."""
         self.entries: dict[Target, IndexEntry] = {}
         """Their entries for the index page, of several targets."""
+
+    async def all(self) -> int:
+        """Audit all targets, and return the exit code."""
+        limited = self._settings.max_calls is not None or self._settings.max_cost is not None
+        return await each_target(
+            self._targets,
+            open_resources(self._settings, self._targets),
+            self.one,
+            verb="audited",
+            kept="what was written is in place",
+            at_once=1 if limited or self._options.jobs is not None else AT_ONCE,
+            failed=self.failed,
+        )
 
     async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
         """Audit one target, print the result, and return the exit code."""
@@ -116,10 +123,10 @@ class Audits:
             self.entries[target] = entry_of(target, summary, rollups)
         if options.format != "table":
             written = RunReader(resources.store, target.bucket, summary.run)
-            _write(await asyncio.to_thread(list, FORMATS[options.format](summary, written)))
+            print_text(await asyncio.to_thread("".join, FORMATS[options.format](summary, written)))
         elif not self._several:
             how = options_of(settings)
-            _write([table.render(summary, how.fail_on, how.columns, rollups=rollups, colour=how.colour)])
+            print_text(table.render(summary, how.fail_on, how.columns, rollups=rollups, colour=how.colour))
         self._way.remark_on(summary, target)
         if not again:
             await self._way.tell(audit, summary)
@@ -132,13 +139,13 @@ class Audits:
             self.entries[target] = IndexEntry(target=target, failed=sentence)
         self.results[target] = TargetResult(target, None, code)
         if self._options.format == "json":
-            print_json({"target": plain(target), "complete": False, "failed": sentence, "exit_code": code})
+            print_json({"target": target, "complete": False, "failed": sentence, "exit_code": code})
         elif self._options.format == "markdown":
-            _write([failed_comment(target, sentence)])
+            print_text(failed_comment(target, sentence))
 
-    async def indexed(self, work: Awaitable[int]) -> int:
+    async def indexed(self) -> int:
         """Audit all targets, write their index page, and return the exit code: 1 in place of 0 if it is not written."""
-        code = await work
+        code = await self.all()
         if not self._several:
             return code
         entries = [self.entries[target] for target in self._targets if target in self.entries]
@@ -154,7 +161,7 @@ class Audits:
         """Print the closing table of several targets."""
         if self._several and self._options.format == "table":
             reports = "" if self._index is None else f"reports: {visible(self._index)}\n"
-            _write([self.table(), reports])
+            print_text(f"{self.table()}{reports}")
 
     def table(self) -> str:
         """Return the closing table of the targets that have ended."""
@@ -178,9 +185,3 @@ def _read_back(
     if (state := run.checkpoint) is not None:
         check_selection(state, selection)
     return run.summary, run.rollups()
-
-
-def _write(pieces: Iterable[str]) -> None:
-    """Print the text of one run at once, because several may end side by side."""
-    sys.stdout.writelines(pieces)
-    sys.stdout.flush()

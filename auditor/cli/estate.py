@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import secrets
-import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,14 +17,13 @@ from auditor.audit.estate.page import index_entries
 from auditor.audit.index import write_index
 from auditor.audit.resume import rules_of
 from auditor.cli import signals
-from auditor.cli.audits import Audits, at_once
-from auditor.cli.each_target import each_target
+from auditor.cli.audits import Audits
 from auditor.cli.estate_buckets import EstateBuckets
-from auditor.cli.output import expect, heard, print_json, say
+from auditor.cli.output import expect, heard, print_json, print_text, say
 from auditor.cli.resume_hint import offer_to_resume
 from auditor.cli.telling import Teller
 from auditor.config.estate import EstateFile, read_estate
-from auditor.config.resources import Resources, open_resources, open_stores
+from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, UsageError
 from auditor.model.estate import OWN_ACCOUNT, EarlierEstate, EstateReport
@@ -127,18 +125,9 @@ class EstateStart:
 
     async def _audit(self, audits: Audits, buckets: EstateBuckets) -> str | None:
         """Audit the buckets. Return why that ended before its end; None if it did not."""
-        targets = buckets.targets
-        if not targets:
+        if not buckets.targets:
             return None
-        await each_target(
-            targets,
-            open_resources(self._settings, targets),
-            audits.one,
-            verb="audited",
-            kept="what was written is in place",
-            at_once=at_once(self._settings),
-            failed=audits.failed,
-        )
+        await audits.all()
         return buckets.stopped
 
     async def _end(
@@ -166,8 +155,7 @@ class EstateStart:
             print_json(report.to_dict())
         elif self._options.format == "table":
             place = f"reports: {visible(page)}\n" if page else ""
-            sys.stdout.write(f"{table}{estate_text(report)}{place}")
-            sys.stdout.flush()
+            print_text(f"{table}{estate_text(report)}{place}")
         else:
             say(report.line)
 

@@ -6,30 +6,23 @@ import argparse
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from auditor.aio.stop import Stop
 from auditor.audit.estate.balance import HOLE
 from auditor.audit.estate.choice import ChosenBucket
-from auditor.audit.run import Audit
-from auditor.cli.audit_output import announce
+from auditor.cli.audit_way import AuditWay
 from auditor.cli.telling import Teller
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.alert import Alert
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.alert import alert_of
-from auditor.reports.run_event import event_of
 from auditor.runs.paths import new_run_id, parse_run_id
 from auditor.runs.reading import RunReader
 
-if TYPE_CHECKING:
-    from auditor.audit.divided.jobs import JobsAudit
 
-
-class EstateBuckets:
-    """The way in which the buckets of an estate are audited, an AuditWay.
+class EstateBuckets(AuditWay):
+    """The way in which the buckets of an estate are audited.
 
     estate: ID of the start. buckets: those to audit. teller: sends the event on each run; the alerts are kept for the
     one of the estate.
@@ -43,11 +36,9 @@ class EstateBuckets:
         buckets: Sequence[ChosenBucket],
         teller: Teller,
     ) -> None:
-        self._settings = settings
-        self._options = options
+        super().__init__(settings, options, teller)
         self._estate = estate
         self._buckets = {one.name: one for one in buckets}
-        self._teller = teller
         self._stop: Stop | None = None
         self.targets = [Target(one.name, versions=settings.versions) for one in buckets]
         self.begun: dict[str, str] = {}
@@ -74,20 +65,16 @@ class EstateBuckets:
         self._stop = stop
 
     def announce(self, target: Target, run_id: str) -> None:
-        announce(target, run_id)
+        super().announce(target, run_id)
         self.begun[target.bucket] = run_id
 
     def remark_on(self, summary: Summary, target: Target) -> None:
         """Say nothing: the report has each bucket, and one command resumes all."""
 
-    async def tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
-        if not self._teller.listens:
-            return
-        fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
-        alert = alert_of(summary, audit.rollups, fail_on, notes)
+    def alert_now(self, alert: Alert | None) -> None:
+        """Keep the alert for the one of the estate."""
         if alert is not None:
             self.alerts.append(alert)
-        await self._teller.tell(None, event_of(summary, fail_on, notes))
 
     def failed(self, sentence: str, code: int) -> int:
         """Return the exit code of a hole, whatever the reason. The one alert names each hole."""

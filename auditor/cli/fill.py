@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,9 +12,9 @@ from typing import Final
 from auditor.aio.stop import Stop
 from auditor.audit.fill import complete_summary, fill_audit, has_holes
 from auditor.cli import signals
-from auditor.cli.audit_output import announce, remark_on
+from auditor.cli.audit_way import announce, remark_on
 from auditor.cli.each_target import each_target
-from auditor.cli.output import say
+from auditor.cli.output import print_text, say
 from auditor.cli.progress import Show
 from auditor.cli.terminal import options_of
 from auditor.config.resources import Resources, check_output
@@ -98,6 +97,4 @@ async def _read_back(run: RunReader, options: argparse.Namespace, settings: Sett
 
 
 async def _print(summary: Summary, written: RunReader, options: argparse.Namespace, settings: Settings) -> None:
-    pieces = await asyncio.to_thread(list, FORMATS[options.format](summary, written, options_of(settings)))
-    sys.stdout.writelines(pieces)
-    sys.stdout.flush()
+    print_text(await asyncio.to_thread("".join, FORMATS[options.format](summary, written, options_of(settings))))

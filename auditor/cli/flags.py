@@ -110,8 +110,10 @@ def config_flag(parser: Group) -> None:
     )
 
 
-def format_flag(parser: Group, choices: Sequence[str] = ("table", "json")) -> None:
-    group(parser, RESULTS).add_argument("--format", choices=choices, default="table", help="how results are printed")
+def format_flag(
+    parser: Group, choices: Sequence[str] = ("table", "json"), text: str = "how results are printed"
+) -> None:
+    group(parser, RESULTS).add_argument("--format", choices=choices, default="table", help=text)
 
 
 def target_flags(parser: Group, number: str = "+") -> None:

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
@@ -17,15 +15,14 @@ from msgspec import Struct, field
 
 from auditor.aio.stop import Stop
 from auditor.cli import signals
-from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import first_word, print_json
-from auditor.cli.progress import shown
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, print_result
+from auditor.cli.progress import counting, shown
 from auditor.cli.signals import stop_on_signals
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.ledger.base import DAMAGED, SOUND, Checked, Ledger, Soundness
-from auditor.progress import Snapshot
 from auditor.text import counted, healed_rows, visible
 
 SHOWN: Final = 100
@@ -123,27 +120,19 @@ class LedgerCheck(Struct, frozen=True):
         if options.target is not None:
             raise UsageError(f"{self.flag} {self.words}: leave the key out, or leave {self.flag} out")
         options.ledger = given or options.ledger
-        settings = settings_of(options)
-        check_needed(settings, "ledger")
+        settings = settings_of(options, "ledger")
         check_ledger(settings)
         first_word(f"{self.doing} the ledger {visible(settings.ledger or '')}")
         found = signals.run(self._counted(settings))
-        if options.format == "json":
-            print_json(found.document())
-        else:
-            sys.stdout.write("".join(f"{line}\n" for line in found.lines()))
+        print_result(options.format, found.document(), lambda: "".join(f"{line}\n" for line in found.lines()))
         if not found.complete:
             return 4
         return 3 if found.faults else 0
 
     async def _counted(self, settings: Settings) -> LedgerCheckCounts:
         name = settings.ledger or ""
-        found, stop, began = LedgerCheckCounts(name), stop_on_signals(), time.monotonic()
-
-        def snapshot() -> Snapshot:
-            return Snapshot(what=visible(name), objects=found.counts.total(), seconds=time.monotonic() - began)
-
-        async with shown(snapshot), ledger_of(settings) as ledger:
+        found, stop = LedgerCheckCounts(name), stop_on_signals()
+        async with shown(counting(visible(name), found.counts.total)), ledger_of(settings) as ledger:
             await self.work(ledger, found, stop)
         return found
 

@@ -14,12 +14,21 @@ from auditor.errors import UsageError
 from auditor.ledger import ledger_file
 from auditor.model.target import Target, parse_target
 
+_FORMS: Final = {"ledger": "sqlite:PATH or dynamodb:TABLE", "queue": "the URL of an SQS queue"}
 
-def settings_of(options: argparse.Namespace) -> Settings:
-    """Read the settings from flags, then AUDITOR_ variables, then auditor.toml, then defaults. Raises UsageError."""
+
+def settings_of(options: argparse.Namespace, *needed: str) -> Settings:
+    """Read the settings from flags, then AUDITOR_ variables, then auditor.toml, then defaults. Raises UsageError, also
+    if one of the settings with the names `needed` has no value.
+    """
     given = vars(options)
     flags = Layer({name: given.get(name) for name in SETTINGS}, lambda name: SETTINGS[name].option)
-    return load_settings(flags, path=given.get("config"))
+    settings = load_settings(flags, path=given.get("config"))
+    for name in needed:
+        if getattr(settings, name) is None:
+            ways = f"give {_FORMS[name]} with it, set {variable(name)}, or write {name} in auditor.toml"
+            raise UsageError(f"{SETTINGS[name].option} is missing: {ways}")
+    return settings
 
 
 def targets_of(options: argparse.Namespace, settings: Settings) -> list[Target]:
@@ -29,17 +38,6 @@ def targets_of(options: argparse.Namespace, settings: Settings) -> list[Target]:
         for uri in options.targets
     ]
     return list(dict.fromkeys(targets))
-
-
-_FORMS: Final = {"ledger": "sqlite:PATH or dynamodb:TABLE", "queue": "the URL of an SQS queue"}
-
-
-def check_needed(settings: Settings, *names: str) -> None:
-    """Raise UsageError if one of the settings with these names has no value."""
-    for name in names:
-        if getattr(settings, name) is None:
-            ways = f"give {_FORMS[name]} with it, set {variable(name)}, or write {name} in auditor.toml"
-            raise UsageError(f"{SETTINGS[name].option} is missing: {ways}")
 
 
 def refuse_ledger(place: str | None, settings: Settings, flag: str) -> None:

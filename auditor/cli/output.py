@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Timer
-from typing import Any, Final
+from typing import Final
 
 from auditor.logs import clean
+from auditor.model.json_codec import plain
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,22 @@ def heard() -> None:
     silence.end()
 
 
-def print_json(value: Mapping[str, Any]) -> None:
-    """Print a JSON document on one line of stdout, because a command can print several documents."""
-    sys.stdout.write(json.dumps(value) + "\n")
+def print_json(value: object) -> None:
+    """Print a JSON document on one line of stdout, because a command can print several documents. value: of Structs,
+    dicts and lists.
+    """
+    print_text(json.dumps(plain(value)) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Print a result on stdout at once. text: whole lines, safe to print."""
+    sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def print_result(form: str, document: object, text: Callable[[], str]) -> None:
+    """Print a result in the form that --format names. document: for "json". text: makes the lines for other forms."""
+    if form == "json":
+        print_json(document)
+    else:
+        print_text(text())

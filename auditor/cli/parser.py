@@ -30,19 +30,7 @@ from auditor.cli.flags import (
     target_flags,
     whole_number,
 )
-from auditor.cli.run_parser import (
-    accept_command,
-    check_command,
-    diff_command,
-    explain_command,
-    export_command,
-    fix_kit_command,
-    judge_command,
-    report_command,
-    sql_command,
-    what_if_command,
-    who_command,
-)
+from auditor.cli.run_parser import RUN_COMMANDS
 from auditor.cli.suggesting import SuggestingParser
 from auditor.config.settings import CHANNELS
 from auditor.model.version import VERSION
@@ -70,17 +58,8 @@ def make_parser() -> argparse.ArgumentParser:
     digests_command(commands.add_parser)
     _plan(commands.add_parser)
     ledger_command(commands.add_parser)
-    explain_command(commands.add_parser)
-    what_if_command(commands.add_parser)
-    fix_kit_command(commands.add_parser)
-    diff_command(commands.add_parser)
-    judge_command(commands.add_parser)
-    check_command(commands.add_parser)
-    accept_command(commands.add_parser)
-    who_command(commands.add_parser)
-    report_command(commands.add_parser)
-    export_command(commands.add_parser)
-    sql_command(commands.add_parser)
+    for declare in RUN_COMMANDS:
+        declare(commands.add_parser)
     _rules(commands.add_parser)
     _audit(commands.add_parser, "policy", "print the least IAM policy that an audit needs")
     _demo(commands.add_parser)

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
-from typing import Any, Final, Protocol, TextIO
+from typing import Any, Final, TextIO
 
 from auditor.cli.output import heard, talk
 from auditor.progress import Snapshot, reporting
@@ -21,12 +21,17 @@ makes a snapshot.
 """
 
 
-class Progress(Protocol):
-    def update(self, snapshot: Snapshot) -> None: ...
-    def close(self) -> None: ...
+class Progress:
+    """Shows nothing, for a user who wants no progress."""
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Show the progress at this moment."""
+
+    def close(self) -> None:
+        """End the display."""
 
 
-class Lines:
+class Lines(Progress):
     """Shows the progress as one line per minute, for logs."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -41,21 +46,8 @@ class Lines:
             self._stream.write(f"auditor: {snapshot.what}: {snapshot.words}\n")
             self._stream.flush()
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
 
-
-class NoProgress:
-    """Shows nothing."""
-
-    def update(self, snapshot: Snapshot) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
-
-
-class Bar:
+class Bar(Progress):
     """Shows the progress as a bar on a terminal, with the package rich (the `cli` extra)."""
 
     def __init__(self, rich_progress: Any, rich_console: Any) -> None:
@@ -116,12 +108,13 @@ class Together:
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
-    """Return NoProgress if the user wants none, a Bar if the stream is a terminal and rich is installed, else Lines.
+    """Return a Progress that shows nothing if the user wants none, a Bar if the stream is a terminal and rich is
+    installed, else Lines.
 
     stream: None for stderr.
     """
     if talk.quiet or not talk.progress:
-        return NoProgress()
+        return Progress()
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
         try:
@@ -130,6 +123,14 @@ def make_progress(stream: TextIO | None = None) -> Progress:
             return Lines(stream)
         return Bar(progress, console.Console(file=stream))
     return Lines(stream)
+
+
+def counting(what: str, objects: Callable[[], int]) -> Count:
+    """Return a function that makes a snapshot of work that begins now. what: as in Snapshot. objects: returns how many
+    are done.
+    """
+    began = time.monotonic()
+    return lambda: Snapshot(what=what, objects=objects(), seconds=time.monotonic() - began)
 
 
 @asynccontextmanager

@@ -62,11 +62,8 @@ def what_if_command(add: Add) -> None:
     results.add_argument("--keys", metavar="FILE", help="write each changed object there, as JSON Lines")
     settings_flags(parser, "profile", endpoint_url="where the run's bucket is", region="region of the run's bucket")
     config_flag(parser)
-    results.add_argument(
-        "--format",
-        choices=("table", "json", "sarif"),
-        default="table",
-        help="how the answer is printed; sarif: at the lines of the policy's file",
+    format_flag(
+        parser, ("table", "json", "sarif"), "how the answer is printed; sarif: at the lines of the policy's file"
     )
 
 
@@ -77,7 +74,6 @@ def fix_kit_command(add: Add) -> None:
         "--out", dest="kit", metavar="DIR", required=True, help="write the kit there: a new or an empty directory"
     )
     _store(parser)
-    config_flag(parser)
     format_flag(parser)
 
 
@@ -100,7 +96,7 @@ def judge_command(add: Add) -> None:
     settings_flags(parser, "level", "only", "ignore", "semantics")
     parser.add_argument("--trust", action="append", metavar="X", help="this party is trusted too; may be repeated")
     settings_flags(parser, "fail_on", out="where the new run folder goes (beside RUN)")
-    _store(parser)
+    _bucket(parser)
     format_flag(parser, PRINTED)
 
 
@@ -117,7 +113,6 @@ def accept_command(add: Add) -> None:
     parser.add_argument("--reason", metavar="TEXT", default="", help="why it is accepted")
     parser.add_argument("--until", metavar="DAY", help="the last day on which it holds: YYYY-MM-DD (in 90 days)")
     _store(parser)
-    config_flag(parser)
 
 
 def who_command(add: Add) -> None:
@@ -125,14 +120,12 @@ def who_command(add: Add) -> None:
     parser.add_argument("id", metavar="ID", help="a canonical ID, an account, an ARN, a network, as a report names it")
     parser.add_argument("--run", dest="run_folder", metavar="RUN", help=f"count its access in {_RUN}")
     _store(parser)
-    config_flag(parser)
 
 
 def check_command(add: Add) -> None:
     parser = command(add, "check", "prove that no part of a run was altered, cut, left out or added")
     _run_folder(parser)
     _store(parser)
-    config_flag(parser)
     format_flag(parser)
 
 
@@ -150,7 +143,6 @@ def report_command(add: Add) -> None:
         help="write the page there (report.html; for OUT its index.html); -: stdout",
     )
     _store(parser)
-    config_flag(parser)
 
 
 def export_command(add: Add) -> None:
@@ -181,11 +173,10 @@ def sql_command(add: Add) -> None:
     _run_folder(parser)
     parser.add_argument("query", nargs="?", metavar="QUERY", help="one SELECT in DuckDB's SQL (the tables and columns)")
     results = group(parser, RESULTS)
-    results.add_argument(
-        "--format",
-        choices=("table", "csv", "jsonl"),
-        default="table",
-        help="how the answer is printed: table has at most 1,000 rows, csv and jsonl have all",
+    format_flag(
+        parser,
+        ("table", "csv", "jsonl"),
+        "how the answer is printed: table has at most 1,000 rows, csv and jsonl have all",
     )
     results.add_argument(
         "--schema",
@@ -193,7 +184,6 @@ def sql_command(add: Add) -> None:
         help="print the statements with which this program reads such runs, no answer",
     )
     _store(parser)
-    config_flag(parser)
 
 
 def diff_command(add: Add) -> None:
@@ -201,12 +191,10 @@ def diff_command(add: Add) -> None:
     parser.add_argument("old", metavar="OLD", help=f"the earlier run: {_RUN}")
     parser.add_argument("new", metavar="NEW", help="the later run")
     _store(parser)
-    config_flag(parser)
-    group(parser, RESULTS).add_argument(
-        "--format",
-        choices=("table", "json", "jsonl"),
-        default="table",
-        help="how the changes are printed: table names the first of each kind, json counts them, jsonl has each",
+    format_flag(
+        parser,
+        ("table", "json", "jsonl"),
+        "how the changes are printed: table names the first of each kind, json counts them, jsonl has each",
     )
 
 
@@ -215,5 +203,17 @@ def _run_folder(parser: Group) -> None:
 
 
 def _store(parser: Group) -> None:
-    """Add the flags for a run folder in a bucket."""
+    """Add the flags for a run folder in a bucket, and for the settings file."""
+    _bucket(parser)
+    config_flag(parser)
+
+
+def _bucket(parser: Group) -> None:
     settings_flags(parser, "endpoint_url", "profile", region="region of the bucket that has the run folder")
+
+
+RUN_COMMANDS: Final = (
+    *(explain_command, what_if_command, fix_kit_command, diff_command, judge_command, check_command),
+    *(accept_command, who_command, report_command, export_command, sql_command),
+)
+"""The functions that declare these commands."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -26,7 +26,6 @@ from auditor.hashing.status import AskHead, HashStatus, HashStatusFinder
 from auditor.ledger.base import Ledger
 from auditor.model.dates import now_in_utc
 from auditor.model.exception_matching import CONTRADICTED, accepts_object, holes_of
-from auditor.model.json_codec import plain
 from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
 from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import NOTHING_LISTED, Target
@@ -74,10 +73,6 @@ class HashRunSummary(Struct, frozen=True, kw_only=True):
     def exit_code(self) -> int:
         """The command's exit code: 4 if there is a hole, else 0."""
         return 4 if self.holes else 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object that `auditor hash --format json` prints."""
-        return dict(plain(self))
 
 
 class HashRun:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from auditor.model.json_codec import plain
 from auditor.model.summary import ChangeKind, Changes
 from auditor.reports.diff import RunChange
 from auditor.reports.table_layout import TableLayout
 
 SHOWN: Final = 5
 """Number of changes of each kind that the table names."""
+
+
+_OF_FINDING: Final = ("rule", "severity", "grantee", "permission", "fingerprint", "since")
 
 
 class FirstChanges:
@@ -31,21 +35,18 @@ class FirstChanges:
 
 def change_line(change: RunChange) -> dict[str, Any]:
     """Return a change as a JSON value, in one form for verdicts and findings."""
-    found = change.finding
-    return {
-        "kind": change.kind.value,
-        "of": "verdict" if found is None else "finding",
-        "key": change.key,
-        "version_id": change.version_id,
-        "before": change.before.value if change.before else None,
-        "after": change.after.value if change.after else None,
-        "rule": found.rule if found else None,
-        "severity": found.severity.value if found else None,
-        "grantee": found.grantee if found else None,
-        "permission": found.permission if found else None,
-        "fingerprint": found.fingerprint if found else None,
-        "since": found.since if found else None,
-    }
+    found: dict[str, Any] = plain(
+        {
+            "kind": change.kind,
+            "of": "verdict" if change.finding is None else "finding",
+            "key": change.key,
+            "version_id": change.version_id,
+            "before": change.before,
+            "after": change.after,
+            **{name: getattr(change.finding, name, None) for name in _OF_FINDING},
+        }
+    )
+    return found
 
 
 def render(old: str, new: str, counts: Changes, first: FirstChanges, columns: int) -> str:
@@ -79,8 +80,3 @@ def _row(change: RunChange) -> tuple[str, str]:
         return f"{change.finding.rule} ", "the bucket" if change.key is None else change.key
     before, after = (verdict.value if verdict else "none" for verdict in (change.before, change.after))
     return f"{before} > {after} ", change.key or ""
-
-
-def keep_first(changes: Iterable[RunChange], first: FirstChanges) -> None:
-    for change in changes:
-        first.add(change)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from auditor.model.json_codec import plain
 from auditor.model.target import Target
 from auditor.progress import clock
 from auditor.reports.table_layout import TableLayout
 from auditor.s3.prices import in_pico, money
 from auditor.text import counted, visible
+
+S = TypeVar("S", bound=Struct)
+_NUMBERS: Final = ("objects", "bytes", "delete_markers", "dollars", "data_events_dollars", "spent")
+"""The members of an estimate that add up."""
 
 
 class ClassEstimate(Struct, frozen=True, kw_only=True):
@@ -95,10 +99,6 @@ class Estimate(Struct, frozen=True, kw_only=True):
     not_counted: tuple[str, ...] = ()
     """Phrases on calls that the estimate leaves out."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as a JSON value."""
-        return dict(plain(self))
-
 
 def summed(estimates: Sequence[Estimate]) -> Estimate:
     """Return the sum of the estimates of several targets, which share one pace."""
@@ -108,52 +108,24 @@ def summed(estimates: Sequence[Estimate]) -> Estimate:
             classes.setdefault(name, []).append(found)
     hashing = [one.hashing for one in estimates if one.hashing is not None]
     kept = [one.kept for one in estimates if one.kept is not None]
-    return Estimate(
+    return replace(
+        _added(estimates, _NUMBERS),
         target=None,
         complete=all(one.complete for one in estimates),
-        objects=sum(one.objects for one in estimates),
-        bytes=sum(one.bytes for one in estimates),
-        delete_markers=sum(one.delete_markers for one in estimates),
-        classes={name: _sum_of_class(found) for name, found in classes.items()},
-        calls=EstimatedCalls(
-            list=sum(one.calls.list for one in estimates),
-            acl=sum(one.calls.acl for one in estimates),
-            head=sum(one.calls.head for one in estimates),
-            bucket=sum(one.calls.bucket for one in estimates),
-            get=sum(one.calls.get for one in estimates),
-        ),
-        dollars=sum(one.dollars for one in estimates),
+        classes={name: _added(found) for name, found in classes.items()},
+        calls=_added([one.calls for one in estimates]),
         seconds=round(sum(one.seconds for one in estimates), 1),
-        pace=estimates[0].pace,
-        hashing=_sum_of_hashing(hashing) if hashing else None,
-        kept=KeptEstimate(acl=sum(one.acl for one in kept), head=sum(one.head for one in kept)) if kept else None,
-        data_events_dollars=sum(one.data_events_dollars for one in estimates),
-        spent=sum(one.spent for one in estimates),
+        hashing=_added(hashing) if hashing else None,
+        kept=_added(kept) if kept else None,
         unpriced=tuple(sorted({name for one in estimates for name in one.unpriced})),
-        prices=estimates[0].prices,
         not_counted=tuple(dict.fromkeys(words for one in estimates for words in one.not_counted)),
     )
 
 
-def _sum_of_class(found: Sequence[ClassEstimate]) -> ClassEstimate:
-    return ClassEstimate(
-        objects=sum(one.objects for one in found),
-        bytes=sum(one.bytes for one in found),
-        acl=sum(one.acl for one in found),
-        head=sum(one.head for one in found),
-        dollars=sum(one.dollars for one in found),
-    )
-
-
-def _sum_of_hashing(found: Sequence[HashingEstimate]) -> HashingEstimate:
-    return HashingEstimate(
-        known=sum(one.known for one in found),
-        objects=sum(one.objects for one in found),
-        bytes=sum(one.bytes for one in found),
-        left_for_cost=sum(one.left_for_cost for one in found),
-        unhashable=sum(one.unhashable for one in found),
-        dollars=sum(one.dollars for one in found),
-    )
+def _added(found: Sequence[S], names: Sequence[str] = ()) -> S:
+    """Return the first value with the sums of its members, or of those with these names."""
+    added = names or found[0].__struct_fields__
+    return replace(found[0], **{name: sum(getattr(one, name) for one in found) for name in added})
 
 
 def estimate_text(estimate: Estimate, columns: int) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
-from auditor.reports.words import BY_ENDPOINTS
+from auditor.reports.words import BY_ENDPOINTS, NOUNS
 from auditor.text import harmless, visible
 
 _LABEL: Final = 10
@@ -80,23 +80,15 @@ _GRANTEES: Final = {
 }
 
 _AUDIENCES: Final = {
+    **{kind: f"{noun} {{}}" for kind, noun in NOUNS.items()},
     AudienceKind.ANYONE: "anyone on the internet",
     AudienceKind.ANY_ACCOUNT: "any AWS account",
-    AudienceKind.ACCOUNT: "account {}",
     AudienceKind.CANONICAL_ID: "the account with the canonical ID {}",
-    AudienceKind.ORGANIZATION: "organization {}",
-    AudienceKind.NETWORK: "network {}",
-    AudienceKind.VPC: "VPC {}",
-    AudienceKind.VPC_ENDPOINT: "VPC endpoint {}",
-    AudienceKind.SERVICE: "the service {}",
     AudienceKind.SOURCE: "a service that acts for {}",
     AudienceKind.ACCESS_POINT: "the users of the access point {}",
     AudienceKind.ACCESS_GRANTS: "the grantees of the S3 Access Grants instance {}",
     **BY_ENDPOINTS,
     AudienceKind.IDENTITY_PROVIDER: "users of the identity provider {}",
-    AudienceKind.GROUP: "the group {}",
-    AudienceKind.DIRECTORY_USER: "directory user {}",
-    AudienceKind.DIRECTORY_GROUP: "directory group {}",
 }
 
 _WORDS: Final = {

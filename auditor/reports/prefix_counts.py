@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field, to_builtins
+from msgspec.structs import astuple
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -161,10 +162,7 @@ class _CountsSaved(Struct, frozen=True):
 def saved_counts(rows: Mapping[Subject, Row]) -> list[dict[str, Any]]:
     """Return the counts as JSON values, each of a SavedCount."""
     found: list[dict[str, Any]] = to_builtins(
-        [
-            SavedCount(*subject, prefix, one.count, one.bytes, one.new, one.excepted, one.since, one.samples)
-            for subject, prefix, one in each(rows)
-        ]
+        [SavedCount(*subject, prefix, *astuple(one)) for subject, prefix, one in each(rows)]
     )
     return found
 

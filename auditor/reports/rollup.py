@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Self
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from auditor.model.access import AudienceKind, ObjectAccess, Verdict
 from auditor.model.audiences import listed
@@ -135,16 +135,7 @@ class RollUpBuilder(KeyedCounts):
     ) -> None:
         if opened is not None and self._kinds is not None and subject.verdict is not None:
             self._kinds.add(subject.verdict, opened)
-        row = self._rows.get(subject)
-        if row is None:
-            if subject.audience is not None and len(self._rows) >= SUBJECTS:
-                subject = subject._replace(audience=OTHERS)
-            row = self._rows.setdefault(subject, {})
-        prefix = None if key is None else prefix_of(key)
-        found = row.get(prefix)
-        if found is None:
-            found = row[prefix] = PrefixCount()
-            self._prefixes += 1
+        found = self._counts_of(subject, None if key is None else prefix_of(key))
         found.count += 1
         found.bytes += size
         if standing is not None:
@@ -157,6 +148,18 @@ class RollUpBuilder(KeyedCounts):
             found.samples.append(sample)
         if self._prefixes > PREFIXES:
             self._prefixes = merge_smallest(self._rows, PREFIXES // 2, found)
+
+    def _counts_of(self, subject: Subject, prefix: str | None) -> PrefixCount:
+        row = self._rows.get(subject)
+        if row is None:
+            if subject.audience is not None and len(self._rows) >= SUBJECTS:
+                subject = subject._replace(audience=OTHERS)
+            row = self._rows.setdefault(subject, {})
+        found = row.get(prefix)
+        if found is None:
+            found = row[prefix] = PrefixCount()
+            self._prefixes += 1
+        return found
 
     def saved(self) -> dict[str, Any]:
         """Return the counts as JSON values, for a checkpoint."""
@@ -182,13 +185,7 @@ class RollUpBuilder(KeyedCounts):
         else.
         """
         for subject, prefix, count in restored_counts(saved):
-            if subject not in self._rows and subject.audience is not None and len(self._rows) >= SUBJECTS:
-                subject = subject._replace(audience=OTHERS)
-            row = self._rows.setdefault(subject, {})
-            if prefix not in row:
-                row[prefix] = PrefixCount()
-                self._prefixes += 1
-            row[prefix].merge(count)
+            self._counts_of(subject, prefix).merge(count)
         if self._kinds is not None and "kinds" in saved:
             self._kinds.include(SavedKinds.from_json(saved))
         if self._prefixes > PREFIXES:
@@ -263,19 +260,10 @@ def _group(subject: Subject, prefix: str | None, count: PrefixCount, row: Row) -
     below = prefix is not None and any(other and other != prefix and other.startswith(prefix) for other in row)
     return Group(
         id=hashlib.sha256(json.dumps([*subject, prefix]).encode()).hexdigest()[:12],
-        kind=subject.kind,
-        rule=subject.rule,
-        verdict=subject.verdict,
-        severity=subject.severity,
-        audience=subject.audience,
+        **subject._asdict(),
         prefix=prefix,
         rest=below,
-        count=count.count,
-        bytes=count.bytes,
-        new=count.new,
-        excepted=count.excepted,
-        since=count.since,
-        samples=tuple(count.samples),
+        **{**asdict(count), "samples": tuple(count.samples)},
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from auditor.model.alert import SHORT, RunEvent
-from auditor.model.finding import FailOn, Severity
+from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.json_codec import plain
-from auditor.model.summary import Changes, Summary
+from auditor.model.summary import Changes, Summary, UnreadCount
 from auditor.model.target import Target
 from auditor.reports.alert_reasons import reasons_of
 from auditor.reports.summary import exit_code, failed_of
@@ -37,14 +37,8 @@ def event_of(summary: Summary, fail_on: Severity | FailOn | None, notes: Sequenc
         "rules": dict(list(summary.rules.items())[:_ITEMS]),
         "excepted": plain(summary.excepted),
         "accepted": plain(summary.accepted),
-        "rules_undecided": [
-            {"rule": one.rule, "action": short(one.action), "code": short(one.code)}
-            for one in summary.rules_undecided[:_ITEMS]
-        ],
-        "unread": [
-            {"action": short(one.action), "code": short(one.code), "count": one.count}
-            for one in summary.unread[:_ITEMS]
-        ],
+        "rules_undecided": [_facts(one) for one in summary.rules_undecided[:_ITEMS]],
+        "unread": [_facts(one) for one in summary.unread[:_ITEMS]],
         "changes": _changes(summary.changes),
         "hashing": None if summary.hashing is None else {**summary.hashing.counts, "failed": _codes(summary)},
         "seconds": summary.seconds,
@@ -71,6 +65,10 @@ def detail_of(run: str, target: Target, report: str, reasons: Sequence[str]) -> 
         "alert": bool(reasons),
         "reasons": list(reasons),
     }
+
+
+def _facts(one: RuleUndecided | UnreadCount) -> dict[str, Any]:
+    return {**asdict(one), "action": short(one.action), "code": short(one.code)}
 
 
 def _codes(summary: Summary) -> dict[str, int]:

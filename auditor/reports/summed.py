@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -55,7 +56,7 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
         target=_NOWHERE,
         engine="",
         complete=all(one.excluded is not None or (one.summary is not None and one.summary.complete) for one in found),
-        coverage=Coverage(**_each((_fields(run.coverage) for run in runs), Coverage.__struct_fields__)),
+        coverage=Coverage(**_each((asdict(run.coverage) for run in runs), Coverage.__struct_fields__)),
         verdicts=_each((run.verdicts for run in runs), [verdict.value for verdict in Verdict]),
         findings=_each((run.findings for run in runs), [severity.value for severity in Severity]),
         rules_undecided=tuple(one for run in runs for one in run.rules_undecided),
@@ -70,15 +71,11 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
             sum(run.excepted.undecided for run in runs),
         ),
         hashing=None,
-        calls=CallCounts(**_each((_fields(run.calls) for run in runs), CallCounts.__struct_fields__)),
+        calls=CallCounts(**_each((asdict(run.calls) for run in runs), CallCounts.__struct_fields__)),
         not_looked_at=(),
         seconds=sum(run.seconds for run in runs),
         resume=None,
     )
-
-
-def _fields(value: Coverage | CallCounts) -> Mapping[str, int]:
-    return {name: getattr(value, name) for name in value.__struct_fields__}
 
 
 def _each(counts: Iterable[Mapping[str, int]], names: Iterable[str]) -> dict[str, int]:

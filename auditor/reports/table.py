@@ -12,7 +12,7 @@ from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import HashingSummary, Summary
-from auditor.reports.formats.base import PLAIN
+from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines
 from auditor.reports.page.from_rollups import first_changes
 from auditor.reports.summary import NEVER, accepted, aside, completeness, exit_code, holes, kept_fact
 from auditor.reports.table_groups import first_exposed, group_rows, undecided_rows
@@ -172,17 +172,15 @@ def _foot(summary: Summary, fail_on: Severity | FailOn | None, layout: TableLayo
 def _meaning(code: int, fail_on: Severity | FailOn | None) -> str:
     if code == 4:
         return "a hole: not everything was seen"
-    if code == 3:
-        return f"{_which(fail_on)} at or above {_severity(fail_on)}"
     if fail_on is None:
         return "complete, no hole; --fail-on is never"
-    nothing = "nothing new" if isinstance(fail_on, FailOn) and fail_on.new else "nothing"
-    return f"complete, no hole, {nothing} at or above {_severity(fail_on)}"
+    wanted = fail_on if isinstance(fail_on, FailOn) else FailOn(fail_on)
+    if code == 3:
+        return f"{'new ' if wanted.new else ''}findings at or above {wanted.severity}"
+    return f"complete, no hole, nothing{' new' if wanted.new else ''} at or above {wanted.severity}"
 
 
-def _which(fail_on: Severity | FailOn | None) -> str:
-    return "new findings" if isinstance(fail_on, FailOn) and fail_on.new else "findings"
-
-
-def _severity(fail_on: Severity | FailOn | None) -> str:
-    return str(fail_on.severity if isinstance(fail_on, FailOn) else fail_on)
+def write(summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
+    """Yield the table, as a Format. No line is read."""
+    how = options or PLAIN
+    yield render(summary, how.fail_on, how.columns, rollups=lines.rollups(), colour=how.colour)

@@ -21,7 +21,7 @@ BY_ENDPOINTS: Final = {
     AudienceKind.VPC_ACCOUNT: "account {}, by its VPC endpoints",
     AudienceKind.VPC_ORGANIZATION: "organization {}, by its VPC endpoints",
 }
-_NAMED: Final = {
+NOUNS: Final = {
     AudienceKind.ACCOUNT: "account",
     AudienceKind.ORGANIZATION: "organization",
     AudienceKind.NETWORK: "network",
@@ -71,7 +71,7 @@ def audience(text: str | None) -> str:
         return f"{_GROUPS[found.name]}{through}"
     if found.kind in BY_ENDPOINTS:
         return f"{BY_ENDPOINTS[found.kind].format(found.name)}{through}"
-    return f"{_NAMED.get(found.kind, found.kind.value)} {found.name or ''}".rstrip() + through
+    return f"{NOUNS.get(found.kind, found.kind.value)} {found.name or ''}".rstrip() + through
 
 
 def sentence_of_rule(title: str, number: int, of_bucket: bool) -> tuple[str, str, str]:

@@ -79,13 +79,12 @@ def _hostile() -> str:
         not_looked_at=tuple(HOSTILE),
         trust_unused=tuple(HOSTILE),
     )
-    groups = [
-        replace(group, who=HOSTILE[at % len(HOSTILE)], prefix=HOSTILE[(at + 1) % len(HOSTILE)])
-        for at, group in enumerate(source.groups)
-    ]
-    exceptions = tuple(replace(one, reason=HOSTILE[1], owner=HOSTILE[0]) for one in source.exceptions)
+    groups = tuple(
+        replace(group, audience=HOSTILE[at % len(HOSTILE)], prefix=HOSTILE[(at + 1) % len(HOSTILE)])
+        for at, group in enumerate(source.rollups.groups)
+    )
+    exceptions = tuple(replace(one, reason=HOSTILE[1], owner=HOSTILE[0]) for one in source.summary.exceptions)
+    rollups = replace(source.rollups, groups=groups, first=())
     return audit_page(
-        replace(
-            source, summary=made, shown=shown_of(*many), groups=groups, exceptions=exceptions, intended={}, first=()
-        )
+        replace(source, summary=replace(made, exceptions=exceptions), shown=shown_of(*many), rollups=rollups)
     )

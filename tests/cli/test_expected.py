@@ -10,7 +10,7 @@ import pytest
 from auditor.cli.logs import ours_or_warning
 from auditor.cli.main import main
 from auditor.cli.output import talk
-from auditor.cli.progress import NoProgress, make_progress
+from auditor.cli.progress import Progress, make_progress
 from tests.support.servers.stub import StubServer
 
 
@@ -63,7 +63,7 @@ def test_a_star_in_a_prefix_is_explained_where_nothing_is_listed_and_quiet_leave
 def test_no_progress(quiet: bool, progress: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(talk, "quiet", quiet)
     monkeypatch.setattr(talk, "progress", progress)
-    assert isinstance(make_progress(), NoProgress)
+    assert type(make_progress()) is Progress
 
 
 @pytest.mark.parametrize(

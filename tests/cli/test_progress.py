@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.cli.progress import Bar, Lines, make_progress, showing
+from auditor.cli.progress import Bar, Lines, Progress, make_progress, showing
 from auditor.errors import RunError
 from auditor.progress import Snapshot, clock
 
@@ -66,7 +66,7 @@ def test_a_file_gets_lines() -> None:
     assert isinstance(make_progress(io.StringIO()), Lines)
 
 
-class Seen:
+class Seen(Progress):
     """Progress that keeps its snapshots."""
 
     def __init__(self) -> None:

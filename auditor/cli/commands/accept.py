@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from auditor.cli.options import settings_of
-from auditor.cli.output import say
+from auditor.cli.output import print_text, say
 from auditor.cli.reading import reading
 from auditor.config.exceptions import EXCEPTIONS
 from auditor.config.file import read
@@ -37,8 +36,7 @@ def run(options: argparse.Namespace) -> int:
             text, number = entries_for_group(opened, *_group(opened, name), **words)
         else:
             text, number = entry_for(_finding(opened, name), opened.bucket_name, **words), 1
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    print_text(text)
     blank = [name for name in ("owner", "reason") if not getattr(options, name)]
     fill = f"fill in {' and '.join(blank)}, then " if blank else ""
     say(f"{fill}append this to auditor.toml" + (f": it covers {number:,} of this run" if number > 1 else ""))

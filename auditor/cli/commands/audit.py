@@ -6,13 +6,11 @@ import argparse
 
 from auditor.audit.resume import rules_of
 from auditor.cli import signals
-from auditor.cli.audit_way import NamedTargets
-from auditor.cli.audits import Audits, at_once
-from auditor.cli.each_target import each_target
+from auditor.cli.audit_way import AuditWay
+from auditor.cli.audits import Audits
 from auditor.cli.jobs import check_jobs
 from auditor.cli.options import settings_of, targets_of
 from auditor.cli.telling import Teller
-from auditor.config.resources import open_resources
 from auditor.errors import UsageError
 
 
@@ -32,16 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.resume and len(targets) > 1:
         raise UsageError("--resume goes on with one run: give its one target")
     teller = Teller(settings, "audit")
-    audits = Audits(settings, options, targets, NamedTargets(settings, options, teller))
-    work = each_target(
-        targets,
-        open_resources(settings, targets),
-        audits.one,
-        verb="audited",
-        kept="what was written is in place",
-        at_once=1 if options.jobs is not None else at_once(settings),
-        failed=audits.failed,
-    )
-    code = signals.run(teller.around(audits.indexed(work)))
+    audits = Audits(settings, options, targets, AuditWay(settings, options, teller))
+    code = signals.run(teller.around(audits.indexed()))
     audits.close()
     return code

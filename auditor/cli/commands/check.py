@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
-from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from auditor.cli.options import settings_of
-from auditor.cli.output import print_json
+from auditor.cli.output import print_result
 from auditor.cli.progress import make_progress
 from auditor.cli.reading import reading
 from auditor.progress import Snapshot
@@ -34,10 +33,8 @@ def run(options: argparse.Namespace) -> int:
             ).run()
     finally:
         progress.close()
-    if options.format == "json":
-        print_json({**to_builtins(found), "whole": not found.exit_code})
-    else:
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(found)))
+    document = {**asdict(found), "whole": not found.exit_code}
+    print_result(options.format, document, lambda: "".join(f"{line}\n" for line in _lines(found)))
     return found.exit_code
 
 

@@ -7,10 +7,10 @@ import json
 import sys
 
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, heard, print_json
+from auditor.cli.output import first_word, heard, print_result
 from auditor.cli.terminal import columns
 from auditor.reports.diff import Diff
-from auditor.reports.diff_text import FirstChanges, change_line, keep_first, render
+from auditor.reports.diff_text import FirstChanges, change_line, render
 from auditor.runs.folder_place import latest_place
 from auditor.runs.run import Run
 from auditor.text import visible
@@ -28,10 +28,8 @@ def run(options: argparse.Namespace) -> int:
         for change in work.changes():
             sys.stdout.write(json.dumps(change_line(change)) + "\n")
         return 0
-    keep_first(work.changes(), first)
-    if options.format == "json":
-        print_json({"old": old.run_id, "new": new.run_id, "changes": work.counts.to_dict()})
-    else:
-        sys.stdout.write(render(old.run_id, new.run_id, work.counts, first, columns()))
-    sys.stdout.flush()
+    for change in work.changes():
+        first.add(change)
+    document = {"old": old.run_id, "new": new.run_id, "changes": work.counts}
+    print_result(options.format, document, lambda: render(old.run_id, new.run_id, work.counts, first, columns()))
     return 0

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from auditor.cli import signals
-from auditor.cli.options import check_needed, refuse_ledger, settings_of
-from auditor.cli.output import first_word, print_json, say
+from auditor.cli.options import refuse_ledger, settings_of
+from auditor.cli.output import first_word, print_result, say
 from auditor.cli.process_end import GivenUp
-from auditor.cli.progress import shown
+from auditor.cli.progress import counting, shown
 from auditor.cli.signals import stop_on_signals
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
@@ -25,11 +24,12 @@ from auditor.ledger.manifests.export import Exported, HistoryCounts, export, exp
 from auditor.ledger.manifests.load import Imported, Read, Spool, import_all, read_all
 from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target, parse_target
-from auditor.progress import Snapshot
 from auditor.runs.stores.outfile import OutFile
 from auditor.text import counted, visible
 
 T = TypeVar("T")
+_Write = Callable[[bytes], object]
+"""A function that writes bytes to the output."""
 _GIVEN_UP: Final = {
     "export": "given up: there is no manifest",
     "import": "given up; import again for the rest",
@@ -48,15 +48,18 @@ def run(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     """Write the checksum manifest to stdout or a file, name the keys left out on stderr, and return the exit code."""
-    settings = settings_of(options)
-    check_needed(settings, "ledger")
+    settings = settings_of(options, "ledger")
     target = parse_target(options.target)
     form = FORMS[options.manifest]
     refuse_ledger(options.file, settings, "--out")
     algorithms = _exported_algorithms(form, settings, asked=options.algorithms is not None)
 
-    def exported(write: Callable[[bytes], object]) -> Exported:
-        return signals.run(_write(settings, target, form, algorithms, write, options.relative))
+    async def exported(write: _Write) -> Exported:
+        check_ledger(settings)
+        watch = _Watch(target)
+        async with watch.shown(), ledger_of(settings) as ledger:
+            relative = options.relative
+            return await export(ledger, target, form, algorithms, write, relative=relative, go_on=watch.go_on)
 
     counts = _written(options.file, exported, lambda counts: counts.whole or (counts.complete and not options.strict))
     for sentence in _left_out(counts, target, form, algorithms):
@@ -67,16 +70,16 @@ def _export(options: argparse.Namespace) -> int:
     return 0 if counts.complete else 4
 
 
-def _written(file: str | None, exported: Callable[[Callable[[bytes], object]], T], kept: Callable[[T], bool]) -> T:
+def _written(file: str | None, exported: Callable[[_Write], Coroutine[Any, Any, T]], kept: Callable[[T], bool]) -> T:
     """Run `exported` with a function that writes to stdout (file: None) or to a new file, and return the result of
     `exported`. The new file replaces `file` only if `kept` returns True for that result.
     """
     if file is None:
-        result = exported(sys.stdout.buffer.write)
+        result = signals.run(exported(sys.stdout.buffer.write))
         sys.stdout.buffer.flush()
         return result
     with OutFile(file) as growing:
-        result = exported(growing.write)
+        result = signals.run(exported(growing.write))
         if kept(result):
             growing.keep()
     return result
@@ -84,18 +87,17 @@ def _written(file: str | None, exported: Callable[[Callable[[bytes], object]], T
 
 def _history(options: argparse.Namespace) -> int:
     """Write the history of all keys to stdout or a file, and return the exit code."""
-    settings = settings_of(options)
-    check_needed(settings, "ledger")
+    settings = settings_of(options, "ledger")
     target = parse_target(options.target)
     refuse_ledger(options.file, settings, "--out")
 
-    async def write_all(write: Callable[[bytes], object]) -> HistoryCounts:
+    async def exported(write: _Write) -> HistoryCounts:
         check_ledger(settings)
         watch = _Watch(target)
         async with watch.shown(), ledger_of(settings) as ledger:
             return await export_history(ledger, target, options.form, write, watch.go_on)
 
-    counts = _written(options.file, lambda write: signals.run(write_all(write)), lambda counts: counts.complete)
+    counts = _written(options.file, exported, lambda counts: counts.complete)
     if not counts.complete:
         say("stopped: the history is not whole")
     elif not counts.lines:
@@ -117,20 +119,6 @@ def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tupl
             " name one with --algorithm, or choose --manifest csv"
         )
     return settings.algorithms
-
-
-async def _write(
-    settings: Settings,
-    target: Target,
-    form: Form,
-    algorithms: tuple[str, ...],
-    write: Callable[[bytes], object],
-    relative: bool,
-) -> Exported:
-    check_ledger(settings)
-    watch = _Watch(target)
-    async with watch.shown(), ledger_of(settings) as ledger:
-        return await export(ledger, target, form, algorithms, write, relative=relative, go_on=watch.go_on)
 
 
 def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[str, ...]) -> Iterator[str]:
@@ -155,8 +143,7 @@ def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[st
 
 
 def _import(options: argparse.Namespace) -> int:
-    settings = settings_of(options)
-    check_needed(settings, "ledger")
+    settings = settings_of(options, "ledger")
     target = parse_target(options.target)
     wanted = settings.algorithms if options.algorithms is not None else ()
     with ExitStack() as stack:
@@ -190,31 +177,22 @@ def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
 
 
 def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -> None:
-    if output == "json":
-        print_json(
-            {
-                "target": {"bucket": target.bucket, "prefix": target.prefix},
-                "files": [
-                    {
-                        "file": file.file,
-                        "manifest": file.form or None,
-                        "digests": file.digests,
-                        "other_algorithms": file.other,
-                    }
-                    for file in files
-                ],
-                "digests": sum(file.digests for file in files),
-                "new": done.new,
-                "known": done.known,
-                "complete": done.complete,
-            }
-        )
-        return
     digests = sum(file.digests for file in files)
-    sys.stdout.write(
+    words = (
         f"{visible(target.uri)}: {counted(digests, 'digest')} of {counted(len(files), 'file')},"
         f" {done.new:,} new to the ledger, {done.known:,} known before, complete: {'yes' if done.complete else 'NO'}\n"
     )
+    names = ("file", "manifest", "digests", "other_algorithms")
+    each = [dict(zip(names, (one.file, one.form or None, one.digests, one.other), strict=True)) for one in files]
+    document = {
+        "target": {"bucket": target.bucket, "prefix": target.prefix},
+        "files": each,
+        "digests": digests,
+        "new": done.new,
+        "known": done.known,
+        "complete": done.complete,
+    }
+    print_result(output, document, lambda: words)
 
 
 class _Watch:
@@ -226,7 +204,6 @@ class _Watch:
         self._stop = stop_on_signals()
         self._what = visible(target.uri)
         self._done = 0
-        self._began = time.monotonic()
 
     def go_on(self, done: int) -> bool:
         """Note for the progress how many keys, lines or digests are done. Return False once a signal has asked the work
@@ -238,8 +215,5 @@ class _Watch:
     @asynccontextmanager
     async def shown(self) -> AsyncIterator[None]:
         first_word(f"asking the ledger about {self._what}")
-        async with shown(self._snapshot):
+        async with shown(counting(self._what, lambda: self._done)):
             yield
-
-    def _snapshot(self) -> Snapshot:
-        return Snapshot(what=self._what, objects=self._done, seconds=time.monotonic() - self._began)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 
@@ -16,7 +15,7 @@ from auditor.audit.resume import rules_of
 from auditor.cli import signals
 from auditor.cli.each_target import HOLE, each_target
 from auditor.cli.options import settings_of, targets_of
-from auditor.cli.output import print_json
+from auditor.cli.output import print_result
 from auditor.cli.progress import Show
 from auditor.cli.terminal import columns
 from auditor.config.resources import check_ledger, ledger_of
@@ -74,9 +73,7 @@ class _Estimates:
         settings = self._settings
         if settings.keep is None or not target.whole:
             return None
-        endpoint, profile, region = settings.endpoint_url, settings.profile, settings.region
-        store = stack.enter_context(open_store(settings.out, endpoint_url=endpoint, profile=profile, region=region))
-        return last_run(store, target)
+        return last_run(stack.enter_context(open_store(settings.out, **settings.connection)), target)
 
     def close(self) -> None:
         """Print the sum of several targets."""
@@ -85,8 +82,4 @@ class _Estimates:
             self._print(replace(total, complete=total.complete and len(self._done) == self._number))
 
     def _print(self, estimate: Estimate) -> None:
-        if self._form == "json":
-            print_json(estimate.to_dict())
-        else:
-            sys.stdout.write(estimate_text(estimate, columns()))
-            sys.stdout.flush()
+        print_result(self._form, estimate, lambda: estimate_text(estimate, columns()))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import json
 from collections.abc import Sequence
 
 from auditor.audit.explain import ObjectName, explain_from_run, live_bucket, name_of, run_place
 from auditor.cli import signals
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word, print_json, say
+from auditor.cli.output import first_word, print_text, say
 from auditor.cli.reading import reading
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
@@ -28,11 +28,8 @@ def run(options: argparse.Namespace) -> int:
         found, missing = signals.run(_live(names, settings))
     else:
         found, missing = _from_run(names, options.run_folder, settings)
-    if options.format == "json":
-        for one in found:
-            print_json(one.to_dict())
-    else:
-        sys.stdout.write(render(found))
+    documents = (json.dumps(one.to_dict()) + "\n" for one in found)
+    print_text("".join(documents) if options.format == "json" else render(found))
     for sentence in missing:
         say(sentence)
     if missing:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 
 from auditor.audit.kit.prepare import FixKit
 from auditor.audit.kit.readme import table
 from auditor.audit.kit.result import Kit
 from auditor.cli import signals
 from auditor.cli.options import settings_of
-from auditor.cli.output import print_json
+from auditor.cli.output import print_result
 from auditor.cli.progress import shown
 from auditor.cli.reading import reading
 from auditor.cli.terminal import columns
@@ -21,10 +20,7 @@ from auditor.config.settings import Settings
 def run(options: argparse.Namespace) -> int:
     """Write the kit of a run, print what was written, and return the exit code."""
     kit = signals.run(_write(options, settings_of(options)))
-    if options.format == "json":
-        print_json(kit.to_dict())
-    else:
-        sys.stdout.write(table(kit, columns()))
+    print_result(options.format, kit.to_dict(), lambda: table(kit, columns()))
     return kit.exit_code
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Iterator
 from functools import partial
 
 from auditor.aio.stop import Stop
 from auditor.cli import signals
 from auditor.cli.each_target import each_target
-from auditor.cli.options import check_needed, settings_of, targets_of
-from auditor.cli.output import print_json
+from auditor.cli.options import settings_of, targets_of
+from auditor.cli.output import print_result
 from auditor.cli.progress import Show
 from auditor.config.resources import ledger_of
 from auditor.config.settings import Settings
@@ -22,8 +22,7 @@ from auditor.text import counted, healed_rows, visible
 
 
 def run(options: argparse.Namespace) -> int:
-    settings = settings_of(options)
-    check_needed(settings, "ledger")
+    settings = settings_of(options, "ledger")
     targets = targets_of(options, settings)
     one = partial(_hash_one, settings, options.format)
     opening = ledger_of(settings)
@@ -35,27 +34,23 @@ async def _hash_one(settings: Settings, output: str, target: Target, ledger: Led
     hashing = HashRun(target, settings, ledger, stop)
     async with show(hashing.snapshot):
         counts = await hashing.run()
-    _print(counts, output)
+    uri = visible(f"s3://{counts.target.bucket}/{counts.target.prefix}")
+    print_result(output, counts, lambda: "".join(f"{uri}: {line}\n" for line in _lines(counts)))
     return counts.exit_code
 
 
-def _print(counts: HashRunSummary, output: str) -> None:
-    if output == "json":
-        print_json(counts.to_dict())
-        return
+def _lines(counts: HashRunSummary) -> Iterator[str]:
     hashing = counts.hashing
-    uri = f"s3://{counts.target.bucket}/{counts.target.prefix}"
-    sys.stdout.write(
-        f"{visible(uri)}: {counted(hashing.hashed_now, 'object')} hashed now,"
+    yield (
+        f"{counted(hashing.hashed_now, 'object')} hashed now,"
         f" {hashing.known:,} known before, {hashing.unhashable:,} cannot be hashed,"
-        f" {counts.failed:,} failed, {counts.replaced:,} replaced, complete: {'yes' if counts.complete else 'NO'}\n"
+        f" {counts.failed:,} failed, {counts.replaced:,} replaced, complete: {'yes' if counts.complete else 'NO'}"
     )
     if counts.holes:
-        sys.stdout.write(f"{visible(uri)}: HOLE: {'; '.join(counts.holes)}\n")
+        yield f"HOLE: {'; '.join(counts.holes)}"
     if counts.accepted:
-        sys.stdout.write(f"{visible(uri)}: accepted in the configuration: {counted(counts.accepted, 'object')}\n")
+        yield f"accepted in the configuration: {counted(counts.accepted, 'object')}"
     if counts.complete and not sum(hashing.counts.values()):
         allow = ", or allow it by --allow-empty" if NOTHING_LISTED in counts.holes else ""
-        sys.stdout.write(f"{visible(uri)}: nothing is listed: check the bucket and the prefix{allow}\n")
-    for words in (*aside(hashing), *healed_rows(counts.healed)):
-        sys.stdout.write(f"{visible(uri)}: {words}\n")
+        yield f"nothing is listed: check the bucket and the prefix{allow}"
+    yield from (*aside(hashing), *healed_rows(counts.healed))

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import cache
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from auditor.cli import signals
-from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import first_word, print_json, say
-from auditor.cli.progress import shown
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, print_result, say
+from auditor.cli.progress import counting, shown
 from auditor.config.resources import caller_of, connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
 from auditor.hashing.batch.report import open_report
-from auditor.progress import Snapshot
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import Engine
@@ -31,15 +27,11 @@ from auditor.text import counted, visible
 
 
 def run(options: argparse.Namespace) -> int:
-    settings = settings_of(options)
-    check_needed(settings, "ledger")
+    settings = settings_of(options, "ledger")
     given: list[str] = options.reports
     first_word(f"reading {counted(len(given), 'report')} into the ledger")
     counts = signals.run(_import(settings, given))
-    if options.format == "json":
-        print_json(to_builtins(counts))
-    else:
-        _print(counts)
+    print_result(options.format, counts, lambda: _text(counts))
     return counts.exit_code
 
 
@@ -58,23 +50,24 @@ async def _import(settings: Settings, reports: Sequence[str]) -> ImportCounts:
         for store, _ in places:
             stack.enter_context(store)
         async with ledger_of(settings) as ledger, EnginePool(open_engine) as engines:
-            importer, started = Importer(ledger, engines, caller), time.monotonic()
-            async with shown(lambda: _snapshot(importer.counts, time.monotonic() - started)):
+            importer = Importer(ledger, engines, caller)
+            async with shown(counting("the reports", lambda: _done(importer.counts))):
                 for store, path in places:
                     await importer.take(store, path)
     return importer.counts
 
 
-def _snapshot(counts: ImportCounts, seconds: float) -> Snapshot:
+def _done(counts: ImportCounts) -> int:
     done = counts.recorded + counts.known + counts.superseded + counts.composite + counts.unusable + counts.failed
-    return Snapshot(what="the reports", objects=done + counts.conflicts, seconds=seconds)
+    return done + counts.conflicts
 
 
-def _print(counts: ImportCounts) -> None:
+def _text(counts: ImportCounts) -> str:
+    """Name the digests that are not recorded on stderr, and return the line of the counts."""
     for line in (*counts.failures, *counts.conflicting):
         where = visible(f"{line['bucket']}/{line['key']}")
         say(f"s3://{where}: {visible(str(line['code']))}")
-    sys.stdout.write(
+    return (
         f"{counted(counts.recorded, 'digest')} recorded as stated by S3, {counts.known:,} known before,"
         f" {counts.superseded:,} of objects that are gone or others now, {counts.composite:,} composite,"
         f" {counts.unusable:,} not to be used, {counts.conflicts:,} other than recorded, {counts.failed:,} failed\n"

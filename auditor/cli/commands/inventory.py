@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
 from auditor.aws.partition import partition_of
 from auditor.aws.session import make_session
 from auditor.cli.options import settings_of
-from auditor.cli.output import print_json, remark
+from auditor.cli.output import print_result, remark
 from auditor.config.settings import Settings
 from auditor.model.target import parse_target
 from auditor.s3.inventory.configuration import ID, InventoryRequest, configuration, destination_policy
@@ -30,19 +29,15 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     asked = _request(options, settings)
     prices = prices_with(settings.prices)
-    if options.format == "json":
-        print_json(
-            {
-                "bucket": asked.target.bucket,
-                "id": ID,
-                "configuration": configuration(asked),
-                "destination_policy": destination_policy(asked),
-                "dollars_per_billion": in_dollars(prices.inventory * _BILLION),
-                "placeholders": list(asked.placeholders),
-            }
-        )
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in _lines(asked, prices))
+    document = {
+        "bucket": asked.target.bucket,
+        "id": ID,
+        "configuration": configuration(asked),
+        "destination_policy": destination_policy(asked),
+        "dollars_per_billion": in_dollars(prices.inventory * _BILLION),
+        "placeholders": list(asked.placeholders),
+    }
+    print_result(options.format, document, lambda: "".join(f"{line}\n" for line in _lines(asked, prices)))
     if asked.placeholders:
         remark(f"replace {' and '.join(asked.placeholders)}, or name them by --inventory and --expected-owner")
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from contextlib import nullcontext
 from typing import Final
 
@@ -12,7 +11,7 @@ from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
 from auditor.cli import signals
 from auditor.cli.options import settings_of
-from auditor.cli.output import say
+from auditor.cli.output import print_text, say
 from auditor.cli.progress import shown
 from auditor.cli.reading import reading
 from auditor.cli.terminal import options_of
@@ -63,6 +62,5 @@ def _store(place: str, settings: Settings) -> Store:
 
 
 def _print(summary: Summary, written: RunReader, options: argparse.Namespace, settings: Settings) -> None:
-    sys.stdout.writelines(FORMATS[options.format](summary, written, options_of(settings)))
-    sys.stdout.flush()
+    print_text("".join(FORMATS[options.format](summary, written, options_of(settings))))
     say(f"run {summary.run}: judged again from {visible(options.run_folder)}")

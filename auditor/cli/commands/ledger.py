@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from auditor.cli import signals
 from auditor.cli.ledger_check import CHECK, REPAIR
-from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import first_word, print_json
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, print_result
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
@@ -23,8 +22,7 @@ def run(options: argparse.Namespace) -> int:
         return REPAIR.run(options, options.repair)
     if options.check is not None:
         return CHECK.run(options, options.check)
-    settings = settings_of(options)
-    check_needed(settings, "ledger")
+    settings = settings_of(options, "ledger")
     if options.target is None:
         raise UsageError("no key is named: write s3://BUCKET/KEY, or --check or --repair for the whole ledger")
     target = parse_target(options.target)
@@ -35,10 +33,8 @@ def run(options: argparse.Namespace) -> int:
     subject, history = signals.run(_ask(settings, target))
     if subject is None and not history:
         raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, to the letter")
-    if options.format == "json":
-        print_json(evidence.as_json(target.bucket, target.prefix, subject, history))
-    else:
-        sys.stdout.write(evidence.as_table(target.uri, subject, history))
+    document = evidence.as_json(target.bucket, target.prefix, subject, history)
+    print_result(options.format, document, lambda: evidence.as_table(target.uri, subject, history))
     return 0
 
 

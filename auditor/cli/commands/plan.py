@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
-import time
 from collections.abc import Iterator
 
 from auditor.audit.ranges.plan import RangePlan, check_number, plan_by_listing, plan_from_run
 from auditor.cli import signals
 from auditor.cli.options import settings_of, targets_of
-from auditor.cli.output import first_word, heard, print_json
-from auditor.cli.progress import make_progress, showing
+from auditor.cli.output import first_word, heard, print_result
+from auditor.cli.progress import counting, make_progress, showing
 from auditor.config.resources import open_stores
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.target import Target
-from auditor.progress import Snapshot
 from auditor.runs.latest import last_run
 from auditor.text import counted, visible
 
@@ -31,10 +28,7 @@ def run(options: argparse.Namespace) -> int:
     check_number(options.ranges)
     first_word(f"asking about {visible(targets[0].uri)}")
     plan = signals.run(_plan(targets[0], settings, options.ranges, listing=options.listing))
-    if options.format == "json":
-        print_json(plan.to_dict())
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in _table(plan))
+    print_result(options.format, plan.to_dict(), lambda: "".join(f"{line}\n" for line in _table(plan)))
     return 0
 
 
@@ -45,17 +39,14 @@ async def _plan(target: Target, settings: Settings, ranges: int, *, listing: boo
             found = None if last is None else await asyncio.to_thread(plan_from_run, target, last, ranges)
         if found is not None:
             return found
-    began, keys = time.monotonic(), 0.0
+    keys = 0.0
 
     def note(estimate: float) -> None:
         nonlocal keys
         keys = estimate
         heard()
 
-    def snapshot() -> Snapshot:
-        return Snapshot(what=visible(target.uri), objects=round(keys), seconds=time.monotonic() - began)
-
-    async with showing(make_progress(), snapshot):
+    async with showing(make_progress(), counting(visible(target.uri), lambda: round(keys))):
         return await plan_by_listing(target, settings, ranges, note)
 
 

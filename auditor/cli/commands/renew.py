@@ -40,9 +40,8 @@ async def _renew(events: str, settings: Settings, idle: float) -> int:
 
     async def work() -> int:
         nonlocal counts
-        profile, region = settings.profile, settings.region
-        with open_store(settings.out, endpoint_url=settings.endpoint_url, profile=profile, region=region) as store:
-            async with open_queue(events, flag="--events", region=region, profile=profile) as queue:
+        with open_store(settings.out, **settings.connection) as store:
+            async with open_queue(events, flag="--events", region=settings.region, profile=settings.profile) as queue:
                 poll = min(POLL, max(1, int(idle)))
                 renewer = BatchRenewer(store, settings, RateLimit(settings.max_rate), told)
                 counts = await EventRenewer(queue, renewer, stop, idle=idle, poll=poll).run()

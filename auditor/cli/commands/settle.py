@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from auditor.aio import loop as loops
-from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import first_word, print_json
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, print_result
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
@@ -27,8 +26,7 @@ key."""
 
 
 def run(options: argparse.Namespace) -> int:
-    settings = settings_of(options)
-    check_needed(settings, "ledger")
+    settings = settings_of(options, "ledger")
     targets = list(dict.fromkeys(map(parse_target, options.targets)))
     for target in targets:
         if not target.prefix:
@@ -87,13 +85,13 @@ async def _acknowledged(ledger: KeyHistory, target: Target, version: str | None,
 
 
 def _print(told: Told, output: str) -> None:
-    if output == "json":
-        print_json(
-            {"events": [{"bucket": target.bucket, **to_builtins(event)} for target, events in told for event in events]}
-        )
-        return
+    each = [{"bucket": target.bucket, **asdict(event)} for target, events in told for event in events]
+    print_result(output, {"events": each}, lambda: "".join(_lines(told)))
+
+
+def _lines(told: Told) -> Iterator[str]:
     for target, events in told:
         for event in events:
             version = "" if event.version_id is None else f", version {visible(event.version_id)}"
             finding = f" {event.detail['finding']}" if "finding" in event.detail else ""
-            sys.stdout.write(f"{event.what}{finding}: {visible(target.uri)}{version}\n")
+            yield f"{event.what}{finding}: {visible(target.uri)}{version}\n"

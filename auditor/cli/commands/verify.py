@@ -13,7 +13,7 @@ from typing import TextIO
 from auditor.aio.stop import Stop
 from auditor.cli import signals
 from auditor.cli.each_target import each_target
-from auditor.cli.options import check_needed, refuse_ledger, settings_of, targets_of
+from auditor.cli.options import refuse_ledger, settings_of, targets_of
 from auditor.cli.progress import Show
 from auditor.cli.telling import Teller
 from auditor.config.resources import Resources, check_ledger, open_resources
@@ -28,8 +28,7 @@ from auditor.verify.summary import WorstObjects, exit_code, printed
 
 
 def run(options: argparse.Namespace) -> int:
-    settings = settings_of(options)
-    check_needed(settings, "ledger")
+    settings = settings_of(options, "ledger")
     compared = None if options.compared is None else algorithms(options.compared, "--algorithm")
     targets = targets_of(options, settings)
     if options.combined == "-" and options.format == "json":

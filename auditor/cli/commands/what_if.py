@@ -6,13 +6,12 @@ import argparse
 import asyncio
 import json
 import os
-import sys
 from typing import Final
 
 from auditor.audit.what_if import WhatIf, WhatIfQuestion, lines_to, read_policy
 from auditor.cli import signals
 from auditor.cli.options import settings_of
-from auditor.cli.output import print_json
+from auditor.cli.output import print_result, print_text
 from auditor.cli.progress import shown
 from auditor.cli.reading import reading
 from auditor.cli.terminal import columns
@@ -63,13 +62,11 @@ def change_from(options: argparse.Namespace) -> BucketChange:
 
 
 def _print(found: WhatIf, options: argparse.Namespace) -> None:
-    if options.format == "json":
-        print_json(found.to_dict())
-    elif options.format == "sarif":
+    if options.format == "sarif":
         log = as_sarif(found.counts, _below_here(options.policy), statement_lines(found.change.policy or ""))
-        sys.stdout.write(json.dumps(log, indent=1) + "\n")
+        print_text(json.dumps(log, indent=1) + "\n")
     else:
-        sys.stdout.write(found.table(columns()))
+        print_result(options.format, found.to_dict(), lambda: found.table(columns()))
 
 
 def _below_here(path: str) -> str:

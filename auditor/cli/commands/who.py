@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator
 
 from auditor.cli.options import settings_of
+from auditor.cli.output import print_text
 from auditor.cli.reading import reading
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
@@ -33,8 +33,7 @@ def run(options: argparse.Namespace) -> int:
     if options.run_folder is not None:
         with reading(options.run_folder, settings) as opened:
             lines += _in_run(opened, options.id)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
+    print_text("".join(f"{line}\n" for line in lines))
     return 0
 
 

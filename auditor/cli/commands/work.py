@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-import sys
 import time
 
-from msgspec import to_builtins
-
 from auditor.cli import signals
-from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import first_word, print_json, say
+from auditor.cli.options import settings_of
+from auditor.cli.output import first_word, print_result, say
 from auditor.cli.process_end import end_soon
 from auditor.cli.progress import shown
 from auditor.config.settings import Settings
@@ -26,21 +23,21 @@ from auditor.text import counted, healed_rows
 
 
 def run(options: argparse.Namespace) -> int:
-    settings = settings_of(options)
-    check_needed(settings, "queue", "ledger")
+    settings = settings_of(options, "queue", "ledger")
     idle = seconds(options.idle, "--idle")
     first_word(f"asking the queue {settings.queue}", longer=Pace().poll)
     counts, stopped = signals.run(_work(settings, idle))
-    if options.format == "json":
-        print_json(to_builtins(counts))
-    else:
-        sys.stdout.write(
+    print_result(
+        options.format,
+        counts,
+        lambda: (
             f"{counted(counts.messages, 'message')}: {counted(counts.hashed, 'object')} hashed,"
             f" {counts.known:,} known before, {counts.superseded:,} superseded, {counts.unhashable:,} cannot be hashed,"
             f" {counts.failed:,} failed ({counts.dead_lettered:,} on the dead-letter queue),"
             f" {counts.resent:,} sent again, {counts.continued:,} left to the next worker,"
             f" {', '.join([f'{counts.left_for_cost:,} left for their cost', *healed_rows(counts.healed)])}\n"
-        )
+        ),
+    )
     return 4 if counts.failed or stopped else 0
 
 

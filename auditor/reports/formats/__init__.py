@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 # Each module is imported when it writes: the command line names all formats whenever it starts.
 class NamedFormat(Struct, frozen=True):
-    """A format, which is a Format of base.py itself. module: the module here whose function `write` writes it. words:
-    its content, for the help and for docs/outputs.md. printed: True if a command that makes a run can print the run in
-    this format on stdout, also several runs one after the other.
+    """A format, which is a Format of base.py itself. module: the module, relative to this one, whose function `write`
+    writes it. words: its content, for the help and for docs/outputs.md. printed: True if a command that makes a run can
+    print the run in this format on stdout, also several runs one after the other.
     """
 
     module: str
@@ -25,18 +25,18 @@ class NamedFormat(Struct, frozen=True):
     printed: bool = False
 
     def __call__(self, summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
-        write: Format = import_module(f"{__name__}.{self.module}").write
+        write: Format = import_module(self.module, __name__).write
         return write(summary, lines, options)
 
 
 FORMATS: Final[Mapping[str, NamedFormat]] = {
-    "table": NamedFormat("terminal", "for a terminal, as `auditor audit` prints it", printed=True),
-    "json": NamedFormat("json_summary", "the summary, as in summary.json", printed=True),
-    "markdown": NamedFormat("markdown", "for a comment on a pull request, at most 65,536 characters", printed=True),
-    "jsonl": NamedFormat("json_lines", "an entry for each finding, hole and object that is not private, one a line"),
-    "csv": NamedFormat("csv_rows", "the entries of jsonl, one a row"),
-    "ocsf": NamedFormat("ocsf", "Compliance Findings of OCSF 1.5.0 (class 2003), one a line"),
-    "asff": NamedFormat("asff", "findings for AWS Security Hub, one for each group, as one JSON array"),
+    "table": NamedFormat("..table", "for a terminal, as `auditor audit` prints it", printed=True),
+    "json": NamedFormat(".json_summary", "the summary, as in summary.json", printed=True),
+    "markdown": NamedFormat(".markdown", "for a comment on a pull request, at most 65,536 characters", printed=True),
+    "jsonl": NamedFormat(".json_lines", "an entry for each finding, hole and object that is not private, one a line"),
+    "csv": NamedFormat(".csv_rows", "the entries of jsonl, one a row"),
+    "ocsf": NamedFormat(".ocsf", "Compliance Findings of OCSF 1.5.0 (class 2003), one a line"),
+    "asff": NamedFormat(".asff", "findings for AWS Security Hub, one for each group, as one JSON array"),
 }
 """Each format by its name."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
 from auditor.model.access import Verdict
+from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
@@ -18,13 +18,11 @@ from auditor.reports.highlights import Highlights
 from auditor.reports.page import checked, from_rollups, signs, since
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, curve, spark
-from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, NumberCard, PageData
-from auditor.reports.page.exception_rows import exception_rows
-from auditor.reports.page.from_rollups import GroupFacts
+from auditor.reports.page.data import ExceptionRow, FirstChange, NumberCard, PageData
 from auditor.reports.page.groups import ticks, view_of
 from auditor.reports.page.headline import headline
 from auditor.reports.page.hole_rows import hole_rows
-from auditor.reports.page.picture_data import Places, Sign
+from auditor.reports.page.picture_data import Sign
 from auditor.reports.summary import failed_of
 from auditor.reports.verdict_sentence import new_objects
 from auditor.runs.bucket_file import BucketFile
@@ -35,119 +33,105 @@ _MANY: Final = 120
 _FEW: Final = 2
 """Samples of a group where there are many groups: the page stays below a megabyte."""
 
+_ENDS: Final = {
+    ExceptionState.EXPIRED: "has ended: it counts again",
+    ExceptionState.UNUSED: "matched nothing: remove it",
+    ExceptionState.SHADOWED: "others cover all of it: remove it",
+}
+
 
 class PageSource(Struct, frozen=True, kw_only=True):
-    """The files of a run of which its page is made.
-
-    shown: some undecided objects of the run. groups, places, first: from the roll-ups. new: number of new objects by
-    verdict. intended: number of objects by verdict that an exception covers. holes: the prefix that has most objects of
-    each call and error code, undecided ones.
-    """
+    """The files of a run of which its page is made. shown: some undecided objects of the run. bucket: bucket.json."""
 
     summary: Summary
     shown: Highlights
     bucket: BucketFile
-    groups: Sequence[GroupFacts]
-    places: Places | None = None
-    first: tuple[FirstChange, ...] = ()
-    since: str = ""
-    changes: tuple[ChangeCard, ...] = ()
-    unchanged: str = ""
-    causes: tuple[str, ...] = ()
-    new: Mapping[str, int] | None = None
-    nights: Sequence[Night] = ()
-    exceptions: tuple[ExceptionRow, ...] = ()
-    intended: Mapping[str, int] = field(default_factory=dict)
-    holes: Mapping[str, str] = field(default_factory=dict)
-
-
-def source_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: RollUps) -> PageSource:
-    """Return the source of a run's page."""
-    changes = summary.changes
-    return PageSource(
-        summary=summary,
-        shown=shown,
-        bucket=bucket,
-        since=since.heading(changes),
-        changes=tuple(since.change_cards(changes)),
-        unchanged=since.unchanged(changes),
-        causes=since.causes(changes),
-        new=new_objects(changes),
-        exceptions=tuple(exception_rows(summary.exceptions)),
-        intended=dict(summary.excepted.verdicts),
-        groups=from_rollups.groups_of(rollups),
-        places=from_rollups.places_in(rollups),
-        first=from_rollups.first_changes(rollups),
-        holes=from_rollups.undecided_places(rollups),
-        nights=from_rollups.nights_of(rollups.nights),
-    )
+    rollups: RollUps
 
 
 def page_data(source: PageSource) -> PageData:
     """Return the whole content of the page."""
-    summary = source.summary
-    samples = _FEW if len(source.groups) > _MANY else None
-    views = [view_of(replace(group, samples=group.samples[:samples])) for group in source.groups]
+    summary, rollups, changes = source.summary, source.rollups, source.summary.changes
+    groups, first = from_rollups.groups_of(rollups), from_rollups.first_changes(rollups)
+    nights, intended, new = from_rollups.nights_of(rollups.nights), summary.excepted.verdicts, new_objects(changes)
+    samples = _FEW if len(groups) > _MANY else None
+    views = [view_of(group, samples) for group in groups]
     findings = tuple(view for view in views if view.rule)
-    exposed = source.intended.get(Verdict.EXPOSED, 0)
-    top = headline(summary, exposed, source.new.get(Verdict.EXPOSED) if source.new else None, source.first)
+    exposed = intended.get(Verdict.EXPOSED, 0)
+    top = headline(summary, exposed, new[Verdict.EXPOSED] if new else None, first)
     return PageData(
         title=f"{summary.verdicts[Verdict.EXPOSED] - exposed:,} exposed in {top.target}",
         headline=top,
-        cards=tuple(_cards(source)),
-        first=source.first,
-        since=source.since,
-        changes=source.changes,
-        unchanged=source.unchanged,
-        causes=source.causes,
-        curve=curve(source.nights, Verdict.EXPOSED),
-        coverage=coverage_bar(summary, source.intended),
-        places=source.places,
+        cards=tuple(_cards(summary, nights)),
+        first=first,
+        since=since.heading(changes),
+        changes=tuple(since.change_cards(changes)),
+        unchanged=since.unchanged(changes),
+        causes=since.causes(changes),
+        curve=curve(nights, Verdict.EXPOSED),
+        coverage=coverage_bar(summary, intended),
+        places=from_rollups.places_in(rollups),
         openings=tuple(view for view in views if not view.rule),
         findings=findings,
         total=sum(summary.findings.values()),
         ticks=ticks(findings),
-        holes=tuple(hole_rows(summary, source.shown, source.holes)),
-        exceptions=source.exceptions,
+        holes=tuple(hole_rows(summary, source.shown, from_rollups.undecided_places(rollups))),
+        exceptions=tuple(_exception_rows(summary.exceptions)),
         rules=(rules := checked.rule_rows(summary, source.bucket)),
         rules_words=checked.in_words(rules),
         settings=tuple(checked.settings(source.bucket)),
         numbers=tuple(checked.numbers(summary)),
         not_looked_at=summary.not_looked_at,
         footer=_footer(summary),
-        copy=tuple(_copied(top.title, top.emphasis, top.bold, top.lead, source.first)),
+        copy=tuple(_copied(top.title, top.emphasis, top.bold, top.lead, first)),
     )
 
 
-def _cards(source: PageSource) -> Iterator[NumberCard]:
-    summary, numbers = source.summary, counts(source.summary, source.intended)
-    yield _card(source, signs.EXPOSED, numbers[signs.EXPOSED], filters=True)
-    yield _card(source, signs.SHARED, numbers[signs.SHARED], filters=True)
+def _exception_rows(found: Iterable[ExceptionUse]) -> Iterator[ExceptionRow]:
+    """Yield a row for each entry, with a word on the work that it leaves to its owner."""
+    for one in found:
+        until, word = words.short_date(one.until), _ENDS.get(one.state, "")
+        ends = ", ".join(part for part in (until, word) if part) or "no end"
+        yield ExceptionRow(one.id, _covered(one), one.matched, one.owner or "–", one.reason, ends, bool(word))
+
+
+def _covered(one: ExceptionUse) -> str:
+    what = one.rule or (one.verdict.value if one.verdict else "holes" if one.hole else "everything")
+    parts = [what if not (one.hole and one.rule) else f"holes of {one.rule}"]
+    if one.prefix:
+        parts.append(f"below {one.prefix}")
+    if one.pattern:
+        parts.append(f"matching {one.pattern}")
+    if who := words.grantee(one.grantee) or words.audience(one.audience):
+        parts.append(f"for {who}")
+    return " ".join(parts)
+
+
+def _cards(summary: Summary, nights: Sequence[Night]) -> Iterator[NumberCard]:
+    numbers = counts(summary, summary.excepted.verdicts)
+    yield _card(summary, nights, signs.EXPOSED, numbers[signs.EXPOSED], filters=True)
+    yield _card(summary, nights, signs.SHARED, numbers[signs.SHARED], filters=True)
     holes = summary.coverage.undecided
-    yield NumberCard(
-        signs.UNDECIDED, holes, _undecided(source, numbers[signs.UNKNOWN]), spark(source.nights, "undecided")
-    )
-    if numbers[signs.INTENDED] or source.exceptions:
-        yield _card(source, signs.INTENDED, numbers[signs.INTENDED], filters=False)
+    yield NumberCard(signs.UNDECIDED, holes, _undecided(summary, numbers[signs.UNKNOWN]), spark(nights, "undecided"))
+    if numbers[signs.INTENDED] or summary.exceptions:
+        yield _card(summary, nights, signs.INTENDED, numbers[signs.INTENDED], filters=False)
     else:
         sign = signs.held_back(numbers)
-        yield _card(source, sign, numbers[sign], filters=True)
+        yield _card(summary, nights, sign, numbers[sign], filters=True)
     if damaged := summary.rules.get(DAMAGED_RULE):
         yield NumberCard(signs.CHANGED_BYTES, damaged, "not what was recorded")
     else:
         found = summary.findings
         grave = found[Severity.CRITICAL] + found[Severity.HIGH]
-        yield NumberCard(
-            signs.LOUD, grave, f"of {sum(found.values()):,} findings", spark(source.nights, signs.LOUD.name)
-        )
+        yield NumberCard(signs.LOUD, grave, f"of {sum(found.values()):,} findings", spark(nights, signs.LOUD.name))
 
 
-def _card(source: PageSource, sign: Sign, number: int, *, filters: bool) -> NumberCard:
-    new = source.new.get(sign.name, 0) if source.new else None
-    said = f"{new:,} new since the last run" if new is not None else _part(number, source.summary.coverage.listed)
+def _card(summary: Summary, nights: Sequence[Night], sign: Sign, number: int, *, filters: bool) -> NumberCard:
+    new = new_objects(summary.changes)
+    said = f"{new.get(sign.name, 0):,} new since the last run" if new else _part(number, summary.coverage.listed)
     if sign is signs.INTENDED:
         said = "covered by an exception"
-    return NumberCard(sign, number, said, spark(source.nights, sign.name), filters)
+    return NumberCard(sign, number, said, spark(nights, sign.name), filters)
 
 
 def _part(number: int, listed: int) -> str:
@@ -157,12 +141,12 @@ def _part(number: int, listed: int) -> str:
     return f"{part:.1f} % of {listed:,} listed" if part >= 0.05 else f"less than 0.1 % of {listed:,} listed"
 
 
-def _undecided(source: PageSource, unknown: int) -> str:
-    rules = len(source.summary.rules_undecided)
+def _undecided(summary: Summary, unknown: int) -> str:
+    rules = len(summary.rules_undecided)
     parts = [f"{rules:,} {'rule' if rules == 1 else 'rules'} too"] if rules else []
     if unknown:
         parts.append(f"{unknown:,} with an unknown verdict")
-    if failed := failed_of(source.summary):
+    if failed := failed_of(summary):
         parts.append(f"{counted(sum(failed.values()), 'object')} not hashed")
     return "; ".join(parts) or "everything asked for was read"
 

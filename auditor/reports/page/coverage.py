@@ -18,15 +18,7 @@ _GAP: Final = 1.5
 _LEAST: Final = 5.0
 """Width of the smallest part: a single object is seen too."""
 _LETTER: Final = 7.6
-_ORDER: Final = (
-    signs.EXPOSED,
-    signs.SHARED,
-    signs.UNKNOWN,
-    signs.MASKED,
-    signs.DORMANT,
-    signs.INTENDED,
-    signs.VANISHED,
-)
+_ORDER: Final = (*signs.NOT_PRIVATE, signs.VANISHED)
 
 
 def coverage_bar(summary: Summary, intended: Mapping[str, int]) -> CoverageBar:

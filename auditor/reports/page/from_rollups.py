@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Final
 
-from msgspec import Struct
-
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, TrendNight
 from auditor.reports import words
 from auditor.reports.page import signs
 from auditor.reports.page.curve import Night
-from auditor.reports.page.data import FirstChange, SampleView
+from auditor.reports.page.data import FirstChange
 from auditor.reports.page.picture_data import Places
 from auditor.reports.page.places import PlaceCount, places_of
 
@@ -22,58 +20,12 @@ _WIDEST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _WHAT_IF: Final = "auditor what-if RUN"
 
 
-class GroupFacts(Struct, frozen=True, kw_only=True):
-    """One group: findings of a rule, or objects with a verdict. severity: None for objects. who: the audience in words.
-    rest: True if groups of longer prefixes have other objects below `prefix`.
-    """
-
-    id: str
-    rule: str | None
-    verdict: Verdict | None
-    severity: Severity | None
-    who: str
-    prefix: str | None
-    count: int
-    rest: bool = False
-    bytes: int | None = None
-    new: int | None = None
-    excepted: int = 0
-    since: str | None = None
-    grantees: tuple[str, ...] = ()
-    permissions: tuple[str, ...] = ()
-    fingerprint: str | None = None
-    samples: tuple[SampleView, ...] = ()
-
-
-def groups_of(rollups: RollUps) -> list[GroupFacts]:
+def groups_of(rollups: RollUps) -> list[Group]:
     """Return the groups of the lists: those of verdicts, the widest first, then those of findings as they come."""
     verdicts = [group for group in rollups.groups if group.kind is GroupKind.VERDICT]
     verdicts.sort(key=lambda group: (_WIDEST.get(group.verdict or Verdict.MASKED, 9), -group.count, group.id))
     findings = [group for group in rollups.groups if group.kind is GroupKind.FINDING]
-    return [_facts(group) for group in (*verdicts, *findings)]
-
-
-def _facts(group: Group) -> GroupFacts:
-    samples = [sample for sample in group.samples if sample.key is not None]
-    whole = len(group.samples) == group.count
-    return GroupFacts(
-        id=group.id,
-        rule=group.rule,
-        verdict=group.verdict,
-        severity=group.severity,
-        who=words.audience(group.audience),
-        prefix=group.prefix,
-        count=group.count,
-        rest=group.rest,
-        bytes=group.bytes if group.prefix is not None else None,
-        new=group.new,
-        excepted=group.excepted,
-        since=group.since,
-        grantees=tuple(sorted({words.grantee(one.grantee) for one in group.samples if one.grantee})) if whole else (),
-        permissions=tuple(sorted({one.permission for one in group.samples if one.permission})),
-        fingerprint=group.samples[0].fingerprint if group.count == 1 and group.samples else None,
-        samples=tuple(SampleView(one.key or "", one.version_id) for one in samples),
-    )
+    return [*verdicts, *findings]
 
 
 def places_in(rollups: RollUps) -> Places | None:

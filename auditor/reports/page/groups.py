@@ -9,21 +9,22 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
+from auditor.model.rollup import Group
 from auditor.reports import words
-from auditor.reports.group_words import RULES_BY_ID, meaning, mend, sentence_of_group
-from auditor.reports.page.data import GroupView, Tick
-from auditor.reports.page.from_rollups import GroupFacts
+from auditor.reports.group_words import RULES_BY_ID, is_of_bucket, meaning, mend, sentence_of_group
+from auditor.reports.page.data import GroupView, SampleView, Tick
 from auditor.reports.page.signs import BY_VERDICT
 from auditor.rules.base import Rule
 
 _GROUP_ID: Final = re.compile("[0-9a-f]{12}")
 
 
-def view_of(group: GroupFacts) -> GroupView:
-    """Return the group as the list shows it."""
+def view_of(group: Group, most: int | None = None) -> GroupView:
+    """Return the group as the list shows it. most: largest number of samples; None for all."""
     rule = RULES_BY_ID.get(group.rule or "")
-    of_bucket = rule is not None and not rule.per_object
-    before, subject, after = sentence_of_group(group.rule, group.verdict, group.who, group.count)
+    of_bucket, who = is_of_bucket(rule), words.audience(group.audience)
+    before, subject, after = sentence_of_group(group.rule, group.verdict, who, group.count)
+    samples = tuple(SampleView(one.key, one.version_id) for one in group.samples if one.key is not None)[:most]
     return GroupView(
         id=group.id,
         kind=_kind(group),
@@ -39,16 +40,16 @@ def view_of(group: GroupFacts) -> GroupView:
         new_words=_new(group),
         excepted=group.excepted,
         rule=group.rule or "",
-        rows=tuple(_rows(group, rule)),
+        rows=tuple(_rows(group, rule, who)),
         why=meaning(group.rule, group.verdict),
         fix=mend(group.rule, group.verdict),
-        samples=group.samples,
-        more="" if of_bucket else _more(group),
-        command="" if of_bucket else _command(group),
+        samples=samples,
+        more="" if of_bucket else _more(group, len(samples)),
+        command="" if of_bucket else _command(group, len(samples)),
     )
 
 
-def _kind(group: GroupFacts) -> str:
+def _kind(group: Group) -> str:
     """Return the first word of the group's line: its severity, its verdict, or that it is meant."""
     if group.severity:
         return group.severity.value
@@ -72,41 +73,42 @@ def ticks(groups: Iterable[GroupView]) -> tuple[Tick, ...]:
     return tuple(found)
 
 
-def _new(group: GroupFacts) -> str:
+def _new(group: Group) -> str:
     if not group.new:
         return ""
     return "all new" if group.new == group.count else f"{group.new:,} new"
 
 
-def _rows(group: GroupFacts, rule: Rule | None) -> Iterable[tuple[str, str]]:
+def _rows(group: Group, rule: Rule | None, who: str) -> Iterable[tuple[str, str]]:
     if group.rule is not None:
         yield "Rule", f"{group.rule} {rule.name}" if rule else group.rule
-    if group.who and group.rule is not None:
-        yield "Who", group.who
-    if group.grantees:
-        yield "Grantee", ", ".join(group.grantees)
-    if group.permissions:
-        yield "Permission", ", ".join(group.permissions)
-    if group.bytes is not None:
+    if who and group.rule is not None:
+        yield "Who", who
+    grantees = sorted({words.grantee(one.grantee) for one in group.samples if one.grantee})
+    if grantees and len(group.samples) == group.count:
+        yield "Grantee", ", ".join(grantees)
+    if permissions := sorted({one.permission for one in group.samples if one.permission}):
+        yield "Permission", ", ".join(permissions)
+    if group.prefix is not None:
         yield "Bytes", words.size(group.bytes)
     if group.excepted:
         yield "Public by intent", f"{group.excepted:,} of {group.count:,}"
     if group.since:
         yield "Since", words.short_date(group.since)
-    if group.fingerprint:
-        yield "Fingerprint", group.fingerprint
+    if group.count == 1 and group.samples and group.samples[0].fingerprint:
+        yield "Fingerprint", group.samples[0].fingerprint
     if _GROUP_ID.fullmatch(group.id) and (group.rule is not None or group.verdict is not Verdict.UNKNOWN):
         yield "Accept it", f"auditor accept {group.id} --run RUN"
 
 
-def _more(group: GroupFacts) -> str:
-    left = group.count - len(group.samples)
-    return f"{'and ' if group.samples else ''}{left:,} more in the run folder" if left > 0 else ""
+def _more(group: Group, shown: int) -> str:
+    left = group.count - shown
+    return f"{'and ' if shown else ''}{left:,} more in the run folder" if left > 0 else ""
 
 
-def _command(group: GroupFacts) -> str:
+def _command(group: Group, shown: int) -> str:
     """Return a command that lists the group's keys. No text from outside is in it: people paste it into a shell."""
-    if group.count <= len(group.samples):
+    if group.count <= shown:
         return ""
     if group.rule in RULES_BY_ID:
         return f"zcat findings/*.gz | jq -c 'select(.rule == \"{group.rule}\") | .key'"

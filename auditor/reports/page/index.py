@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
 from auditor.model.access import Verdict
+from auditor.model.estate import EarlierEstate, EstateReport
 from auditor.model.finding import Severity
 from auditor.model.target import Target
 from auditor.model.version import VERSION
 from auditor.reports import words
 from auditor.reports.page import signs
-from auditor.reports.page.accounts import AnyEstate, account_rows, estate_notes, sum_line
 from auditor.reports.page.coverage import counts, coverage_bar
 from auditor.reports.page.curve import Night, spark
 from auditor.reports.page.data import Chip, Headline, NumberCard
 from auditor.reports.page.from_rollups import nights_of
-from auditor.reports.page.index_data import IndexPage, TargetRow
+from auditor.reports.page.index_data import AccountRow, IndexPage, TargetRow
 from auditor.reports.page.picture_data import Sign
 from auditor.reports.summary import accepted, alarming, counting, has_hole, holes
 from auditor.reports.summed import IndexEntry, sum_of, summed
@@ -37,6 +37,8 @@ _GRAVE: Final = (Severity.CRITICAL, Severity.HIGH)
 _OVERLAPS: Final = 5
 _NAMED: Final = 200
 """Largest number of holes that the page names."""
+
+AnyEstate = EstateReport | EarlierEstate
 
 
 def index_page(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyEstate] = ()) -> IndexPage:
@@ -61,7 +63,7 @@ def index_page(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyE
         totals=totals,
         holes=tuple(bad[:_NAMED]),
         footer=f"auditor {VERSION} · the sums are those of the {counted(len(summed(found)), 'run')} named above",
-        accounts=account_rows(estates),
+        accounts=_account_rows(estates),
     )
 
 
@@ -155,7 +157,7 @@ def _headline(
     bold = bold if exposed else ""
     lead = f"{counted(whole.coverage.listed, 'listed object')} of {counted(len(rows) - missing, 'target')}"
     lead = f"{lead} are accounted for." if summed(entries) else ""
-    line = sum_line(estates)
+    line = _sum_line(estates)
     if line:
         bold, lead = line, f"{bold} {lead}".strip()
     return Headline(
@@ -168,7 +170,7 @@ def _headline(
         bold=bold,
         lead=lead,
         chips=tuple(_chips(entries, rows)),
-        notes=(*estate_notes(estates), *_notes(entries, newest)),
+        notes=(*_estate_notes(estates), *_notes(entries, newest)),
     )
 
 
@@ -266,3 +268,29 @@ def summed_nights(entries: Sequence[IndexEntry]) -> tuple[Night, ...]:
                 total[name] = total.get(name, 0) + number
         nights.append(Night(day, total))
     return tuple(nights)
+
+
+def _sum_line(estates: Sequence[AnyEstate]) -> str:
+    """Return the line that adds up the buckets of the page; "" if it has those of several estates, or of none."""
+    return f"{estates[0].line}." if len(estates) == 1 else ""
+
+
+def _estate_notes(estates: Sequence[AnyEstate]) -> list[str]:
+    """Return the sentences below the headline, each once."""
+    lines = [f"{one.folder}: {one.line}" if one.folder else one.line for one in estates] if len(estates) > 1 else []
+    notes = [note for one in estates for note in one.notes]
+    unseen = [f"Not looked at: {words}" for one in estates for words in one.not_looked_at]
+    return list(dict.fromkeys([*lines, *notes, *unseen]))
+
+
+def _account_rows(estates: Sequence[AnyEstate]) -> tuple[AccountRow, ...]:
+    """Return the rows of the accounts, those with holes first."""
+    return tuple(sorted(_rows_of(estates), key=lambda row: (row.hole is None, -row.counts.holes, row.name)))
+
+
+def _rows_of(estates: Sequence[AnyEstate]) -> Iterator[AccountRow]:
+    several = len(estates) > 1
+    for estate in estates:
+        for one in estate.accounts:
+            of = f", {estate.folder}" if several and estate.folder else ""
+            yield AccountRow(name=f"{one.words}{of}", role=one.role or "", counts=one.counts, hole=one.hole)

@@ -19,11 +19,10 @@ _MOST_BOXES: Final = 60
 _MOST_ROWS: Final = 60
 _LETTER: Final = 8.2
 _BAR: Final = 110.0
-_COLUMNS: Final = (signs.EXPOSED, signs.SHARED, signs.UNKNOWN, signs.MASKED, signs.DORMANT, signs.INTENDED)
 _VIEWS: Final[tuple[tuple[str, str, tuple[Sign, ...]], ...]] = (
     ("exposed", "exposed", (signs.EXPOSED,)),
-    ("risk", "exposed, shared, unknown", (signs.EXPOSED, signs.SHARED, signs.UNKNOWN)),
-    ("all", "all that are not private", _COLUMNS),
+    ("risk", "exposed, shared, unknown", signs.OPEN),
+    ("all", "all that are not private", signs.NOT_PRIVATE),
 )
 
 
@@ -42,7 +41,7 @@ def places_of(counts: Iterable[PlaceCount]) -> Places | None:
     found = [one for one in counts if one.number]
     if not found:
         return None
-    columns = tuple(sign for sign in _COLUMNS if any(one.sign is sign for one in found))
+    columns = tuple(sign for sign in signs.NOT_PRIVATE if any(one.sign is sign for one in found))
     rows = _rows(found, columns)
     maps: list[Map] = []
     for name, label, kinds in _VIEWS:

@@ -26,6 +26,7 @@ MISSING: Final = Sign(
 
 BY_VERDICT: Final = {sign.name: sign for sign in (EXPOSED, SHARED, UNKNOWN, MASKED, DORMANT, PRIVATE)}
 OPEN: Final = (EXPOSED, SHARED, UNKNOWN)
+NOT_PRIVATE: Final = (*OPEN, MASKED, DORMANT, INTENDED)
 
 
 def held_back(numbers: Mapping[Sign, int]) -> Sign:

@@ -14,14 +14,14 @@ from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import Unread
+from auditor.model.rollup import GroupKind, Sample
 from auditor.model.summary import ExceptedCounts, Summary, UnreadCount
 from auditor.model.version import VERSION
 from auditor.reports.page.build import page_data
-from auditor.reports.page.data import SampleView
-from auditor.reports.page.from_rollups import GroupFacts
 from auditor.reports.page.render import audit_page, print_page
 from auditor.rules.access import o02_everyone_read as o02
 from tests.support.odd_keys import ODD_KEYS
+from tests.support.samples.pages import group_of
 from tests.support.samples.reports import denied, finding, gone, judged, page_source, sample_summary, tally_of, target
 
 HOSTILE = [
@@ -238,20 +238,22 @@ def test_page_does_not_grow_with_the_number_of_objects() -> None:
 
 def test_page_of_four_hundred_groups_is_below_a_megabyte() -> None:
     groups = [
-        GroupFacts(
+        group_of(
+            kind=GroupKind.FINDING,
             id=f"{at:012x}",
             rule="O11",
             verdict=Verdict.SHARED,
             severity=Severity.MEDIUM,
-            who="account 444455556666",
+            audience="account 444455556666",
             prefix=f"{'p' * 200}/{at:03}/",
             count=2_500,
             new=1,
             since="2026-01-02T03:04:05Z",
-            samples=tuple(SampleView(f"{'k' * 1_000}{number}") for number in range(5)),
+            samples=tuple(Sample(f"{'k' * 1_000}{number}") for number in range(5)),
         )
         for at in range(400)
     ]
-    page = audit_page(replace(page_source(sample_summary()), groups=groups))
+    source = page_source(sample_summary())
+    page = audit_page(replace(source, rollups=replace(source.rollups, groups=tuple(groups))))
     assert page.count('<details class="group"') == 400
     assert len(page.encode()) < 1_000_000

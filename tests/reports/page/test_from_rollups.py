@@ -12,7 +12,7 @@ from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.summary import Cause, Changes, UnreadCount
 from auditor.reports.highlights import Highlights
-from auditor.reports.page.build import page_data, source_of
+from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.data import PageData
 from auditor.reports.page.render import print_page
 from tests.reports.page.test_audit_page import Page
@@ -48,7 +48,7 @@ def page(found: RollUps, changes: Changes | None = None) -> PageData:
     objects = [judged(f"exports/{at}", finding(f"exports/{at}"), verdict=Verdict.EXPOSED) for at in range(3)]
     made = sample_summary(tally_of(*objects, denied("vault/1"), judged("p")))
     made = replace(made, unread=(UnreadCount("GetObjectAcl", "AccessDenied", 1),), changes=changes or Changes())
-    return page_data(source_of(made, Highlights(), sample_file(), found))
+    return page_data(PageSource(summary=made, shown=Highlights(), bucket=sample_file(), rollups=found))
 
 
 def words(found: PageData) -> str:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from auditor.model.access import Verdict
+from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import Severity
 from auditor.model.object import Unread
+from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.run_lines import UndecidedLine
-from auditor.model.summary import CallCounts, Coverage, Summary, UnreadCount
+from auditor.model.summary import CallCounts, Changes, Coverage, ExceptedCounts, Summary, UnreadCount
 from auditor.model.target import Target
 from auditor.reports.highlights import Highlights
-from auditor.reports.page import signs
 from auditor.reports.page.build import PageSource
-from auditor.reports.page.curve import Night
-from auditor.reports.page.data import ChangeCard, ExceptionRow, FirstChange, SampleView
-from auditor.reports.page.from_rollups import GroupFacts
-from auditor.reports.page.places import PlaceCount, places_of
 from auditor.rules import RULES
-from tests.support.samples.reports import sample_file, sample_summary
+from tests.support.samples.reports import RUN, sample_file, sample_summary
 
 TARGET: Final = Target("acme-data-prod")
 _PREFIXES: Final = (
@@ -87,41 +85,59 @@ def rich_page() -> PageSource:
     """Return the files of a large run, with something in every section."""
     shown = Highlights()
     shown.undecided.append(UndecidedLine("vault/contract-001.pdf", None, (Unread("GetObjectAcl", "AccessDenied"),), ()))
-    counts = [
-        PlaceCount(prefix, signs.BY_VERDICT[verdict], number, new, f"place{at}")
-        for at, (prefix, verdict, number, new) in enumerate(_PREFIXES)
-    ]
-    counts.append(PlaceCount("static/site/", signs.INTENDED, _INTENDED, 0, "place99"))
-    return PageSource(
-        summary=rich_summary(),
-        shown=shown,
-        bucket=sample_file(target=TARGET),
-        groups=[*_openings(), *_findings()],
-        places=places_of(counts),
-        first=(
-            FirstChange("Turn on BlockPublicAcls and IgnorePublicAcls", "on the bucket", 993, "of 1,204 exposed close"),
-            FirstChange("Narrow policy statement PublicSite", "to static/site/*", 211, "close"),
-            FirstChange("Let the auditor read ACLs below vault/", "s3:GetObjectAcl", 312, "decided"),
-        ),
-        since="Since the run of 21 November",
-        changes=(
-            ChangeCard("+", 37, "new", "Objects that are open now and were not, 37 of them exposed."),
-            ChangeCard("+", 2, "worsened", "Objects with a wider audience than in the last run."),
-            ChangeCard("−", 52, "resolved", "Read again, and no longer open."),
-            ChangeCard("", 14, "gone", "Deleted objects that had findings. They do not count as resolved."),
-        ),
-        new={"exposed": 37, "shared": 0, "unknown": 0, "masked": 0, "dormant": 0},
-        nights=_nights(),
-        exceptions=_exceptions(),
-        intended={"exposed": _INTENDED},
+    steps = (
+        FirstStep(change="turn on BlockPublicAcls and IgnorePublicAcls", closes=993, of=1_204),
+        FirstStep(change="narrow policy statement PublicSite", closes=1_204, of=1_204),
+        FirstStep(change="let the auditor read ACLs below vault/", closes=1_204, of=1_204, decides=312),
     )
+    rollups = RollUps(
+        run=RUN,
+        target=TARGET,
+        complete=True,
+        totals=Totals(verdicts={}, findings={}, rules={}, undecided=312, new=None, excepted=_INTENDED),
+        groups=(*_openings(), *_findings()),
+        first=steps,
+        nights=tuple(_nights()),
+    )
+    counts = {"new": 37, "resolved": 52, "gone": 14}
+    changes = Changes(
+        against="20261121T030004Z-5f20c0",
+        classes={**counts, "worsened": 2},
+        verdicts={"exposed": counts, "shared": {"worsened": 2}},
+    )
+    summary = replace(
+        rich_summary(),
+        changes=changes,
+        excepted=ExceptedCounts({"exposed": _INTENDED}, {}, 0),
+        exceptions=_exceptions(),
+    )
+    return PageSource(summary=summary, shown=shown, bucket=sample_file(target=TARGET), rollups=rollups)
 
 
-def _exceptions() -> tuple[ExceptionRow, ...]:
-    web, agency = "exposed below static/site/", "O08 below exports/agency/"
+def _exceptions() -> tuple[ExceptionUse, ...]:
     return (
-        ExceptionRow("WEB-1", web, _INTENDED, "web@acme.example", "the web site", "31 March 2027", False),
-        ExceptionRow("OLD-7", agency, 0, "partners@acme.example", "agency contract", "unused: remove it", True),
+        ExceptionUse(
+            id="WEB-1",
+            rule=None,
+            verdict=Verdict.EXPOSED,
+            prefix="static/site/",
+            matched=_INTENDED,
+            owner="web@acme.example",
+            reason="the web site",
+            until="2027-03-31",
+            state=ExceptionState.ACTIVE,
+        ),
+        ExceptionUse(
+            id="OLD-7",
+            rule="O08",
+            verdict=None,
+            prefix="exports/agency/",
+            matched=0,
+            owner="partners@acme.example",
+            reason="agency contract",
+            until="2027-03-31",
+            state=ExceptionState.UNUSED,
+        ),
     )
 
 
@@ -129,15 +145,19 @@ def _severity(rule: str) -> Severity:
     return next(one.severity for one in RULES if one.id == rule)
 
 
-def _openings() -> list[GroupFacts]:
+def group_of(**values: Any) -> Group:
+    """A group of a page's roll-ups, of objects unless the values say otherwise."""
+    plain: dict[str, Any] = dict.fromkeys(("rule", "verdict", "severity", "audience", "new", "since"))
+    return Group(**{**plain, "kind": GroupKind.VERDICT, "rest": False, "bytes": 0, "excepted": 0, **values})
+
+
+def _openings() -> list[Group]:
     who = {Verdict.EXPOSED: "anyone on the internet", Verdict.SHARED: "account “Kranz Analytics”"}
     found = [
-        GroupFacts(
+        group_of(
             id=f"place{at}",
-            rule=None,
             verdict=verdict,
-            severity=None,
-            who=who.get(verdict, ""),
+            audience=who.get(verdict, ""),
             prefix=prefix,
             count=count,
             new=new,
@@ -146,21 +166,27 @@ def _openings() -> list[GroupFacts]:
         )
         for at, (prefix, verdict, count, new) in enumerate(_PREFIXES)
     ]
-    site = GroupFacts(
-        id="place99", rule=None, verdict=Verdict.EXPOSED, severity=None, who="anyone on the internet",
-        prefix="static/site/", count=_INTENDED, excepted=_INTENDED, samples=(SampleView("static/site/index.html"),),
-    )  # fmt: skip
+    site = group_of(
+        id="place99",
+        verdict=Verdict.EXPOSED,
+        audience="anyone on the internet",
+        prefix="static/site/",
+        count=_INTENDED,
+        excepted=_INTENDED,
+        samples=(Sample("static/site/index.html"),),
+    )
     return [*found, site]
 
 
-def _findings() -> list[GroupFacts]:
+def _findings() -> list[Group]:
     return [
-        GroupFacts(
+        group_of(
+            kind=GroupKind.FINDING,
             id=f"finding{at}",
             rule=rule,
             verdict=verdict,
             severity=_severity(rule),
-            who=who,
+            audience=who,
             prefix=prefix,
             count=count,
             new=new,
@@ -171,14 +197,15 @@ def _findings() -> list[GroupFacts]:
     ]
 
 
-def _samples(prefix: str) -> tuple[SampleView, ...]:
-    return tuple(SampleView(prefix + KEYS[prefix].format(number)) for number in range(1, 5))
+def _samples(prefix: str) -> tuple[Sample, ...]:
+    return tuple(Sample(prefix + KEYS[prefix].format(number)) for number in range(1, 5))
 
 
-def _nights() -> list[Night]:
-    first, nights = date(2026, 10, 24), []
+def _nights() -> Iterator[TrendNight]:
+    first = date(2026, 10, 24)
     for at in range(30):
         exposed = 41 if at < 11 else 259 if at < 24 else 1_219 if at < 29 else 1_204
-        counts = {"exposed": exposed, "shared": 4_300 + 19 * at, "undecided": 312, "intended": 17_000 + 48 * at}
-        nights.append(Night(first + timedelta(at), None if at == 17 else counts))
-    return nights
+        intended, day = 17_000 + 48 * at, (first + timedelta(at)).isoformat()
+        verdicts = {"exposed": exposed + intended, "shared": 4_300 + 19 * at}
+        night = TrendNight(day, f"run{at}", verdicts, {}, 312, 1_000_000, {"exposed": intended})
+        yield TrendNight(day) if at == 17 else night

@@ -15,7 +15,7 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.highlights import Highlights
-from auditor.reports.page.build import PageSource, source_of
+from auditor.reports.page.build import PageSource
 from auditor.reports.rollup import RollUpBuilder
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.rules import RULES
@@ -105,7 +105,8 @@ def sample_file(**changes: Any) -> BucketFile:
 
 def page_source(summary: Summary, *judgements: Judgement) -> PageSource:
     """The source of the page of a run over these objects."""
-    return source_of(summary, shown_of(*judgements), sample_file(), rollups_of(*judgements))
+    shown, rollups = shown_of(*judgements), rollups_of(*judgements)
+    return PageSource(summary=summary, shown=shown, bucket=sample_file(), rollups=rollups)
 
 
 def sample_summary(tally: Tally | None = None, **changes: Any) -> Summary:
