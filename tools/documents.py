@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.cli.parser import make_parser
+from auditor.cli.suggesting import SuggestingParser
 from auditor.config.settings import SETTINGS
 from auditor.reports.formats import FORMATS
 from auditor.rules import RULES
@@ -22,8 +23,8 @@ CLI = """# Command line
 
 <!-- Written by `make docs` from the commands' own help: edit auditor/cli/parser.py. -->
 
-`auditor COMMAND --help` prints all flags of a command. A flag that several commands have stands in
-[Flags of several commands](#flags-of-several-commands), and each command names those that it takes.
+`auditor COMMAND --help` prints a command's daily flags, and `--help-all` all of them. A flag that several commands have
+stands in [Flags of several commands](#flags-of-several-commands), and each command names those that it takes.
 
 ## Exit codes
 
@@ -39,7 +40,7 @@ under a prefix (`--allow-empty` allows it); it outranks 3 |
 
 Findings raise 3, verdicts do not. One of several targets that failed is a hole (4); if all failed, the code is 1.
 """
-OF_ALL = frozenset({"--help", "--verbose", "--quiet", "--no-progress"})
+OF_ALL = frozenset({"--help", "--help-all", "--verbose", "--quiet", "--no-progress"})
 """Flags of all commands: no command names them."""
 
 
@@ -67,7 +68,7 @@ def cli_page() -> str:
         page.add_arguments(shared[flag][1] for flag in flags)
         page.end_section()
     first, *others = [
-        f"\n## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n{_also(taken[name], groups)}"
+        f"\n## {name}\n\n```text\n{_whole_page(command).rstrip()}\n```\n{_also(taken[name], groups)}"
         for name, command in commands.items()
     ]
     return f"{CLI}{first}\n## Flags of several commands\n\n```text\n{page.format_help()}```\n{''.join(others)}"
@@ -80,6 +81,10 @@ def _also(taken: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
         here = [flag for flag in flags if flag in taken and flag.startswith("--") and flag not in OF_ALL]
         named += [f"all of *{title}*"] if len(here) == len(flags) > 1 else [f"`{flag}`" for flag in here]
     return f"\nAlso {', '.join(named)}.\n" if named else ""
+
+
+def _whole_page(command: argparse.ArgumentParser) -> str:
+    return command.format_help(everything=True) if isinstance(command, SuggestingParser) else command.format_help()
 
 
 def _words(flag: argparse.Action) -> tuple[str, ...]:

@@ -1,21 +1,56 @@
-"""The words at the end of each help page: examples of each command. And the groups of the commands."""
+"""The content of the help pages: the groups of the commands, each command's daily flags, and examples."""
 
 from __future__ import annotations
 
 from typing import Final
 
 COMMAND_GROUPS: Final = {
-    "look at buckets": ("audit", "renew", "estimate", "explain", "plan", "inventory", "policy", "demo"),
-    "read a finished run, without a request to its bucket": (
-        *("report", "diff", "what-if", "fix-kit", "export", "sql", "judge", "check"),
-        *("accept", "who"),
+    "every day": ("audit", "explain", "diff", "what-if", "fix-kit", "verify"),
+    "before the first audit": ("demo", "estimate", "policy", "rules"),
+    "a finished run, without a request to its bucket": (
+        *("report", "export", "sql", "judge", "check", "accept", "who"),
     ),
-    "digests of the bytes": ("hash", "work", "verify", "digests", "ledger"),
-    "about the auditor": ("rules", "completion"),
+    "digests of the bytes": ("hash", "work", "digests", "ledger"),
+    "large buckets, and a shell": ("renew", "plan", "inventory", "completion"),
 }
 """The commands in the order of `auditor --help`, by the title of their group."""
 
-_RUN: Final = "auditor-runs/bucket=b/run=20260101T000000Z-123456"
+DAILY_FLAGS: Final[dict[str, tuple[str, ...]]] = {
+    "audit": (
+        *("--all-buckets", "--versions", "--ignore", "--fail-on", "--ledger", "--hash", "--max-rate"),
+        *("--out", "--resume", "--format", "--profile", "--config"),
+    ),
+    "estimate": ("--versions", "--keep", "--ledger", "--hash", "--format", "--profile", "--config"),
+    "explain": ("--run", "--version-id", "--out", "--format", "--profile", "--config"),
+    "hash": (
+        "--versions",
+        "--ledger",
+        "--algorithm",
+        "--accept-cost",
+        "--max-rate",
+        "--format",
+        "--profile",
+        "--config",
+    ),
+    "plan": ("--versions", "--ranges", "--listing", "--out", "--format", "--profile", "--config"),
+    "policy": (
+        *("--all-buckets", "--versions", "--level", "--ledger", "--queue", "--hash", "--out", "--audited-keys"),
+        *("--role", "--stage", "--profile", "--config"),
+    ),
+    "verify": (
+        *("--versions", "--ledger", "--algorithm", "--max-age", "--percent", "--record", "--fail-on", "--out"),
+        *("--format", "--profile", "--config"),
+    ),
+    "what-if": (
+        *("--acls-off", "--policy", "--no-policy", "--block-public-access", "--trust", "--keys", "--format"),
+        *("--profile", "--config"),
+    ),
+}
+"""By command, the flags that its `--help` shows, besides those of all commands; a command that is missing here shows
+all of its flags. `--help-all` shows all of every command."""
+
+_RUN: Final = "s3://my-bucket"
+_FOLDER: Final = "bucket=b/run=20260101T000000Z-123456"
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "": (
@@ -94,22 +129,22 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         f"auditor what-if {_RUN} --policy policy.json --format sarif",
         f"auditor what-if {_RUN} --block-public-access --keys changed.jsonl",
     ),
-    "fix-kit": (f"auditor fix-kit {_RUN} --out kit", f"auditor fix-kit s3://reports/{_RUN} --out kit --format json"),
+    "fix-kit": (f"auditor fix-kit {_RUN} --out kit", f"auditor fix-kit s3://reports/{_FOLDER} --out kit --format json"),
     "diff": (
-        "auditor diff runs/bucket=b/run=20260101T000000Z-123456 runs/bucket=b/run=20260102T000000Z-654321",
+        "auditor diff auditor-runs/bucket=my-bucket/run=20260101T000000Z-123456 s3://my-bucket",
         "auditor diff OLD NEW --format jsonl",
     ),
     "judge": (
         f"auditor judge {_RUN} --all-rules",
         f"auditor judge {_RUN} --config auditor.toml --trust 123456789012",
     ),
-    "check": (f"auditor check {_RUN}", f"auditor check s3://reports/{_RUN} --format json"),
+    "check": (f"auditor check {_RUN}", f"auditor check s3://reports/{_FOLDER} --format json"),
     "accept": (
         f"auditor accept 0123456789abcdef0123456789abcdef --run {_RUN} --owner Web --reason 'the public site'",
         f"auditor accept 0123456789ab --run {_RUN}",
     ),
     "who": ("auditor who 123456789012", f"auditor who 123456789012 --run {_RUN}"),
-    "report": (f"auditor report {_RUN}", f"auditor report s3://reports/{_RUN} --out page.html"),
+    "report": (f"auditor report auditor-runs/{_FOLDER}", f"auditor report s3://reports/{_FOLDER} --out page.html"),
     "export": (
         f"auditor export {_RUN} --format csv --out findings.csv",
         f"auditor export {_RUN} --format markdown",
@@ -118,7 +153,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sql": (
         f"auditor sql {_RUN} 'FROM objects SELECT prefix1, count(*) WHERE public GROUP BY ALL'",
         f"auditor sql {_RUN} 'FROM objects SELECT key WHERE public_grant = false' --format csv",
-        f"auditor sql s3://reports/{_RUN} --schema athena > tables.sql",
+        f"auditor sql s3://reports/{_FOLDER} --schema athena > tables.sql",
     ),
     "rules": ("auditor rules", "auditor rules O02 B01", "auditor rules --format json"),
     "policy": (

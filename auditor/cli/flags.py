@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Final
 
 from auditor.cli.options import settings_of, targets_of
+from auditor.cli.suggesting import HelpAll
 from auditor.config.settings import SETTINGS
 
 Group = argparse._ActionsContainer
@@ -57,6 +58,7 @@ def command(add: Add, name: str, summary: str, module: str | None = None) -> Gro
 
     parser = add(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
     parser.set_defaults(run=run)
+    parser.add_argument("--help-all", action=HelpAll, nargs=0, help="show all flags and exit")
     parser.add_argument(
         "-v",
         "--verbose",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, NoReturn
 
-from auditor.cli.examples import COMMAND_GROUPS, EXAMPLES
+from auditor.cli.examples import COMMAND_GROUPS, DAILY_FLAGS, EXAMPLES
 from auditor.cli.output import say
 from auditor.errors import UsageError
 from auditor.text import likeliest
@@ -21,6 +21,15 @@ _UNKNOWN: Final = "unrecognized arguments: "
 _APART: Final = ": keep the arguments together, without a flag between them, and quote one that has spaces"
 
 _Section = tuple[str | None, str | None, list[argparse.Action]]
+
+
+class HelpAll(argparse.Action):
+    """The action of `--help-all`: print the page with all flags, and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        assert isinstance(parser, SuggestingParser)
+        sys.stdout.write(parser.format_help(everything=True))
+        parser.exit()
 
 
 class SuggestingParser(argparse.ArgumentParser):
@@ -69,18 +78,23 @@ class SuggestingParser(argparse.ArgumentParser):
         formatter.add_usage(self._short_usage(), self._actions, [])
         return formatter.format_help()
 
-    def format_help(self) -> str:
+    def format_help(self, *, everything: bool = False) -> str:
+        """Return the help page. everything: True for all flags of a command, not only its daily ones."""
+        command = self.prog.partition(" ")[2]
+        daily = not everything and command in DAILY_FLAGS
+        sections = list(self._daily(command) if daily else self._sections())
         formatter = self._get_formatter()
         formatter.add_usage(self._short_usage(), self._actions, [])
         formatter.add_text(self.description)
-        for title, words, actions in self._sections():
+        for title, words, actions in sections:
             formatter.start_section(title)
             formatter.add_text(words)
             formatter.add_arguments(actions)
             formatter.end_section()
-        formatter.add_text(self.epilog)
-        shown = "".join(f"  {line}\n" for line in EXAMPLES.get(self.prog.partition(" ")[2], ()))
-        return formatter.format_help() + (f"\nexamples:\n{shown}" if shown else "")
+        hidden = len(self._actions) - sum(len(actions) for _, _, actions in sections)
+        formatter.add_text(f"--help-all shows {hidden} more flags." if daily else self.epilog)
+        lines = "".join(f"  {line}\n" for line in EXAMPLES.get(command, ()))
+        return formatter.format_help() + (f"\nexamples:\n{lines}" if lines else "")
 
     def _short_usage(self) -> str:
         """Return the usage line of the command: its name, `[options]`, the required flags and the arguments."""
@@ -106,6 +120,12 @@ class SuggestingParser(argparse.ArgumentParser):
                     yield title, None, here
             if listed:
                 yield found.title, None, list(listed.values())
+
+    def _daily(self, command: str) -> Iterator[_Section]:
+        """Yield the sections of a help page with the daily flags alone, in their order."""
+        yield "arguments", None, [one for one in self._actions if not one.option_strings]
+        flags = (*DAILY_FLAGS[command], "--verbose", "--quiet", "--help", "--help-all")
+        yield "options", None, [self._option_string_actions[flag] for flag in flags]
 
     def _subcommands(self) -> Iterator[str]:
         for action in self._actions:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from auditor.cli.commands.completion import rule_ids
-from auditor.cli.examples import COMMAND_GROUPS, EXAMPLES
+from auditor.cli.examples import COMMAND_GROUPS, DAILY_FLAGS, EXAMPLES
 from auditor.cli.main import main
 from auditor.cli.parser import make_parser
 
@@ -70,11 +70,32 @@ def test_a_command_has_a_short_usage_and_ends_with_its_examples(name: str) -> No
     assert rest.endswith("".join(f"  {line}\n" for line in EXAMPLES[name]))
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_of_a_command_is_one_screen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert len(COMMANDS[name].format_help().splitlines()) <= 45
+
+
+@pytest.mark.parametrize("name", DAILY_FLAGS)
+def test_the_daily_flags_are_flags_and_the_other_page_has_all(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    known = {flag for action in COMMANDS[name]._actions for flag in action.option_strings}
+    short = COMMANDS[name].format_help()
+    assert known.issuperset(DAILY_FLAGS[name])
+    assert all(f"  {flag}" in short for flag in DAILY_FLAGS[name])
+    with pytest.raises(SystemExit) as ended:
+        main([*name.split(), "--help-all"])
+    page = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert all(f"{flag}" in page for flag in known)
+    hidden = len(COMMANDS[name]._actions) - len(DAILY_FLAGS[name]) - 4 - ("arguments:" in short)
+    assert f"--help-all shows {hidden} more flags." in short
+
+
 def test_the_flags_of_an_audit_stand_in_groups() -> None:
     titles = [group.title for group in COMMANDS["audit"]._action_groups if group._group_actions]
     assert titles[2:5] == ["which objects", "rules and findings", "results"]
     loose = COMMANDS["audit"]._optionals._group_actions
-    assert {action.dest for action in loose} == {"help", "verbose", "quiet", "no_progress"}
+    assert {action.dest for action in loose} == {"help", "help_all", "verbose", "quiet", "no_progress"}
 
 
 @pytest.mark.parametrize(
