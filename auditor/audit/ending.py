@@ -58,6 +58,7 @@ class RunEnding:
         self._resumed = resumed
         self._lacks_acls = lacks_acls
         self._algorithms = algorithms
+        self._stopped = run.stop.reason
         self._more_unseen = more_unseen
         self._started = started
         self.shown = recorder.lines.shown
@@ -113,7 +114,7 @@ class RunEnding:
             algorithms=self._algorithms,
             not_looked_at=[*not_looked_at(run.facts, run.target, acl, ask.head), *self._more_unseen],
             seconds=time.monotonic() - self._started,
-            resume=None if complete else Resume(run.run_id, self._folder.position, run.stop.reason),
+            resume=None if complete else Resume(run.run_id, self._folder.position, self._stopped),
             changes=changes,
             allow_empty=run.settings.allow_empty,
         )

@@ -64,7 +64,7 @@ def stored_counts(run: RunReader) -> Tally:
     """
     tally, state, last = Tally(), run.checkpoint, run.summary
     if state is not None:
-        saved = state.tally
+        saved = state.tally.copy()
         tally.coverage["delete_markers"] = saved.coverage["delete_markers"]
         tally.hashing, tally.routed = saved.hashing, saved.routed
         tally.failed, tally.failed_accepted = saved.failed, saved.failed_accepted

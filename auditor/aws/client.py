@@ -91,9 +91,8 @@ async def open_client(
         try:
             yield client
         finally:
-            executor.submit(
-                client.service.close
-            )  # nobody waits for it: a call without an answer keeps its thread for minutes
+            # Nobody waits for it: a call without an answer keeps its thread for minutes.
+            executor.submit(client.service.close)
     finally:
         executor.shutdown(wait=False)
 

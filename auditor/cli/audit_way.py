@@ -1,4 +1,4 @@
-"""How the audits of a command differ, and the words on stderr at the beginning and at the end of an audit."""
+"""The differences between the audits of a command, and the words on stderr at the begin and at the end of an audit."""
 
 from __future__ import annotations
 

@@ -331,5 +331,3 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 """The members of a HEAD by group. Those of CONTENT are kept while version, ETag, size and LastModified stand."""
 
 GROUP_OF: Final[Mapping[str, str]] = {member: group for group, members in GROUPS.items() for member in members}
-CHANGING: Final = tuple(group for group in GROUPS if group != CONTENT)
-"""The groups that change without a write of the object."""

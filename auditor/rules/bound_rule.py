@@ -42,7 +42,7 @@ class BoundRule(NamedTuple):
         fixed = {
             **run,
             **{name: bucket_fact(facts, name) for name in rule.reads if name.startswith("bucket.")},
-            **{f"config.{name}": value for name, value in options.items()},
+            **{name: options[name.partition(".")[2]] for name in rule.reads if name.startswith("config.")},
         }
         arguments = tuple(fixed.get(name) for name in rule.reads)
         places = tuple((place, name) for place, name in enumerate(rule.reads) if name in OBJECT_FACTS)

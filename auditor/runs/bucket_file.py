@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from auditor.model.bucket import BucketFacts
-from auditor.model.json_codec import JsonError, plain
+from auditor.model.json_codec import JsonError
 from auditor.model.object import Ask
 from auditor.model.target import Target
 from auditor.model.version import VERSION
@@ -77,7 +77,8 @@ class BucketFile(FactFile, frozen=True, kw_only=True):
         return replace(self, read=(*earlier, ReadFacts(first_part, facts, ask)))
 
     def _members(self) -> dict[str, Any]:
-        return {**super()._members(), "configuration": plain(self.configuration)}
+        # A date in auditor.toml becomes text.
+        return {**super()._members(), "configuration": to_builtins(self.configuration, enc_hook=dict)}
 
     def check(self) -> None:
         if not self.read:

@@ -1,4 +1,4 @@
-"""The base class of tallies: counts that can be copied, and that a JSON file has as they are."""
+"""The base class of tallies: counts that can be copied."""
 
 from __future__ import annotations
 

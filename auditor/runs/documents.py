@@ -42,7 +42,7 @@ class JsonFile(Struct, frozen=True, kw_only=True):
         """Return the bytes of the file."""
         value = {"format": FORMAT, **self._members()}
         if not self.LINED:
-            return json.dumps(value, indent=self.INDENT, default=str).encode() + b"\n"
+            return json.dumps(value, indent=self.INDENT).encode() + b"\n"
         lines = ",\n".join(map(json.dumps, value.pop(self.LINED)))
         return f'{json.dumps(value)[:-1]}, "{self.LINED}": [\n{lines}\n]}}\n'.encode()
 

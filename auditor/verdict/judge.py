@@ -52,7 +52,7 @@ class VerdictJudge:
         self._key_policies = facts.key_policies if isinstance(facts.key_policies, Mapping) else {}
         self._engine = self._with_policies_of(())
         self._engines: dict[str, AccessEngine] = {}
-        self._access = lru_cache(MOST_KINDS)(self._judge)
+        self._known: dict[Kind, ObjectAccess] = {}
         self._interned: dict[ObjectAccess, ObjectAccess] = {}
         self._dormant = lru_cache(MOST_KINDS)(self._with_dormant)
 
@@ -66,7 +66,12 @@ class VerdictJudge:
         """Return the access to one object: its verdict, audiences and reasons. hidden: the part of its stored ACL that
         counts for nothing today; None if none is known.
         """
-        found = self._access(*self._engine_and_kind(ref, acl, head))
+        engine, kind = self._engine_and_kind(ref, acl, head)
+        found = self._known.get(kind)  # no lru_cache: it would keep the engines, which are large, of thousands of keys
+        if found is None:
+            if len(self._known) >= MOST_KINDS:
+                self._known.clear()
+            found = self._known[kind] = self._judge(engine, kind)
         return found if hidden is None else self._dormant(found, hidden.acl)
 
     def _with_dormant(self, today: ObjectAccess, stored: Acl) -> ObjectAccess:

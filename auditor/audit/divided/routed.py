@@ -30,7 +30,9 @@ _SPARE: Final = 2.0
 
 
 class _Note(JsonFile, frozen=True, kw_only=True):
-    """How many manifests are written. parts: a digest of the parts whose objects they have. rows: those of each."""
+    """The number of manifests that are written. parts: a digest of the parts whose objects they
+    have. rows: the number of objects in each.
+    """
 
     parts: str
     rows: Size

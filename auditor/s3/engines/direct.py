@@ -164,9 +164,9 @@ class DirectEngine:
 
     async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Reply:
         assert self._services is not None
-        below = f"/{arguments.get('Name')}{_BELOW_ACCESS_POINT.get(action, '')}"
-        path = _PATHS.get(action, f"{_ACCESS_POINTS}{below}")
-        query = query_of(action, [(_QUERIES[name], value) for name, value in arguments.items() if name in _QUERIES])
+        given = dict(arguments)
+        path = _PATHS.get(action) or f"{_ACCESS_POINTS}/{given.pop('Name')}{_BELOW_ACCESS_POINT.get(action, '')}"
+        query = query_of(action, [(_QUERIES[name], value) for name, value in given.items()])
         extra = (*self._user_agent, ("x-amz-account-id", account))
         answer = await self._to(self._services.control_of(account)).send(action, "GET", path, query, extra)
         return settings.setting(action, answer.body)
