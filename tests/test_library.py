@@ -241,6 +241,11 @@ def test_a_place_that_is_no_run_folder_is_one_sentence(place: object) -> None:
         auditor.open_run(place)  # type: ignore[arg-type]
 
 
+def test_names_from_any_iterable(bucket: StubServer) -> None:
+    run = auditor.audit_bucket("s3://my-bucket", only=(name for name in ("O02",)), out="runs")
+    assert {line.rule for line in run.findings()} == {"O02"}
+
+
 def test_paths_are_taken_as_texts(bucket: StubServer, tmp_path: Path) -> None:
     run = auditor.audit_bucket("s3://my-bucket", out=tmp_path / "runs")
     assert auditor.open_run(Path(run.place)).complete

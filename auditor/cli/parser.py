@@ -31,7 +31,7 @@ from auditor.cli.flags import (
     whole_number,
 )
 from auditor.cli.run_parser import RUN_COMMANDS
-from auditor.cli.suggesting import SuggestingParser
+from auditor.cli.suggesting import HelpAll, SuggestingParser
 from auditor.config.settings import CHANNELS
 from auditor.model.version import VERSION
 from auditor.reports.formats import PRINTED
@@ -47,6 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
         "match, missing objects); 4 something could not be looked at.",
     )
     parser.add_argument("-V", "--version", action="version", version=f"auditor {VERSION}")
+    parser.add_argument("--help-all", action=HelpAll, nargs=0, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     _audit(commands.add_parser, "audit", "audit the objects of buckets and prefixes")
     _estimate(commands.add_parser)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeVar
 
 from auditor.config.file import load
@@ -120,9 +120,12 @@ def check_flags(**arguments: object) -> None:
 
 
 def plain_value(value: Any) -> Any:
-    """Turn a Python value into one as in TOML, for the readers of settings: a set into a list, a path into text."""
+    """Turn a Python value into one as in TOML, for the readers of settings: a path into text, an iterable into
+    a list.
+    """
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Set):
         return sorted(value, key=str)
-    return list(value) if isinstance(value, tuple) else value
+    many = isinstance(value, Iterable) and not isinstance(value, str | bytes | list | Mapping)
+    return list(value) if many else value

@@ -18,6 +18,7 @@ from auditor.s3.engines import ENGINES, is_installed
 N = TypeVar("N", bound=float)
 MAX_CONCURRENCY: Final = 1000
 MAX_STREAMS: Final = 8
+MAX_RATE: Final = 1_000_000
 _NEVER: Final = "never"
 _UNITS: Final = ("KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")
 
@@ -115,7 +116,10 @@ whole = _number(int, 1, "a whole number of at least 1")
 seconds = _number(float, 0.001, "a number of seconds above 0")
 concurrency = _or_none("auto", _number(int, 1, f"a whole number from 1 to {MAX_CONCURRENCY}, or auto", MAX_CONCURRENCY))
 streams = _or_none("auto", _number(int, 1, f"a whole number from 1 to {MAX_STREAMS}, or auto", MAX_STREAMS))
-rate = _or_none("unlimited", _number(float, 0.001, "calls a second as a number above 0, or unlimited"))
+rate = _or_none(
+    "unlimited",
+    _number(float, 0.001, f"calls a second as a number above 0, at most {MAX_RATE:,}, or unlimited", MAX_RATE),
+)
 dollars = _number(float, 0.000001, "dollars as a number of 0.000001 or more")
 
 

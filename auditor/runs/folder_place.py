@@ -53,8 +53,8 @@ def latest_place(
         return place
     target = parse_target(place)
     with open_store(out, endpoint_url=endpoint_url, profile=profile, region=region) as store:
-        runs = (last_run(store, replace(target, versions=versions)) for versions in (False, True))
-        if found := next((run for run in runs if run is not None), None):
+        runs = [last_run(store, replace(target, versions=versions)) for versions in (False, True)]
+        if found := max((run for run in runs if run is not None), key=lambda run: run.run_id, default=None):
             return found.uri
         latest_runs(store, target.bucket)  # raises for a latest.json that is damaged
         raise UsageError(

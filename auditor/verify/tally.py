@@ -73,6 +73,8 @@ class VerifyTally(Counters):
         self.late_seconds = max(self.late_seconds, late)
 
     def check(self) -> None:
-        """Raise ValueError if `outcomes` has a name that is not an outcome, as a damaged checkpoint may have."""
+        """Raise ValueError if the counts do not add up, or name no outcome, as those of a damaged checkpoint may."""
         for name in self.outcomes:
             VerifyOutcome(name)
+        if self.outcomes.total() != self.listed + self.ledger_only:
+            raise ValueError("the outcomes are not those of all objects")

@@ -143,6 +143,7 @@ async def test_what_the_hop_before_left_must_be_there(bench: Bench) -> None:
         {"unfinished": [{"key": 7, "version_id": None, "checkpoint": {}}]},
         {"unfinished": [{"key": "a", "version_id": [], "checkpoint": {}}]},
         {"tally": {**plain(VerifyTally()), "outcomes": {"match": [1, 2]}}},
+        {"tally": {**plain(VerifyTally()), "listed": 6, "outcomes": {"match": 5}}},
         {"tally": {**plain(VerifyTally()), "left": {"GLACIER": 1}}},
         {"tally": {**plain(VerifyTally()), "left": {"GLACIER": [1, 2, 3]}}},
     ],
