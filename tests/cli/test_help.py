@@ -182,6 +182,7 @@ def test_without_its_package_completion_says_so(
 ) -> None:
     for name in ("argcomplete", "argcomplete.shell_integration"):
         monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "auditor.cli.commands.completion")
     assert main(["completion", "bash"]) == 2
     assert "from the project's folder, pip install '.[cli]'" in capsys.readouterr().err
     monkeypatch.setenv("_ARGCOMPLETE", "1")

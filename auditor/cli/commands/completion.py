@@ -5,10 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from auditor.errors import UsageError
 from auditor.rules import RULES
+
+try:  # the extra "cli" has it
+    from argcomplete import autocomplete
+    from argcomplete.shell_integration import shellcode
+except ImportError:
+    _INSTALLED = False
+else:
+    _INSTALLED = True
 
 _RULE_IDS: Final = frozenset({"only", "ignore", "ids"})
 _MISSING: Final = "completion needs the package argcomplete: from the project's folder, pip install '.[cli]'"
@@ -16,29 +24,21 @@ _MISSING: Final = "completion needs the package argcomplete: from the project's 
 
 def run(options: argparse.Namespace) -> int:
     """Print the code for a shell's start file. Raises UsageError if argcomplete is not installed."""
-    code = _argcomplete().shellcode(["auditor"], shell=options.shell)
+    if not _INSTALLED:
+        raise UsageError(_MISSING)
+    code = shellcode(["auditor"], shell=options.shell)
     sys.stdout.write(f"{code.strip()}\n")
     return 0
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
     """Answer a shell that asks for completions, and end the process. Does nothing if argcomplete is not installed."""
-    try:
-        answer = _argcomplete().autocomplete
-    except UsageError:
+    if not _INSTALLED:
         return
     for action in _arguments(parser):
         if action.dest in _RULE_IDS:
             action.completer = rule_ids  # type: ignore[attr-defined]
-    answer(parser, always_complete_options=False)
-
-
-def _argcomplete() -> Any:
-    try:
-        import argcomplete  # a package of its own, which few install
-    except ImportError:
-        raise UsageError(_MISSING) from None
-    return argcomplete
+    autocomplete(parser, always_complete_options=False)
 
 
 def rule_ids(prefix: str, **_: object) -> list[str]:
