@@ -56,13 +56,8 @@ def renamed(keywords: Mapping[str, Any], kind: type) -> dict[str, Any]:
 
 def _setting_of(name: str, kind: type) -> str:
     """Return the setting of a keyword: its own, or the one of the function whose flag has this name."""
-    by_flag = (one for one in kind.__annotations__ if one in SETTINGS and SETTINGS[one].option == flag_of(name))
-    return next(by_flag, name)
-
-
-def flag_of(name: str) -> str:
-    """Return the flag with the name of a keyword: `--max-rate` for max_rate."""
-    return f"--{name.replace('_', '-')}"
+    flag = f"--{name.replace('_', '-')}"
+    return next((one for one in kind.__annotations__ if one in SETTINGS and SETTINGS[one].option == flag), name)
 
 
 def _no_keyword(name: str, known: Mapping[str, Any]) -> str:
