@@ -13,7 +13,7 @@ from auditor.model.finding import FailOn, Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import HashingSummary, Summary
 from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines
-from auditor.reports.page.from_rollups import first_changes
+from auditor.reports.page.rows import first_changes
 from auditor.reports.summary import NEVER, accepted, aside, completeness, exit_code, holes, kept_fact
 from auditor.reports.table_groups import first_exposed, group_rows, undecided_rows
 from auditor.reports.table_layout import TableLayout, labelled

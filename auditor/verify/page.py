@@ -8,9 +8,9 @@ from typing import Final
 from auditor.model.digest import VerifyOutcome
 from auditor.model.version import VERSION
 from auditor.reports import words
-from auditor.reports.page.coverage import laid
 from auditor.reports.page.data import Chip, GroupView, Headline, NamedValue, NumberCard, SampleView, VerifyPage
-from auditor.reports.page.picture_data import Share, Sign
+from auditor.reports.page.pictures import Share, laid
+from auditor.reports.page.signs import Sign
 from auditor.text import counted, tallied, visible
 from auditor.verify.outcome import Verified
 from auditor.verify.summary import VerifySummary, meaning_of

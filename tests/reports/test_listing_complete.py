@@ -7,7 +7,7 @@ import pytest
 from auditor.model.finding import RuleUndecided
 from auditor.model.summary import Summary
 from auditor.reports.formats.base import coverage_sentence
-from auditor.reports.page.headline import headline
+from auditor.reports.page.build import headline
 from auditor.reports.summary import completeness
 from auditor.reports.table import coverage_line
 from tests.support.samples.reports import denied, judged, sample_summary, tally_of

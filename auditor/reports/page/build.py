@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from auditor.model.access import Verdict
-from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
 from auditor.reports import words
 from auditor.reports.highlights import Highlights
-from auditor.reports.page import checked, from_rollups, signs, since
-from auditor.reports.page.coverage import counts, coverage_bar
-from auditor.reports.page.curve import Night, curve, spark
-from auditor.reports.page.data import ExceptionRow, FirstChange, NumberCard, PageData
-from auditor.reports.page.groups import ticks, view_of
-from auditor.reports.page.headline import headline
-from auditor.reports.page.hole_rows import hole_rows
-from auditor.reports.page.picture_data import Sign
-from auditor.reports.summary import failed_of
-from auditor.reports.verdict_sentence import new_objects
+from auditor.reports.page import rows, sections, signs
+from auditor.reports.page.data import Chip, FirstChange, Headline, NumberCard, PageData
+from auditor.reports.page.pictures import Night, counts, coverage_bar, curve, spark
+from auditor.reports.page.signs import Sign
+from auditor.reports.summary import accepted, alarming, completeness, failed_of, holes
+from auditor.reports.verdict_sentence import new_objects, sentence_parts
 from auditor.runs.bucket_file import BucketFile
-from auditor.text import counted
+from auditor.text import counted, visible
 
 DAMAGED_RULE: Final = "I03"
 _MANY: Final = 120
 _FEW: Final = 2
 """Samples of a group where there are many groups: the page stays below a megabyte."""
-
-_ENDS: Final = {
-    ExceptionState.EXPIRED: "has ended: it counts again",
-    ExceptionState.UNUSED: "matched nothing: remove it",
-    ExceptionState.SHADOWED: "others cover all of it: remove it",
-}
 
 
 class PageSource(Struct, frozen=True, kw_only=True):
@@ -52,10 +41,10 @@ class PageSource(Struct, frozen=True, kw_only=True):
 def page_data(source: PageSource) -> PageData:
     """Return the whole content of the page."""
     summary, rollups, changes = source.summary, source.rollups, source.summary.changes
-    groups, first = from_rollups.groups_of(rollups), from_rollups.first_changes(rollups)
-    nights, intended, new = from_rollups.nights_of(rollups.nights), summary.excepted.verdicts, new_objects(changes)
+    groups, first = rows.groups_of(rollups), rows.first_changes(rollups)
+    nights, intended, new = rows.nights_of(rollups.nights), summary.excepted.verdicts, new_objects(changes)
     samples = _FEW if len(groups) > _MANY else None
-    views = [view_of(group, samples) for group in groups]
+    views = [rows.view_of(group, samples) for group in groups]
     findings = tuple(view for view in views if view.rule)
     exposed = intended.get(Verdict.EXPOSED, 0)
     top = headline(summary, exposed, new[Verdict.EXPOSED] if new else None, first)
@@ -64,47 +53,27 @@ def page_data(source: PageSource) -> PageData:
         headline=top,
         cards=tuple(_cards(summary, nights)),
         first=first,
-        since=since.heading(changes),
-        changes=tuple(since.change_cards(changes)),
-        unchanged=since.unchanged(changes),
-        causes=since.causes(changes),
+        since=sections.heading(changes),
+        changes=tuple(sections.change_cards(changes)),
+        unchanged=sections.unchanged(changes),
+        causes=sections.causes(changes),
         curve=curve(nights, Verdict.EXPOSED),
         coverage=coverage_bar(summary, intended),
-        places=from_rollups.places_in(rollups),
+        places=rows.places_in(rollups),
         openings=tuple(view for view in views if not view.rule),
         findings=findings,
         total=sum(summary.findings.values()),
-        ticks=ticks(findings),
-        holes=tuple(hole_rows(summary, source.shown, from_rollups.undecided_places(rollups))),
-        exceptions=tuple(_exception_rows(summary.exceptions)),
-        rules=(rules := checked.rule_rows(summary, source.bucket)),
-        rules_words=checked.in_words(rules),
-        settings=tuple(checked.settings(source.bucket)),
-        numbers=tuple(checked.numbers(summary)),
+        ticks=rows.ticks(findings),
+        holes=tuple(sections.hole_rows(summary, source.shown, rows.undecided_places(rollups))),
+        exceptions=tuple(sections.exception_rows(summary.exceptions)),
+        rules=(rules := sections.rule_rows(summary, source.bucket)),
+        rules_words=sections.rules_in_words(rules),
+        settings=tuple(sections.settings(source.bucket)),
+        numbers=tuple(sections.numbers(summary)),
         not_looked_at=summary.not_looked_at,
         footer=_footer(summary),
         copy=tuple(_copied(top.title, top.emphasis, top.bold, top.lead, first)),
     )
-
-
-def _exception_rows(found: Iterable[ExceptionUse]) -> Iterator[ExceptionRow]:
-    """Yield a row for each entry, with a word on the work that it leaves to its owner."""
-    for one in found:
-        until, word = words.short_date(one.until), _ENDS.get(one.state, "")
-        ends = ", ".join(part for part in (until, word) if part) or "no end"
-        yield ExceptionRow(one.id, _covered(one), one.matched, one.owner or "–", one.reason, ends, bool(word))
-
-
-def _covered(one: ExceptionUse) -> str:
-    what = one.rule or (one.verdict.value if one.verdict else "holes" if one.hole else "everything")
-    parts = [what if not (one.hole and one.rule) else f"holes of {one.rule}"]
-    if one.prefix:
-        parts.append(f"below {one.prefix}")
-    if one.pattern:
-        parts.append(f"matching {one.pattern}")
-    if who := words.grantee(one.grantee) or words.audience(one.audience):
-        parts.append(f"for {who}")
-    return " ".join(parts)
 
 
 def _cards(summary: Summary, nights: Sequence[Night]) -> Iterator[NumberCard]:
@@ -160,3 +129,77 @@ def _copied(title: tuple[str, str], emphasis: str, bold: str, lead: str, first: 
     yield f"{bold} {lead}".strip()
     for number, step in enumerate(first, 1):
         yield f"{number}. {step.change}: {step.number:,} {step.words}"
+
+
+def headline(summary: Summary, intended: int, new: int | None, first: tuple[FirstChange, ...]) -> Headline:
+    """Return the headline. intended: number of exposed objects that an exception covers. new: number of exposed objects
+    that the last run did not have; None if that is not known.
+    """
+    moment = words.began(summary.run)
+    before, emphasis, after = sentence_parts(summary, intended, new)
+    return Headline(
+        kicker="Audit of",
+        target=f"s3://{summary.target.bucket}/{summary.target.prefix}",
+        when=words.long_date(moment) if moment else "",
+        title=(before, after),
+        emphasis=emphasis,
+        bad=bool(holes(summary)) or alarming(summary),
+        bold=_bold(summary, first),
+        lead=_lead(summary),
+        chips=_chips(summary),
+        notes=tuple(_notes(summary)),
+    )
+
+
+def _bold(summary: Summary, first: tuple[FirstChange, ...]) -> str:
+    closing = [step for step in first if step.number and "close" in step.words]
+    if not closing or not summary.verdicts[Verdict.EXPOSED]:
+        grave = summary.findings[Severity.CRITICAL] + summary.findings[Severity.HIGH]
+        return f"{counted(grave, 'finding')} {'is' if grave == 1 else 'are'} critical or high." if grave else ""
+    closed = counted(sum(step.number for step in closing), "object")
+    return f"{counted(len(closing), 'change')} below {'closes' if len(closing) == 1 else 'close'} {closed}."
+
+
+def _lead(summary: Summary) -> str:
+    coverage = summary.coverage
+    if not coverage.listed:
+        return ""
+    known = "All" if summary.complete else "The listing did not reach its end. The"
+    parts = [f"{known} {counted(coverage.listed, 'listed object')} are accounted for"]
+    if coverage.listed == 1:
+        parts = ["The one listed object is accounted for" if summary.complete else "One object was listed"]
+    if coverage.undecided:
+        parts.append(f"{coverage.undecided:,} of them could not be read in full")
+    return "; ".join(parts) + "."
+
+
+def _chips(summary: Summary) -> tuple[Chip, ...]:
+    state = completeness(summary).lower()
+    chips = [Chip(state, "warn") if holes(summary) else Chip(f"✓ {state}", "ok")]
+    if summary.coverage.undecided:
+        chips.append(Chip(f"{summary.coverage.undecided:,} undecided", "warn"))
+    if summary.rules_undecided:
+        chips.append(Chip(f"{counted(len(summary.rules_undecided), 'rule')} undecided", "warn"))
+    if failed := failed_of(summary):
+        chips.append(Chip(f"{counted(sum(failed.values()), 'object')} not hashed", "warn"))
+    if not holes(summary):
+        chips.append(Chip("no hole" if not accepted(summary) else "no hole but accepted ones", "ok"))
+    if summary.target.versions:
+        chips.append(Chip("all versions"))
+    return (*chips, Chip("run", code=summary.run))
+
+
+def _notes(summary: Summary) -> list[str]:
+    """Return sentences below the headline, safe to print: of holes, of accepted holes, of a range of keys."""
+    notes = []
+    if missed := holes(summary):
+        notes.append(f"Holes: {'; '.join(missed)}.")
+    if known := accepted(summary):
+        notes.append(f"Holes accepted in the configuration: {'; '.join(known)}.")
+    target = summary.target
+    for word, key in (("after", target.start_after), ("up to", target.stop_at)):
+        if key is not None:
+            notes.append(f"Only keys {word} {visible(key)}.")
+    if summary.resume is not None and summary.resume.reason:
+        notes.append(f"It stopped: {visible(summary.resume.reason)}.")
+    return notes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from auditor.reports.page.picture_data import CoverageBar, Curve, Places, Share, Sign, Spark
+from auditor.reports.page.pictures import CoverageBar, Curve, Places, Share, Spark
+from auditor.reports.page.signs import Sign
 
 
 class Chip(Struct, frozen=True):

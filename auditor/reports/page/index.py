@@ -14,12 +14,11 @@ from auditor.model.target import Target
 from auditor.model.version import VERSION
 from auditor.reports import words
 from auditor.reports.page import signs
-from auditor.reports.page.coverage import counts, coverage_bar
-from auditor.reports.page.curve import Night, spark
 from auditor.reports.page.data import Chip, Headline, NumberCard
-from auditor.reports.page.from_rollups import nights_of
 from auditor.reports.page.index_data import AccountRow, IndexPage, TargetRow
-from auditor.reports.page.picture_data import Sign
+from auditor.reports.page.pictures import Night, counts, coverage_bar, spark
+from auditor.reports.page.rows import nights_of
+from auditor.reports.page.signs import Sign
 from auditor.reports.summary import accepted, alarming, counting, has_hole, holes
 from auditor.reports.summed import IndexEntry, sum_of, summed
 from auditor.reports.verdict_sentence import new_objects, sentence_parts

@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from auditor.model.estate import BucketCounts
 from auditor.reports.page.data import Headline, NumberCard
-from auditor.reports.page.picture_data import CoverageBar, Sign, Spark
+from auditor.reports.page.pictures import CoverageBar, Spark
+from auditor.reports.page.signs import Sign
 
 
 class AccountRow(Struct, frozen=True, kw_only=True):

@@ -17,9 +17,9 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from auditor.reports.page.build import PageSource, page_data
-from auditor.reports.page.coverage import in_words
 from auditor.reports.page.data import PageData, VerifyPage
 from auditor.reports.page.index_data import IndexPage
+from auditor.reports.page.pictures import in_words
 from auditor.text import harmless, visible
 
 _LONGEST: Final = 256

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from auditor.reports.page.picture_data import Sign
+from msgspec import Struct
+
+
+class Sign(Struct, frozen=True):
+    """A kind of objects that the page shows with a colour and a mark: a verdict, or a word such as "accepted". name:
+    name of its colour in the style sheet. mark: a character that shows the kind without the colour. words: the meaning.
+    """
+
+    name: str
+    label: str
+    mark: str
+    words: str
+
 
 EXPOSED: Final = Sign("exposed", "exposed", "●", "strangers can get in, and nobody has said that this is meant")
 SHARED: Final = Sign("shared", "shared", "◆", "another party, one that you do not trust, can get in or owns it")

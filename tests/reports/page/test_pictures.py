@@ -9,9 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from auditor.model.access import Verdict
-from auditor.reports.page.coverage import WIDTH, coverage_bar, in_words
-from auditor.reports.page.curve import Night, curve, spark
-from auditor.reports.page.treemap import squarified
+from auditor.reports.page.pictures import WIDTH, Night, coverage_bar, curve, in_words, spark, squarified
 from tests.support.samples.reports import denied, gone, judged, sample_summary, tally_of
 
 

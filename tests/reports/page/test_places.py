@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from auditor.reports.page import signs
-from auditor.reports.page.picture_data import Sign
-from auditor.reports.page.places import PlaceCount, places_of
+from auditor.reports.page.pictures import PlaceCount, places_of
+from auditor.reports.page.signs import Sign
 
 
 def count(prefix: str, number: int, sign: Sign = signs.EXPOSED, new: int = 0) -> PlaceCount:

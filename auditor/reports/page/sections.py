@@ -1,0 +1,248 @@
+"""The sections of an audit's page that are tables: the changes, the holes, the exceptions, the checks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from auditor.model.bucket import PublicAccessBlock
+from auditor.model.exception import ExceptionState, ExceptionUse
+from auditor.model.object import Skipped, Unread
+from auditor.model.summary import ChangeKind, Changes, Summary
+from auditor.reports import words
+from auditor.reports.highlights import Highlights
+from auditor.reports.page.data import ChangeCard, ExceptionRow, HoleRow, NamedValue, RuleRow
+from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
+from auditor.rules import RULES
+from auditor.rules.base import Rule
+from auditor.runs.bucket_file import BucketFile
+from auditor.text import counted, healed_rows
+
+_KINDS: Final = (
+    (ChangeKind.NEW, "+", "new", "They were private, or were not there."),
+    (ChangeKind.WORSENED, "+", "worsened", "More can get in than before."),
+    (ChangeKind.IMPROVED, "−", "improved", "Fewer can get in than before, and still some."),
+    (ChangeKind.RESOLVED, "−", "resolved", "Read again, and private now, or without the finding."),
+    (ChangeKind.GONE, "", "gone", "Deleted. They do not count as resolved."),
+    (ChangeKind.UNREAD, "", "not looked at again", "A fact could not be read, or the listing did not come to them."),
+    (ChangeKind.DECIDED, "", "decided", "The last run could not tell; they may be older."),
+    (ChangeKind.EXCEPTED, "", "covered by an exception", "They were not in the last run."),
+    (ChangeKind.UNCOVERED, "+", "no longer covered", "An exception covered them in the last run."),
+)
+
+
+def heading(changes: Changes) -> str:
+    """Return the heading of the section; "" if the run says nothing of changes."""
+    if changes.against is None:
+        return "Since the last run" if changes.why_not else ""
+    moment = words.began(changes.against)
+    return f"Since the run of {moment.day} {moment:%B %Y, %H:%M} UTC" if moment else "Since the last run"
+
+
+def unchanged(changes: Changes) -> str:
+    """Return the sentence on a comparison that was not made, or that found nothing; "" if there are changes."""
+    if changes.why_not:
+        return f"{changes.why_not[:1].upper()}{changes.why_not[1:]}."
+    return "" if changes.against is None or any(changes.classes.values()) else "Nothing has changed."
+
+
+def change_cards(changes: Changes) -> Iterator[ChangeCard]:
+    """Yield a card for each kind of change that occurs: its number of objects, then of findings."""
+    for kind, sign, name, text in _KINDS:
+        objects = {verdict: counts.get(kind, 0) for verdict, counts in changes.verdicts.items()}
+        findings = {severity: counts.get(kind, 0) for severity, counts in changes.findings.items()}
+        number = sum(objects.values())
+        of_findings = (
+            f"{counted(sum(findings.values()), 'finding')}: {_each(findings)}." if any(findings.values()) else ""
+        )
+        if number:
+            yield ChangeCard(sign, number, f"{name}: {_each(objects)}", f"{text} {of_findings}".strip())
+        elif of_findings:
+            yield ChangeCard(sign, sum(findings.values()), f"{name} (findings)", f"{_each(findings)}.")
+
+
+def _each(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+
+
+def causes(changes: Changes) -> tuple[str, ...]:
+    """Return a sentence for each change of the bucket or of the configuration."""
+    return tuple(f"{cause.change}: moved {counted(cause.objects, 'object')}" for cause in changes.causes)
+
+
+_NEEDED: Final = {"GetObjectAcl": "s3:GetObjectAcl", "HeadObject": "s3:GetObject", "GetObject": "s3:GetObject"}
+_FACTS: Final = {"GetObjectAcl": "acl", "HeadObject": "head"}
+_DENIED: Final = frozenset({"AccessDenied", "403", "Forbidden"})
+_NAMED: Final = 8
+
+
+def hole_rows(summary: Summary, shown: Highlights, places: Mapping[str, str]) -> Iterator[HoleRow]:
+    """Yield the facts of objects that could not be read, by call and error, then the objects that could not be
+    hashed, then those of the bucket, by rule.
+
+    places: a prefix that stands for the objects of each call and error code.
+    """
+    for item in summary.unread:
+        reason = f"{item.action} {item.code}"
+        first = places.get(reason) or next(
+            (one.key for one in shown.undecided if Unread(item.action, item.code) in one.unread), None
+        )
+        yield HoleRow(
+            item.count, first, f"{item.action}: {item.code}", _rules(item.action), _advice(item.action, item.code)
+        )
+    for code, number in failed_of(summary).items():
+        yield HoleRow(number, None, f"GetObject: {code}", "no digest: not hashed", _advice("GetObject", code))
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for rule in summary.rules_undecided:
+        grouped.setdefault((rule.action, rule.code), []).append(rule.rule)
+    for (action, code), rules in grouped.items():
+        yield HoleRow(None, None, f"{action}: {code}", ", ".join(rules), _advice(action, code))
+
+
+def _rules(action: str) -> str:
+    """Return the rules that need what this call reads."""
+    fact = _FACTS.get(action)
+    found = [rule.id for rule in RULES if fact and rule.needs(fact)]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more
+
+
+def _advice(action: str, code: str) -> str:
+    if action == "Verdict":
+        return "see the objects with the verdict unknown"
+    if code in _DENIED:
+        needed = _NEEDED.get(action)
+        return f"allow {needed} to the auditor" if needed else "allow the auditor what `auditor policy` prints"
+    return "run again; if it stays, docs/troubleshooting.md has the codes"
+
+
+_SWITCHES: Final = (
+    ("block_public_acls", "BlockPublicAcls"),
+    ("ignore_public_acls", "IgnorePublicAcls"),
+    ("block_public_policy", "BlockPublicPolicy"),
+    ("restrict_public_buckets", "RestrictPublicBuckets"),
+)
+
+
+def rule_rows(summary: Summary, bucket: BucketFile) -> tuple[RuleRow, ...]:
+    """Return a row for each rule, in the order of RULES."""
+    undecided: dict[str, list[str]] = {}
+    for item in summary.rules_undecided:
+        undecided.setdefault(item.rule, []).append(f"{item.action}: {item.code}")
+    selected = set(bucket.selected)
+    rows = []
+    for rule in RULES:
+        off = rule.id not in selected and rule.id not in summary.rules and rule.id not in undecided
+        why = "" if off else _undecided(rule, summary, undecided.get(rule.id, []))
+        rows.append(RuleRow(rule.id, rule.title, summary.rules.get(rule.id, 0), why, off))
+    known = {rule.id for rule in RULES}
+    rows += [
+        RuleRow(name, "a rule that this version does not have", found, "")
+        for name, found in summary.rules.items()
+        if name not in known
+    ]
+    return tuple(rows)
+
+
+def _undecided(rule: Rule, summary: Summary, unread: list[str]) -> str:
+    if unread:
+        return f"undecided ({'; '.join(unread)})"
+    lacking = [item.count for item in summary.unread if rule.needs(_FACTS.get(item.action, "-"))]
+    if not lacking:
+        return ""
+    return f"{'up to ' if len(lacking) > 1 else ''}{counted(sum(lacking), 'object')} undecided"
+
+
+def rules_in_words(rows: tuple[RuleRow, ...]) -> str:
+    """Return the answers of the rules as one phrase: they add up to the number of rules."""
+    kinds = Counter(
+        "off" if row.off else "found something" if row.found else "undecided" if row.undecided else "found nothing"
+        for row in rows
+    )
+    order = ("found something", "undecided", "found nothing", "off")
+    each = [f"{kinds[kind]:,} {'are ' if kind == 'off' else ''}{kind}" for kind in order if kinds[kind]]
+    return f"{counted(len(rows), 'rule')}: {', '.join(each)}"
+
+
+def settings(bucket: BucketFile) -> Iterator[NamedValue]:
+    """Yield the bucket's own settings that decide on access, in words."""
+    facts = bucket.facts
+    yield NamedValue("Region", _known(facts.region))
+    yield NamedValue("Object Ownership", _known(facts.ownership))
+    for name, block in (("bucket", facts.public_access_block), ("account", facts.account_public_access_block)):
+        yield NamedValue(f"Public access block of the {name}", _block(block))
+    public = facts.policy_is_public
+    yield NamedValue(
+        "Bucket policy is public", ("yes" if public else "no") if isinstance(public, bool) else _known(public)
+    )
+    yield NamedValue("Versioning", _known(facts.versioning))
+    encryption = facts.encryption
+    if isinstance(encryption, Unread | Skipped):
+        yield NamedValue("Default encryption", _known(encryption))
+    else:
+        yield NamedValue("Default encryption", encryption.algorithm or "none")
+    yield NamedValue("Rules of access", facts.semantics.value)
+    yield NamedValue("Trusted", ", ".join(bucket.configuration.get("trusted") or ()) or "nobody else")
+
+
+def _known(value: object) -> str:
+    if isinstance(value, Unread):
+        return f"not read: {value.action} {value.code}"
+    return f"not asked: {value.reason}" if isinstance(value, Skipped) else str(value)
+
+
+def _block(block: PublicAccessBlock | Unread | Skipped) -> str:
+    if not isinstance(block, PublicAccessBlock):
+        return _known(block)
+    on = [label for name, label in _SWITCHES if getattr(block, name)]
+    off = [label for name, label in _SWITCHES if not getattr(block, name)]
+    if not off:
+        return "all four switches are on"
+    return f"on: {', '.join(on)}; off: {', '.join(off)}" if on else "all four switches are off"
+
+
+def numbers(summary: Summary) -> Iterator[NamedValue]:
+    """Yield the numbers of the run that no other section has: hashing, calls, audiences, trusted entries."""
+    for verdict, counts in summary.audiences.items():
+        for audience, number in counts.items():
+            yield NamedValue(f"{verdict}: {words.audience(audience)}", counted(number, "object"))
+    if (hashing := summary.hashing) is not None:
+        each = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in hashing.counts.items())
+        yield NamedValue(f"Hashing ({', '.join(hashing.algorithms)})", each)
+        for phrase in (*not_hashed(hashing.failed), *aside(hashing)):
+            yield NamedValue("Not hashed", phrase)
+    for phrase in healed_rows(summary.healed):
+        yield NamedValue("Ledger", phrase)
+    for name, fact in (("ACLs", summary.kept.acl), ("HEADs", summary.kept.head)):
+        if fact.oldest is not None:
+            yield NamedValue(f"{name} kept", kept_fact(fact))
+    if summary.trust_unused:
+        yield NamedValue("Trusted in vain", ", ".join(summary.trust_unused))
+
+
+_ENDS: Final = {
+    ExceptionState.EXPIRED: "has ended: it counts again",
+    ExceptionState.UNUSED: "matched nothing: remove it",
+    ExceptionState.SHADOWED: "others cover all of it: remove it",
+}
+
+
+def exception_rows(found: Iterable[ExceptionUse]) -> Iterator[ExceptionRow]:
+    """Yield a row for each entry, with a word on the work that it leaves to its owner."""
+    for one in found:
+        until, word = words.short_date(one.until), _ENDS.get(one.state, "")
+        ends = ", ".join(part for part in (until, word) if part) or "no end"
+        yield ExceptionRow(one.id, _covered(one), one.matched, one.owner or "–", one.reason, ends, bool(word))
+
+
+def _covered(one: ExceptionUse) -> str:
+    what = one.rule or (one.verdict.value if one.verdict else "holes" if one.hole else "everything")
+    parts = [what if not (one.hole and one.rule) else f"holes of {one.rule}"]
+    if one.prefix:
+        parts.append(f"below {one.prefix}")
+    if one.pattern:
+        parts.append(f"matching {one.pattern}")
+    if who := words.grantee(one.grantee) or words.audience(one.audience):
+        parts.append(f"for {who}")
+    return " ".join(parts)
