@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from auditor.model.access import Verdict, told_verdicts
 from auditor.model.alert import LONGEST, Alert, AlertSection, Phrase, Quoted
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import FailOn, Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.model.summary import Summary
+from auditor.reports import groups
 from auditor.reports.alert_reasons import AlertReasons, reasons_of
 from auditor.reports.summary import failed_of
-from auditor.reports.words import audience
-from auditor.rules import RULES
 from auditor.text import counted, harmless
 
 GROUPS: Final = 15
@@ -23,15 +24,14 @@ _UNREAD: Final = 10
 _RULES: Final = 20
 _EXPIRED: Final = 10
 _CAUSES: Final = 5
-_TITLES: Final = {rule.id: rule.title for rule in RULES}
 
 
 def alert_of(
-    summary: Summary, groups: RollUps | None, fail_on: Severity | FailOn | None, notes: Sequence[str] = ()
+    summary: Summary, rollups: RollUps | None, fail_on: Severity | FailOn | None, notes: Sequence[str] = ()
 ) -> Alert | None:
     """Return the alert on a finished audit; None if it is quiet: nothing new, nothing worse, no hole.
 
-    groups: the run's roll-ups; None if it has none. fail_on: the severity from which findings count; None if findings
+    rollups: the run's roll-ups; None if it has none. fail_on: the severity from which findings count; None if findings
     and verdicts are no reason for an alert. notes: further sentences that are each a reason.
     """
     reasons = reasons_of(summary, fail_on)
@@ -42,7 +42,7 @@ def alert_of(
     name = Quoted(f"s3://{target.bucket}/{target.prefix}")
     sections = [
         AlertSection(("The audit of ", name, f": {words}.")),
-        *_sections(summary, groups, reasons, fail_on),
+        *_sections(summary, rollups, reasons, fail_on),
         *(AlertSection((Quoted(note, LONGEST),)) for note in notes),
         AlertSection(("Report: ", Quoted(f"{summary.out}/report.html", 400))),
     ]
@@ -51,16 +51,18 @@ def alert_of(
 
 
 def _sections(
-    summary: Summary, groups: RollUps | None, reasons: AlertReasons, fail_on: Severity | FailOn | None
+    summary: Summary, rollups: RollUps | None, reasons: AlertReasons, fail_on: Severity | FailOn | None
 ) -> Iterator[AlertSection]:
     if summary.nothing_listed:
         yield AlertSection(("The prefix lists nothing: is it right?",))
-    found = [] if groups is None else [group for group in groups.groups if _is_told(group, reasons, fail_on)]
-    if found:
+    kinds = ((), ()) if rollups is None else (groups.openings(rollups), groups.findings(rollups))
+    opened, found = ([group for group in kind if _is_told(group, reasons, fail_on)] for kind in kinds)
+    if opened or found:
         heading = ("New or worsened, the worst first:" if reasons.compared else "Found, the worst first:",)
-        items = tuple(_group(group, reasons.compared) for group in found[:GROUPS])
-        yield AlertSection(heading, items, len(found) - len(items))
-    yield from _holes(summary, groups)
+        first, then = groups.first_of(opened, found, GROUPS)
+        items = tuple(_group(group, reasons.compared) for group in (*first, *then))
+        yield AlertSection(heading, items, len(opened) + len(found) - len(items))
+    yield from _holes(summary, rollups)
     if reasons.expired:
         items = tuple(_exception(one) for one in reasons.expired[:_EXPIRED])
         heading = ("Exceptions that expired, so that what they covered counts again:",)
@@ -82,50 +84,36 @@ def _is_told(group: Group, reasons: AlertReasons, fail_on: Severity | FailOn | N
         return False
     if group.kind is GroupKind.FINDING:
         return group.severity is not None and group.severity.value in reasons.findings
-    if group.kind is GroupKind.UNDECIDED or group.verdict is None:
+    if group.verdict is None:
         return False
     return bool(reasons.exposed) if group.verdict is Verdict.EXPOSED else group.verdict.value in reasons.worsened
 
 
 def _group(group: Group, compared: bool) -> Phrase:
-    """Return the line of a group: its numbers, its rule or verdict, its audience and its prefix."""
-    number = group.count - group.excepted
-    if compared and group.new is not None:
-        number = group.new
-    of = f" of {group.count:,}" if number != group.count else ""
-    aside = f" ({group.excepted:,} of them excepted)" if group.excepted else ""
-    return (f"{number:,}{of}{' new' if compared else ''}{aside}: ", *_subject(group), *_below(group))
+    """Return the line of a group: its rule, its sentence, its place, and how many are new or meant."""
+    said, others = groups.sentence(group), groups.audience(group)
+    severity = f"{group.rule} ({group.severity.value}): " if group.severity else ""
+    who: Phrase = (Quoted(said.who), " ") if said.who else ()
+    rest = replace(said, who="").text
+    open_to: Phrase = (", open to ", Quoted(others)) if group.rule and others and others not in rest.lower() else ()
+    aside = [groups.new_words(group)] if compared and group.new else []
+    aside += [f"{group.excepted:,} by intent"] if group.excepted else []
+    return (severity, *who, rest, *open_to, *_place(group), f" ({', '.join(aside)})" if aside else "")
 
 
-def _subject(group: Group) -> Phrase:
-    """Return the words on the rule or the verdict of a group, and its audience."""
-    others = audience(group.audience)
-    if group.rule is None:
-        verdict = group.verdict.value if group.verdict else ""
-        return (f"{verdict} objects", *((", open to ", Quoted(others)) if others else ()))
-    severity = group.severity.value if group.severity else ""
-    title = _TITLES.get(group.rule, "a rule of another release")
-    open_to: Phrase = (", open to ", Quoted(others)) if others and others not in title else ()
-    return (f"{group.rule} ({severity}) {title}", *open_to)
+def _place(group: Group) -> Phrase:
+    if groups.is_of_bucket(group):
+        return ()
+    words, prefix = groups.place(group)
+    return (f" {words}", Quoted(prefix)) if prefix else (f" {words}",)
 
 
-def _below(group: Group) -> Phrase:
-    if group.prefix is None:
-        return (" (the bucket itself)",)
-    others = " (beside groups below it)" if group.rest else ""
-    return (", below ", Quoted(group.prefix), others) if group.prefix else (f", at the top of the bucket{others}",)
-
-
-def _holes(summary: Summary, groups: RollUps | None) -> Iterator[AlertSection]:
+def _holes(summary: Summary, rollups: RollUps | None) -> Iterator[AlertSection]:
     undecided, known = summary.coverage.undecided, summary.accepted
     if undecided > known.undecided:
-        found = [] if groups is None else [one for one in groups.groups if one.kind is GroupKind.UNDECIDED]
-        items: tuple[Phrase, ...] = tuple(
-            (f"{counted(one.count, 'object')}: ", Quoted(one.audience or ""), *_below(one)) for one in found[:_UNREAD]
-        ) or tuple(
-            (f"{counted(one.count, 'object')}: ", Quoted(f"{one.action} {one.code}"))
-            for one in summary.unread[:_UNREAD]
-        )
+        found = [] if rollups is None else groups.undecided(rollups)
+        items: tuple[Phrase, ...] = tuple(_lacking(one.count, one.audience or "", one) for one in found[:_UNREAD])
+        items = items or tuple(_lacking(one.count, f"{one.action} {one.code}") for one in summary.unread[:_UNREAD])
         some = f" ({known.undecided:,} of them accepted)" if known.undecided else ""
         more = max(0, (len(found) or len(summary.unread)) - len(items))
         yield AlertSection((f"{counted(undecided, 'undecided object')}{some}:",), items, more)
@@ -139,6 +127,10 @@ def _holes(summary: Summary, groups: RollUps | None) -> Iterator[AlertSection]:
         yield _not_hashed(failed, accepted)
     if summary.resume is not None and summary.resume.reason:
         yield AlertSection(("The listing did not reach its end: ", Quoted(summary.resume.reason, 400)))
+
+
+def _lacking(number: int, fact: str, group: Group | None = None) -> Phrase:
+    return (f"{counted(number, 'object')}: ", Quoted(fact), *((",", *_place(group)) if group else ()))
 
 
 def _not_hashed(failed: Mapping[str, int], accepted: int) -> AlertSection:

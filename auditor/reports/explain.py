@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
-from auditor.reports.words import BY_ENDPOINTS, NOUNS
+from auditor.reports.phrases import BY_ENDPOINTS, NOUNS
 from auditor.text import harmless, visible
 
 _LABEL: Final = 10

@@ -8,19 +8,15 @@ from typing import Final
 from msgspec import Struct
 
 from auditor.model.access import Verdict
-from auditor.model.rollup import Group, GroupKind, RollUps
-from auditor.reports import words
-from auditor.reports.group_words import RULES_BY_ID
+from auditor.model.rollup import Group, RollUps
+from auditor.reports import groups as words
 from auditor.reports.table_layout import TableLayout
 from auditor.text import counted, shorten, visible, width
 
 ROWS: Final = 12
 """Largest number of rows in the two tables together."""
-_OPENINGS: Final = 6
-"""Number of rows for verdicts if there are more findings than fit."""
 _UNREAD: Final = 5
 _KEYS: Final = 5
-_ORDER: Final = list(Verdict)
 _KIND: Final = 40
 _GAP: Final = "  "
 
@@ -40,10 +36,8 @@ def group_rows(rollups: RollUps, layout: TableLayout) -> Iterator[str]:
 
     A rule has its name beside its ID if this cuts no other cell.
     """
-    openings = openings_of(rollups)
-    findings = [group for group in rollups.groups if group.kind is GroupKind.FINDING]
-    first = openings[: max(_OPENINGS, ROWS - len(findings))]
-    then = findings[: ROWS - len(first)]
+    openings, findings = words.openings(rollups), words.findings(rollups)
+    first, then = words.first_of(openings, findings, ROWS)
     grid = _Grid([_row(group, named=True) for group in (*first, *then)], layout.columns)
     if not grid.whole:
         grid = _Grid([_row(group, named=False) for group in (*first, *then)], layout.columns)
@@ -53,20 +47,11 @@ def group_rows(rollups: RollUps, layout: TableLayout) -> Iterator[str]:
     yield from grid.table("finding", "number", len(then), findings[len(then) :], at=len(first))
 
 
-def openings_of(rollups: RollUps) -> list[Group]:
-    """Return the groups of verdicts, the widest first; those that exceptions cover come last."""
-    found = [group for group in rollups.groups if group.kind is GroupKind.VERDICT]
-    return sorted(found, key=lambda one: (intended(one), _ORDER.index(one.verdict or Verdict.MASKED)))
-
-
-def intended(group: Group) -> bool:
-    """True if exceptions cover all of the group."""
-    return group.excepted == group.count
-
-
 def first_exposed(rollups: RollUps, layout: TableLayout) -> Iterator[str]:
     """Yield some exposed keys of the groups whose row names no key."""
-    exposed = [group for group in openings_of(rollups) if group.verdict is Verdict.EXPOSED and not intended(group)]
+    exposed = [
+        group for group in words.openings(rollups) if group.verdict is Verdict.EXPOSED and not words.is_intended(group)
+    ]
     keys = [sample.key for group in exposed if group.count > 1 for sample in group.samples if sample.key is not None]
     if keys:
         left = sum(group.count for group in exposed if group.count > 1) - len(keys[:_KEYS])
@@ -75,7 +60,7 @@ def first_exposed(rollups: RollUps, layout: TableLayout) -> Iterator[str]:
 
 def undecided_rows(rollups: RollUps, layout: TableLayout) -> Iterator[str]:
     """Yield a line for each group of objects with a fact that could not be read, those with most objects first."""
-    groups = [group for group in rollups.groups if group.kind is GroupKind.UNDECIDED]
+    groups = words.undecided(rollups)
     lines = [
         f"{counted(group.count, 'object')}: {visible(group.audience or 'a fact')}, {keys_of(group)}"
         for group in groups[:_UNREAD]
@@ -97,13 +82,13 @@ def keys_of(group: Group) -> str:
 
 
 def _row(group: Group, *, named: bool) -> _Row:
-    by_intent = intended(group)
+    by_intent = words.is_intended(group)
     kind = "by intent" if by_intent else (group.verdict or Verdict.UNKNOWN).value
     if group.severity is not None:
-        rule = RULES_BY_ID.get(group.rule or "")
+        rule = words.rule_of(group)
         name = f" {rule.name}" if rule and named else ""
         kind = f"{group.severity.value:8}  {visible(group.rule or '')}{name}"
-    audience = visible(words.audience(group.audience))
+    audience = visible(words.audience(group))
     if group.excepted and not (by_intent and group.severity is None):
         audience = f"{audience} ({group.excepted:,} by intent)".lstrip()
     return _Row(kind, group.count, group.new, audience, keys_of(group))

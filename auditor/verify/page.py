@@ -7,7 +7,7 @@ from typing import Final
 
 from auditor.model.digest import VerifyOutcome
 from auditor.model.version import VERSION
-from auditor.reports import words
+from auditor.reports import phrases
 from auditor.reports.page.data import Chip, GroupView, Headline, NamedValue, NumberCard, SampleView, VerifyPage
 from auditor.reports.page.pictures import Share, laid
 from auditor.reports.page.signs import Sign
@@ -96,20 +96,20 @@ def _sign(outcome: VerifyOutcome) -> Sign:
 
 def _headline(summary: VerifySummary) -> Headline:
     bad = sum(summary.outcomes[outcome] for outcome in _BAD)
-    moment = words.began(summary.run)
+    moment = phrases.began(summary.run)
     cut = "" if summary.complete else "Not complete. "
     sound = "No object that was read is damaged, and none is missing" if summary.read.objects else "No object was read"
     chips = [Chip("✓ complete", "ok") if summary.complete else Chip("not complete", "warn")]
     chips += [Chip("no hole", "ok")] if not summary.holes else [Chip(counted(len(summary.holes), "hole"), "warn")]
-    chips += [Chip(words.duration(summary.seconds)), Chip("run", code=summary.run)]
+    chips += [Chip(phrases.duration(summary.seconds)), Chip("run", code=summary.run)]
     return Headline(
         kicker="Verification of",
         target=summary.target.uri,
-        when=words.long_date(moment) if moment else "",
+        when=phrases.long_date(moment) if moment else "",
         title=(f"{cut}{'Damaged, missing or lost: ' if bad else sound}", "."),
         emphasis=counted(bad, "object") if bad else "",
         bad=bool(bad or summary.holes),
-        bold=f"{counted(summary.read.objects, 'object')} of {words.size(summary.read.bytes)} were read again.",
+        bold=f"{counted(summary.read.objects, 'object')} of {phrases.size(summary.read.bytes)} were read again.",
         lead=f"{counted(summary.listed, 'object')} listed, {summary.ledger_only:,} in the ledger alone.",
         chips=tuple(chips),
         notes=tuple(f"Hole: {hole}." for hole in summary.holes),
@@ -144,11 +144,11 @@ def _group(summary: VerifySummary, outcome: VerifyOutcome, examples: Examples) -
 
 def _numbers(summary: VerifySummary) -> Iterable[NamedValue]:
     yield NamedValue("Due", summary.due)
-    yield NamedValue("Read", f"{counted(summary.read.objects, 'object')}, {words.size(summary.read.bytes)}")
+    yield NamedValue("Read", f"{counted(summary.read.objects, 'object')}, {phrases.size(summary.read.bytes)}")
     for item in summary.unreadable:
         yield NamedValue(f"Unreadable: {item.code}", counted(item.count, "object"))
     for name, left in summary.left_for_cost.items():
-        yield NamedValue(f"Left for cost: {name}", f"{counted(left.objects, 'object')}, {words.size(left.bytes)}")
+        yield NamedValue(f"Left for cost: {name}", f"{counted(left.objects, 'object')}, {phrases.size(left.bytes)}")
     if summary.accepted:
         yield NamedValue("Accepted in the configuration", tallied(summary.accepted))
     if summary.late.objects:

@@ -10,15 +10,16 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.model.summary import Summary
-from auditor.reports import words
+from auditor.reports import groups
 from auditor.reports.formats.asff_finding import PLACE, PRODUCT, RULE, AsffSubject, HubAccount, asff_finding
 from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines, coverage_sentence
-from auditor.reports.group_words import RULES_BY_ID, is_of_bucket, meaning, mend, sentence_of_group
 from auditor.reports.summary import has_hole
 from auditor.text import counted, visible
 
@@ -33,7 +34,11 @@ _OF_VERDICT: Final = {
     Verdict.DORMANT: (_WARNING, "LOW"),
 }
 _LABELS: Final = {"info": "INFORMATIONAL"}
-_UNREAD: Final = "Let the auditor read what is missing: `auditor policy` prints the rights that it needs."
+_REACH: Final = {
+    Verdict.MASKED: "could reach, were nothing in the way,",
+    Verdict.DORMANT: "can reach, once ACLs count again,",
+}
+"""Words of titles, which stay as they are: a title is what people search for in Security Hub."""
 
 
 def write(summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
@@ -72,7 +77,7 @@ def _coverage(summary: Summary, place: str) -> AsffSubject:
         severity="INFORMATIONAL" if whole else "MEDIUM",
         title=f"Coverage of the audit of {place}",
         text=f"{coverage_sentence(summary)}. Not looked at: {'; '.join(summary.not_looked_at)}",
-        fix="" if whole else _UNREAD,
+        fix="" if whole else groups.GRANT_READ,
         count=summary.coverage.listed,
         types=(_CHECK,),
     )
@@ -89,7 +94,7 @@ def _undecided_rule(rule: RuleUndecided, place: str) -> AsffSubject:
         severity="MEDIUM",
         title=f"Rule {name} could not be decided for {place}",
         text=f"The rule lacks a fact of the bucket: {lacking}. It is neither passed nor failed.",
-        fix=_UNREAD,
+        fix=groups.GRANT_READ,
         count=1,
         fields={RULE: name},
         types=(_CHECK,),
@@ -108,7 +113,7 @@ def _of_group(group: Group, bucket: str, run: str) -> AsffSubject:
         severity=severity,
         title=title,
         text=" ".join(_details(group, title, run)),
-        fix=_UNREAD if group.kind is GroupKind.UNDECIDED else mend(group.rule, group.verdict),
+        fix=groups.mend(group),
         count=group.count,
         fields={
             RULE: None if group.rule is None else visible(group.rule),
@@ -126,23 +131,25 @@ def _sentence(group: Group) -> str:
     if group.kind is GroupKind.UNDECIDED:
         lacking = visible(group.audience or "for lack of a fact")
         return f"{counted(group.count, 'object')} could not be looked at, {lacking}"
-    who = visible(words.audience(group.audience))
-    return " ".join(filter(None, sentence_of_group(group.rule, group.verdict, who, group.count)))
+    said = groups.sentence(group)
+    if words := _REACH.get(group.verdict or Verdict.EXPOSED):
+        return f"{visible(said.who) or 'Others'} {words} {said.subject}"
+    return replace(said, who=visible(said.who)).text
 
 
 def _details(group: Group, sentence: str, run: str) -> Iterator[str]:
     yield f"{sentence}."
     if group.rest:
         yield "Longer prefixes have findings of their own."
-    if group.rule is not None and group.audience and not is_of_bucket(RULES_BY_ID.get(group.rule)):
-        yield f"The objects are open to {visible(words.audience(group.audience))}."
+    if group.rule is not None and group.audience and not groups.is_of_bucket(group):
+        yield f"The objects are open to {visible(groups.audience(group))}."
     if group.new is not None:
         yield f"New since the last run: {group.new:,}."
     if group.excepted:
         yield f"An exception covers {group.excepted:,} of {group.count:,}."
     if group.kind is GroupKind.UNDECIDED:
         yield "They are neither passed nor failed."
-    elif reason := meaning(group.rule, group.verdict):
+    elif reason := groups.meaning(group):
         yield f"{reason[:1].upper()}{reason[1:]}"
     yield f"Run {run}."
 
@@ -151,7 +158,7 @@ def _status(group: Group) -> tuple[str, str]:
     """Return the compliance status and the label of the severity."""
     if group.kind is GroupKind.UNDECIDED:
         return _NOT_AVAILABLE, "MEDIUM"
-    if group.excepted == group.count:
+    if groups.is_intended(group):
         return _WARNING, "INFORMATIONAL"
     if group.severity is None:
         return _OF_VERDICT.get(group.verdict or Verdict.UNKNOWN, (_WARNING, "MEDIUM"))

@@ -12,7 +12,7 @@ from auditor.model.finding import Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
-from auditor.reports import words
+from auditor.reports import groups, phrases
 from auditor.reports.highlights import Highlights
 from auditor.reports.page import rows, sections, signs
 from auditor.reports.page.data import Chip, FirstChange, Headline, NumberCard, PageData
@@ -41,10 +41,10 @@ class PageSource(Struct, frozen=True, kw_only=True):
 def page_data(source: PageSource) -> PageData:
     """Return the whole content of the page."""
     summary, rollups, changes = source.summary, source.rollups, source.summary.changes
-    groups, first = rows.groups_of(rollups), rows.first_changes(rollups)
+    found, first = [*groups.openings(rollups), *groups.findings(rollups)], rows.first_changes(rollups)
     nights, intended, new = rows.nights_of(rollups.nights), summary.excepted.verdicts, new_objects(changes)
-    samples = _FEW if len(groups) > _MANY else None
-    views = [rows.view_of(group, samples) for group in groups]
+    samples = _FEW if len(found) > _MANY else None
+    views = [rows.view_of(group, samples) for group in found]
     findings = tuple(view for view in views if view.rule)
     exposed = intended.get(Verdict.EXPOSED, 0)
     top = headline(summary, exposed, new[Verdict.EXPOSED] if new else None, first)
@@ -121,7 +121,7 @@ def _undecided(summary: Summary, unknown: int) -> str:
 
 
 def _footer(summary: Summary) -> str:
-    return f"auditor {VERSION} · engine {words.short_id(summary.engine)}"
+    return f"auditor {VERSION} · engine {phrases.short_id(summary.engine)}"
 
 
 def _copied(title: tuple[str, str], emphasis: str, bold: str, lead: str, first: Sequence[FirstChange]) -> Iterator[str]:
@@ -135,12 +135,12 @@ def headline(summary: Summary, intended: int, new: int | None, first: tuple[Firs
     """Return the headline. intended: number of exposed objects that an exception covers. new: number of exposed objects
     that the last run did not have; None if that is not known.
     """
-    moment = words.began(summary.run)
+    moment = phrases.began(summary.run)
     before, emphasis, after = sentence_parts(summary, intended, new)
     return Headline(
         kicker="Audit of",
         target=f"s3://{summary.target.bucket}/{summary.target.prefix}",
-        when=words.long_date(moment) if moment else "",
+        when=phrases.long_date(moment) if moment else "",
         title=(before, after),
         emphasis=emphasis,
         bad=bool(holes(summary)) or alarming(summary),

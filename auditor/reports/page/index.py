@@ -12,7 +12,7 @@ from auditor.model.estate import EarlierEstate, EstateReport
 from auditor.model.finding import Severity
 from auditor.model.target import Target
 from auditor.model.version import VERSION
-from auditor.reports import words
+from auditor.reports import phrases
 from auditor.reports.page import signs
 from auditor.reports.page.data import Chip, Headline, NumberCard
 from auditor.reports.page.index_data import AccountRow, IndexPage, TargetRow
@@ -67,7 +67,7 @@ def index_page(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyE
 
 
 def _moment(entry: IndexEntry) -> datetime | None:
-    return words.began(entry.summary.run) if entry.summary is not None else None
+    return phrases.began(entry.summary.run) if entry.summary is not None else None
 
 
 def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
@@ -86,7 +86,7 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
     new = None if known is None else known[Verdict.EXPOSED]
     aside = list(holes(summary))
     if newest is not None and moment is not None and newest - moment > OLD:
-        aside.append(f"no complete run since {words.short_date(moment.isoformat())}")
+        aside.append(f"no complete run since {phrases.short_date(moment.isoformat())}")
     if entry.failed:
         aside.append(entry.failed)
     before, emphasis, after = sentence_parts(summary, intended.get(Verdict.EXPOSED, 0), new)
@@ -162,7 +162,7 @@ def _headline(
     return Headline(
         kicker="Audits in",
         target=place,
-        when=words.long_date(newest) if newest else "",
+        when=phrases.long_date(newest) if newest else "",
         title=(before, after),
         emphasis=emphasis,
         bad=bool(bad) or alarming(whole),
@@ -196,7 +196,7 @@ def _chips(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable
 def _notes(entries: Sequence[IndexEntry], newest: datetime | None) -> Iterable[str]:
     moments = [moment for one in entries if (moment := _moment(one)) is not None]
     if newest is not None and (oldest := min(moments)).date() != newest.date():
-        yield f"The runs are of several days: the oldest began on {words.long_date(oldest)}."
+        yield f"The runs are of several days: the oldest began on {phrases.long_date(oldest)}."
     for inner, outer in _overlaps(entries):
         yield f"{visible(inner)} lies in {visible(outer)}: its objects count twice in the sums."
     fewer = sum(one.summary is not None and one.summary.changes.against is None for one in entries)

@@ -10,24 +10,13 @@ from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, TrendNight
-from auditor.reports import words
-from auditor.reports.group_words import RULES_BY_ID, is_of_bucket, meaning, mend, sentence_of_group
+from auditor.model.rollup import FirstStep, Group, RollUps, TrendNight
+from auditor.reports import groups, phrases
 from auditor.reports.page import signs
 from auditor.reports.page.data import FirstChange, GroupView, SampleView, Tick
 from auditor.reports.page.pictures import Night, PlaceCount, Places, places_of
-from auditor.rules.base import Rule
 
-_WIDEST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _WHAT_IF: Final = "auditor what-if RUN"
-
-
-def groups_of(rollups: RollUps) -> list[Group]:
-    """Return the groups of the lists: those of verdicts, the widest first, then those of findings as they come."""
-    verdicts = [group for group in rollups.groups if group.kind is GroupKind.VERDICT]
-    verdicts.sort(key=lambda group: (_WIDEST.get(group.verdict or Verdict.MASKED, 9), -group.count, group.id))
-    findings = [group for group in rollups.groups if group.kind is GroupKind.FINDING]
-    return [*verdicts, *findings]
 
 
 def places_in(rollups: RollUps) -> Places | None:
@@ -37,9 +26,9 @@ def places_in(rollups: RollUps) -> Places | None:
 
 
 def _place_counts(rollups: RollUps) -> Iterator[PlaceCount]:
-    for group in rollups.groups:
+    for group in groups.openings(rollups):
         sign = signs.BY_VERDICT.get(group.verdict or "")
-        if group.kind is not GroupKind.VERDICT or sign is None:
+        if sign is None:
             continue
         prefix, left = group.prefix or "", group.count - group.excepted
         yield PlaceCount(prefix, sign, left, min(group.new or 0, left), group.id)
@@ -92,7 +81,7 @@ def _broken(step: FirstStep) -> str:
     """Return the words for those who lose access by a change; "" if nobody does."""
     parts = []
     if step.breaks:
-        parts.append(f"{', '.join(words.audience(one) for one in step.breaks[:3])} would lose access")
+        parts.append(f"{', '.join(phrases.audience(one) for one in step.breaks[:3])} would lose access")
     if step.intended:
         parts.append(f"closes {step.intended:,} that are public by intent, too")
     return "; ".join(parts)
@@ -101,8 +90,8 @@ def _broken(step: FirstStep) -> str:
 def undecided_places(rollups: RollUps) -> dict[str, str]:
     """Return the prefix of the largest group of undecided objects, by call and error code."""
     found: dict[str, tuple[int, str]] = {}
-    for group in rollups.groups:
-        if group.kind is GroupKind.UNDECIDED and group.audience and group.count > found.get(group.audience, (0, ""))[0]:
+    for group in groups.undecided(rollups):
+        if group.audience and group.count > found.get(group.audience, (0, ""))[0]:
             found[group.audience] = (group.count, group.prefix or "")
     return {reason: prefix for reason, (_, prefix) in found.items()}
 
@@ -112,9 +101,7 @@ _GROUP_ID: Final = re.compile("[0-9a-f]{12}")
 
 def view_of(group: Group, most: int | None = None) -> GroupView:
     """Return the group as the list shows it. most: largest number of samples; None for all."""
-    rule = RULES_BY_ID.get(group.rule or "")
-    of_bucket, who = is_of_bucket(rule), words.audience(group.audience)
-    before, subject, after = sentence_of_group(group.rule, group.verdict, who, group.count)
+    of_bucket, said = groups.is_of_bucket(group), groups.sentence(group)
     samples = tuple(SampleView(one.key, one.version_id) for one in group.samples if one.key is not None)[:most]
     return GroupView(
         id=group.id,
@@ -122,18 +109,18 @@ def view_of(group: Group, most: int | None = None) -> GroupView:
         severity=group.severity.value if group.severity else "",
         verdict=group.verdict.value if group.verdict else "bucket" if of_bucket else "",
         sign=signs.BY_VERDICT.get(group.verdict) if group.verdict else None,
-        before=before,
-        subject=subject,
-        after=after,
+        before=said.start,
+        subject=said.subject,
+        after=said.after,
         prefix=None if of_bucket else group.prefix,
         count=group.count,
         new=group.new or 0,
-        new_words=_new(group),
+        new_words=groups.new_words(group),
         excepted=group.excepted,
         rule=group.rule or "",
-        rows=tuple(_rows(group, rule, who)),
-        why=meaning(group.rule, group.verdict),
-        fix=mend(group.rule, group.verdict),
+        rows=tuple(_rows(group)),
+        why=groups.meaning(group),
+        fix=groups.mend(group),
         samples=samples,
         more="" if of_bucket else _more(group, len(samples)),
         command="" if of_bucket else _command(group, len(samples)),
@@ -144,14 +131,14 @@ def _kind(group: Group) -> str:
     """Return the first word of the group's line: its severity, its verdict, or that it is meant."""
     if group.severity:
         return group.severity.value
-    if group.count == group.excepted:
+    if groups.is_intended(group):
         return "by intent"
     return (group.verdict or Verdict.UNKNOWN).value
 
 
-def ticks(groups: Iterable[GroupView]) -> tuple[Tick, ...]:
+def ticks(views: Iterable[GroupView]) -> tuple[Tick, ...]:
     """Return the filters of the list: severities, verdicts and new ones, of which there is at least one group."""
-    many = list(groups)
+    many = list(views)
     severities = Counter(group.severity for group in many)
     verdicts = Counter(group.verdict for group in many)
     new = sum(1 for group in many if group.new)
@@ -166,28 +153,23 @@ def ticks(groups: Iterable[GroupView]) -> tuple[Tick, ...]:
     return tuple(found)
 
 
-def _new(group: Group) -> str:
-    if not group.new:
-        return ""
-    return "all new" if group.new == group.count else f"{group.new:,} new"
-
-
-def _rows(group: Group, rule: Rule | None, who: str) -> Iterable[tuple[str, str]]:
+def _rows(group: Group) -> Iterable[tuple[str, str]]:
+    rule, who = groups.rule_of(group), groups.audience(group)
     if group.rule is not None:
         yield "Rule", f"{group.rule} {rule.name}" if rule else group.rule
     if who and group.rule is not None:
         yield "Who", who
-    grantees = sorted({words.grantee(one.grantee) for one in group.samples if one.grantee})
+    grantees = sorted({phrases.grantee(one.grantee) for one in group.samples if one.grantee})
     if grantees and len(group.samples) == group.count:
         yield "Grantee", ", ".join(grantees)
     if permissions := sorted({one.permission for one in group.samples if one.permission}):
         yield "Permission", ", ".join(permissions)
     if group.prefix is not None:
-        yield "Bytes", words.size(group.bytes)
+        yield "Bytes", phrases.size(group.bytes)
     if group.excepted:
         yield "Public by intent", f"{group.excepted:,} of {group.count:,}"
     if group.since:
-        yield "Since", words.short_date(group.since)
+        yield "Since", phrases.short_date(group.since)
     if group.count == 1 and group.samples and group.samples[0].fingerprint:
         yield "Fingerprint", group.samples[0].fingerprint
     if _GROUP_ID.fullmatch(group.id) and (group.rule is not None or group.verdict is not Verdict.UNKNOWN):
@@ -203,7 +185,7 @@ def _command(group: Group, shown: int) -> str:
     """Return a command that lists the group's keys. No text from outside is in it: people paste it into a shell."""
     if group.count <= shown:
         return ""
-    if group.rule in RULES_BY_ID:
+    if groups.rule_of(group):
         return f"zcat findings/*.gz | jq -c 'select(.rule == \"{group.rule}\") | .key'"
     if group.rule is None and group.verdict is not None:
         return f"zcat objects/*.gz | jq -c 'select(.verdict == \"{group.verdict.value}\") | .key'"

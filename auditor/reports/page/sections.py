@@ -10,7 +10,7 @@ from auditor.model.bucket import PublicAccessBlock
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import ChangeKind, Changes, Summary
-from auditor.reports import words
+from auditor.reports import phrases
 from auditor.reports.highlights import Highlights
 from auditor.reports.page.data import ChangeCard, ExceptionRow, HoleRow, NamedValue, RuleRow
 from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
@@ -36,7 +36,7 @@ def heading(changes: Changes) -> str:
     """Return the heading of the section; "" if the run says nothing of changes."""
     if changes.against is None:
         return "Since the last run" if changes.why_not else ""
-    moment = words.began(changes.against)
+    moment = phrases.began(changes.against)
     return f"Since the run of {moment.day} {moment:%B %Y, %H:%M} UTC" if moment else "Since the last run"
 
 
@@ -206,7 +206,7 @@ def numbers(summary: Summary) -> Iterator[NamedValue]:
     """Yield the numbers of the run that no other section has: hashing, calls, audiences, trusted entries."""
     for verdict, counts in summary.audiences.items():
         for audience, number in counts.items():
-            yield NamedValue(f"{verdict}: {words.audience(audience)}", counted(number, "object"))
+            yield NamedValue(f"{verdict}: {phrases.audience(audience)}", counted(number, "object"))
     if (hashing := summary.hashing) is not None:
         each = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in hashing.counts.items())
         yield NamedValue(f"Hashing ({', '.join(hashing.algorithms)})", each)
@@ -231,7 +231,7 @@ _ENDS: Final = {
 def exception_rows(found: Iterable[ExceptionUse]) -> Iterator[ExceptionRow]:
     """Yield a row for each entry, with a word on the work that it leaves to its owner."""
     for one in found:
-        until, word = words.short_date(one.until), _ENDS.get(one.state, "")
+        until, word = phrases.short_date(one.until), _ENDS.get(one.state, "")
         ends = ", ".join(part for part in (until, word) if part) or "no end"
         yield ExceptionRow(one.id, _covered(one), one.matched, one.owner or "–", one.reason, ends, bool(word))
 
@@ -243,6 +243,6 @@ def _covered(one: ExceptionUse) -> str:
         parts.append(f"below {one.prefix}")
     if one.pattern:
         parts.append(f"matching {one.pattern}")
-    if who := words.grantee(one.grantee) or words.audience(one.audience):
+    if who := phrases.grantee(one.grantee) or phrases.audience(one.audience):
         parts.append(f"for {who}")
     return " ".join(parts)

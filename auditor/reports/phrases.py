@@ -1,4 +1,4 @@
-"""Sentences of the reports: of a group of findings, of an audience, of times."""
+"""Say audiences, grantees, times and sizes in words."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from auditor.errors import UsageError
-from auditor.model.access import Audience, AudienceKind, Verdict
+from auditor.model.access import Audience, AudienceKind
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY
 from auditor.runs.paths import parse_run_id
-from auditor.text import counted
 
 _LONG_ID: Final = 24
 _GROUPS: Final = {
@@ -72,45 +71,6 @@ def audience(text: str | None) -> str:
     if found.kind in BY_ENDPOINTS:
         return f"{BY_ENDPOINTS[found.kind].format(found.name)}{through}"
     return f"{NOUNS.get(found.kind, found.kind.value)} {found.name or ''}".rstrip() + through
-
-
-def sentence_of_rule(title: str, number: int, of_bucket: bool) -> tuple[str, str, str]:
-    """Return a rule's title as a sentence on a number of objects: the words before the number, the subject, and the
-    words after it. of_bucket: True if the rule is about the bucket, whose title is a sentence by itself.
-    """
-    first = title[:1].upper() + title[1:]
-    if of_bucket:
-        return first, "", ""
-    objects = counted(number, "object")
-    if number == 1:
-        return f"{first}:", objects, ""
-    if first.startswith("The object ") and (verb := _plural(first.removeprefix("The object "))):
-        return "", objects, verb
-    if first.endswith(" the object's ACL"):
-        return first.removesuffix("object's ACL") + "ACL of", objects, ""
-    if first.endswith(" the object"):
-        return first.removesuffix(" the object"), objects, ""
-    return f"{first}:", objects, ""
-
-
-def _plural(words: str) -> str:
-    for one, many in (("is ", "are "), ("was ", "were ")):
-        if words.startswith(one):
-            return many + words.removeprefix(one)
-    return ""
-
-
-def sentence_of_verdict(verdict: Verdict, who: str, number: int) -> tuple[str, str, str]:
-    """Return a sentence on the objects with this verdict: words before the number, the subject, words after it."""
-    objects = counted(number, "object")
-    first = who[:1].upper() + who[1:]
-    if verdict is Verdict.MASKED:
-        return f"{first or 'Others'} could reach, were nothing in the way,", objects, ""
-    if verdict is Verdict.DORMANT:
-        return f"{first or 'Others'} can reach, once ACLs count again,", objects, ""
-    if verdict is Verdict.UNKNOWN:
-        return "It is not known who reaches" if not who else f"{first} may reach", objects, ""
-    return f"{first or 'Others'} can reach", objects, ""
 
 
 def began(run: str) -> datetime | None:

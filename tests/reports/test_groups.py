@@ -1,0 +1,107 @@
+"""The order and the words of the groups of a run, which all reports share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor.model.access import Verdict
+from auditor.model.finding import Severity
+from auditor.model.rollup import Group, GroupKind, RollUps
+from auditor.reports import groups
+from auditor.reports.rollup import totals_of
+from tests.support.samples.reports import RUN, target
+
+
+def finding(rule: str | None, count: int = 3, **changes: Any) -> Group:
+    values: dict[str, Any] = {
+        "id": "0" * 12, "kind": GroupKind.FINDING, "rule": rule, "verdict": None, "severity": Severity.HIGH,
+        "audience": "anyone", "prefix": "in/", "rest": False, "count": count, "bytes": 9, "new": None, "excepted": 0,
+        "since": None,
+    }  # fmt: skip
+    return Group(**(values | changes))
+
+
+def opening(verdict: Verdict, audience: str | None = "anyone", **changes: Any) -> Group:
+    values = {"kind": GroupKind.VERDICT, "severity": None, "verdict": verdict, "audience": audience}
+    return finding(None, **(values | changes))
+
+
+def unread(**changes: Any) -> Group:
+    values = {"kind": GroupKind.UNDECIDED, "severity": None, "audience": "GetObjectAcl AccessDenied"}
+    return finding(None, **(values | changes))
+
+
+def rollups(*found: Group) -> RollUps:
+    return RollUps(run=RUN, target=target(), complete=True, totals=totals_of(found), groups=found)
+
+
+SENTENCES = [
+    (finding("O02", 812), "Anyone on the internet can read 812 objects"),
+    (finding("O02", 1), "Anyone on the internet can read the object: 1 object"),
+    (finding("O03", 48), "Any AWS account can change the ACL of 48 objects"),
+    (finding("E01", 2), "2 objects are not encrypted at rest by S3"),
+    (finding("O10", 2), "2 objects were uploaded without credentials"),
+    (finding("B04", 1, prefix=None), "The bucket policy is public"),
+    (finding("Z99", 2), "Rule Z99, which this version does not have: 2 objects"),
+    (opening(Verdict.EXPOSED, count=1), "Anyone on the internet can reach 1 object"),
+    (opening(Verdict.SHARED, "account 444455556666"), "Account 444455556666 can reach 3 objects"),
+    (opening(Verdict.SHARED, None), "Others can reach 3 objects"),
+    (opening(Verdict.MASKED), "Anyone on the internet could reach 3 objects if nothing blocked it"),
+    (opening(Verdict.DORMANT, None), "Others can reach 3 objects once ACLs count again"),
+    (opening(Verdict.UNKNOWN, None), "It is not known who reaches 3 objects"),
+    (opening(Verdict.UNKNOWN, "any-account"), "Any AWS account may reach 3 objects"),
+    (unread(), "GetObjectAcl AccessDenied: 3 objects could not be checked"),
+]
+
+
+@pytest.mark.parametrize(("group", "said"), SENTENCES, ids=[said for _, said in SENTENCES])
+def test_group_as_a_sentence(group: Group, said: str) -> None:
+    assert groups.sentence(group).text == said
+
+
+def test_text_of_the_bucket_is_in_the_audience_alone() -> None:
+    said = groups.sentence(opening(Verdict.SHARED, "group <b>"))
+    assert said.who == "The group <b>"
+    assert "<b>" not in f"{said.before}{said.subject}{said.after}"
+
+
+def test_order_is_exposed_first_and_groups_by_intent_last() -> None:
+    meant = opening(Verdict.EXPOSED, excepted=3)
+    shared, exposed, found = opening(Verdict.SHARED), opening(Verdict.EXPOSED), finding("O02")
+    made = rollups(found, meant, exposed, shared, unread())
+    assert groups.openings(made) == [exposed, shared, meant]
+    assert (groups.findings(made), groups.undecided(made)) == ([found], [unread()])
+
+
+@pytest.mark.parametrize(
+    ("opened", "found", "shown"), [(9, 9, (3, 3)), (2, 9, (2, 4)), (9, 1, (5, 1)), (0, 9, (0, 6)), (1, 1, (1, 1))]
+)
+def test_neither_kind_crowds_out_the_other(opened: int, found: int, shown: tuple[int, int]) -> None:
+    first, then = groups.first_of([opening(Verdict.EXPOSED)] * opened, [finding("O02")] * found, 6)
+    assert (len(first), len(then)) == shown
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rest", "said"),
+    [
+        (None, False, "on the bucket itself"),
+        ("", False, "in the bucket"),
+        ("", True, "elsewhere in the bucket"),
+        ("a/", False, "below a/"),
+        ("a/", True, "elsewhere below a/"),
+    ],
+)
+def test_place_of_a_group(prefix: str | None, rest: bool, said: str) -> None:
+    assert "".join(groups.place(finding("O02", prefix=prefix, rest=rest))) == said
+
+
+def test_number_of_new_ones() -> None:
+    assert [groups.new_words(finding("O02", new=new)) for new in (None, 0, 2, 3)] == ["", "", "2 new", "all new"]
+
+
+@pytest.mark.parametrize("group", [group for group, _ in SENTENCES])
+def test_each_group_has_its_meaning_and_its_remedy(group: Group) -> None:
+    ours = group.rule != "Z99"
+    assert (groups.meaning(group) != "", groups.mend(group) != "") == (ours, ours)
