@@ -8,7 +8,7 @@ from typing import Any, Final
 from auditor.model.json_codec import plain
 from auditor.model.summary import ChangeKind, Changes
 from auditor.reports.diff import RunChange
-from auditor.reports.table_layout import TableLayout
+from auditor.reports.text_table import TableLayout
 
 SHOWN: Final = 5
 """Number of changes of each kind that the table names."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from auditor.model.target import Target
 from auditor.progress import clock
-from auditor.reports.table_layout import TableLayout
+from auditor.reports.text_table import TableLayout
 from auditor.s3.prices import in_pico, money
 from auditor.text import counted, visible
 

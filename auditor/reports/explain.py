@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import chain, repeat
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,9 +12,8 @@ from msgspec import Struct
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
 from auditor.reports.phrases import BY_ENDPOINTS, NOUNS
+from auditor.reports.text_table import Column, text_table
 from auditor.text import harmless, visible
-
-_LABEL: Final = 10
 
 
 class ReasonGroup(StrEnum):
@@ -164,20 +164,15 @@ def _block(one: Explanation) -> Iterator[str]:
     first, *more = map(words_of, access.audience) if access.audience else [""]
     words = f"{_WORDS[access.verdict]} {first}" if first else _ALONE[access.verdict]
     yield f"{one.uri} is {words}"
-    for audience in more:
-        yield f"  {'and':<{_LABEL}}{audience}"
+    rows = [("and", audience) for audience in more]
     for group in ReasonGroup:
-        yield from _labelled(group.value, sentences_of(access.reasons, group))
+        labels = chain([group.value], repeat(""))
+        rows += zip(labels, sentences_of(access.reasons, group), strict=False)
     if one.renewed is not None:
-        yield from _labelled("read", [f"{one.renewed}, after the run, because of an event of S3"])
+        rows.append(("read", f"{one.renewed}, after the run, because of an event of S3"))
     if access.verdict is Verdict.PRIVATE and not access.reasons:
-        yield from _labelled("opened by", ["nothing: no grant, no statement of the bucket policy, no other owner"])
-
-
-def _labelled(label: str, texts: Iterable[str]) -> Iterator[str]:
-    for text in texts:
-        yield f"  {label:<{_LABEL}}{text}"
-        label = ""
+        rows.append(("opened by", "nothing: no grant, no statement of the bucket policy, no other owner"))
+    yield from text_table([Column(), Column()], rows, indent="  ", gap=" ")
 
 
 def sentences_of(reasons: Iterable[Reason], group: ReasonGroup) -> Iterator[str]:

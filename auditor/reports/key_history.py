@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from auditor.ledger.base import AUDITOR, DAMAGED, Event, Expectation, KeyRecord, Known, Version
+from auditor.reports.text_table import Column, text_table
 from auditor.text import counted, visible
 
 
@@ -39,7 +40,7 @@ def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> s
     not know the key.
     """
     lines = [visible(uri), *(_subject(subject) if subject else ())]
-    lines += ["history, oldest first", *map(_event, history)]
+    lines += ["history, oldest first", *text_table([Column()] * 3, map(_event, history), indent="  ")]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -61,13 +62,13 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
             yield f"  deleted for good, a notification said at {visible(version.removed_at)}"
         if version.retired_at is not None:
             yield f"  retired at {visible(version.retired_at)}"
-        for algorithm, known in sorted(version.digests.items()):
-            yield f"  {visible(algorithm):9} {visible(known.digest)}"
-            yield f"            {_how(known)}"
+        digests = sorted(version.digests.items())
+        rows = [(visible(algorithm), (visible(known.digest), _how(known))) for algorithm, known in digests]
+        yield from text_table([Column(), Column()], rows, indent="  ")
     for one in subject.expectations:
         size = "" if one.size is None else f" of {counted(one.size, 'byte')}"
         yield f"expected{size}, by {visible(one.origin)}, imported {visible(one.imported_at)}"
-        yield f"  {visible(one.algorithm):9} {visible(one.digest)}"
+        yield f"  {visible(one.algorithm)}  {visible(one.digest)}"
 
 
 def _how(known: Known) -> str:
@@ -77,7 +78,7 @@ def _how(known: Known) -> str:
     return f"{damaged}{origin}, recorded {visible(known.recorded_at)}, {verified}"
 
 
-def _event(event: Event) -> str:
+def _event(event: Event) -> tuple[str, str, str]:
     facts: dict[str, str | None] = {
         "version": event.version_id,
         "etag": event.etag,
@@ -86,4 +87,4 @@ def _event(event: Event) -> str:
     }
     shown = " ".join(f"{visible(name)}={visible(value)}" for name, value in facts.items() if value is not None)
     mark = "  DAMAGED line: its seal does not hold" if event.seal == DAMAGED else ""
-    return f"  {visible(event.at)} {event.what:10} {shown}".rstrip() + mark
+    return visible(event.at), event.what, f"{shown}{mark}"

@@ -16,7 +16,7 @@ from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines
 from auditor.reports.page.rows import first_changes
 from auditor.reports.summary import NEVER, accepted, aside, completeness, exit_code, holes, kept_fact
 from auditor.reports.table_groups import first_exposed, group_rows, undecided_rows
-from auditor.reports.table_layout import TableLayout, labelled
+from auditor.reports.text_table import TableLayout, folded, labelled
 from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
 from auditor.text import counted, healed_rows, visible
 
@@ -48,7 +48,7 @@ def render(
     layout = TableLayout(max(LEAST, min(columns, MOST)))
     sections = (
         _verdict(summary, layout, colour=colour),
-        layout.folded(coverage_line(summary)),
+        folded(coverage_line(summary), layout.columns),
         _groups(rollups, layout),
         _not_looked_at(summary, rollups, layout),
         _excepted(summary, layout),
@@ -80,7 +80,7 @@ def coverage_line(summary: Summary) -> str:
 
 def _verdict(summary: Summary, layout: TableLayout, *, colour: bool) -> Iterator[str]:
     code = _COLOURS[alarm(summary)]
-    for line in layout.folded(verdict_sentence(summary)):
+    for line in folded(verdict_sentence(summary), layout.columns):
         yield f"\x1b[1;{code}m{line}\x1b[0m" if colour else line
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from auditor.model.access import Verdict
 from auditor.model.rollup import Group, RollUps
 from auditor.reports import groups as words
-from auditor.reports.table_layout import TableLayout
+from auditor.reports.text_table import TableLayout
 from auditor.text import counted, shorten, visible, width
 
 ROWS: Final = 12

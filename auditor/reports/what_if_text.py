@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from auditor.model.access import Audience, Reason
 from auditor.reports.explain import ReasonGroup, sentences_of, words_of
-from auditor.reports.table_layout import MOST, TableLayout
 from auditor.reports.tally_summary import largest_first
+from auditor.reports.text_table import MOST, TableLayout
 from auditor.reports.what_if import OTHERS, WhatIfCounts
 from auditor.text import counted, shorten, visible
 

@@ -50,17 +50,6 @@ def sections(rule: Rule) -> Mapping[str, str]:
     return {word: " ".join(lines).strip() for word, lines in texts.items()}
 
 
-def as_table(rules: Sequence[Rule]) -> str:
-    """Return one line for each rule: ID, severity, name, title."""
-    rows = [(rule.id, rule.severity.value, rule.name, rule.title) for rule in rules]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
-    lines = (
-        f"{number:{widths[0]}}  {severity:{widths[1]}}  {name:{widths[2]}}  {title}"
-        for number, severity, name, title in rows
-    )
-    return "".join(f"{line}\n" for line in lines)
-
-
 def as_details(rule: Rule) -> str:
     """Return the documentation of one rule, as `auditor rules ID` prints it."""
     lines = [

@@ -12,6 +12,7 @@ from auditor.model.digest import FAIL_ON, VerifyOutcome
 from auditor.model.json_codec import document
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
+from auditor.reports.text_table import Column, text_table
 from auditor.text import counted, harmless, healed_rows, tallied, visible
 from auditor.verify.due import DAY
 from auditor.verify.outcome import SIGNS
@@ -153,13 +154,11 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
     outcomes, read = summary.outcomes, summary.read
     uri = visible(f"s3://{summary.target.bucket}/{summary.target.prefix}")
     yield f"{uri}: {counted(summary.listed, 'object')} listed, {summary.ledger_only:,} in the ledger alone"
-    for outcome, words in _WORDS.items():
-        if outcomes[outcome]:
-            yield f"{outcomes[outcome]:>14,}  {words}"
-    for item in summary.unreadable[:10]:
-        yield f"{'':16}{visible(item.code)}: {item.count:,}"
+    rows = [(f"{outcomes[outcome]:,}", words) for outcome, words in _WORDS.items() if outcomes[outcome]]
+    rows += [("", f"{visible(item.code)}: {item.count:,}") for item in summary.unreadable[:10]]
     for name, left in summary.left_for_cost.items():
-        yield f"{'':16}{visible(name)}: {counted(left.objects, 'object')}, {counted(left.bytes, 'byte')}"
+        rows.append(("", f"{visible(name)}: {counted(left.objects, 'object')}, {counted(left.bytes, 'byte')}"))
+    yield from text_table([Column(right=True), Column()], rows, indent="  ")
     yield f"read {counted(read.objects, 'object')}, {counted(read.bytes, 'byte')}; due: {summary.due}"
     if summary.holes:
         yield f"HOLE: {'; '.join(summary.holes)}"
@@ -228,7 +227,7 @@ class WorstObjects:
         """
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:
-            yield f"{'':16}{text.replace(chr(9), ' version ')}"
+            yield f"  {text.replace(chr(9), ' version ')}"
         rest = sum(summary.outcomes[outcome] for outcome in self._named) - len(shown)
         if rest:
-            yield f"{'':16}and {rest:,} more: see the report\n"
+            yield f"  and {rest:,} more: see the report\n"

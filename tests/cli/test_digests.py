@@ -212,14 +212,14 @@ def test_one_keys_evidence_and_history(run: Run, tmp_path: Path) -> None:
     assert lines[0] == "s3://bucket/odd\\n\\u202ekey"
     assert lines[1:7] == [
         f"version v1, ETag etag of old, 3 bytes, first seen {THEN}",
-        f"  sha256    {digest('old')}",
-        f"            computed from 3 bytes read, recorded {THEN}, not verified since",
+        f"  sha256  {digest('old')}",
+        f"          computed from 3 bytes read, recorded {THEN}, not verified since",
         f"version v2, ETag etag of newer, 5 bytes, first seen {THEN}",
-        f"  sha256    {digest('newer')}",
-        f"            computed from 5 bytes read, recorded {THEN}, not verified since",
+        f"  sha256  {digest('newer')}",
+        f"          computed from 5 bytes read, recorded {THEN}, not verified since",
     ]
     assert lines[7].startswith("expected, by sums.txt, imported 20")
-    assert lines[8] == f"  sha256    {digest('theirs')}"
+    assert lines[8] == f"  sha256  {digest('theirs')}"
     assert lines[9] == "history, oldest first"
     assert [line.split()[1] for line in lines[10:]] == ["recorded", "recorded", "changed", "imported"]
     assert r"etag=\x1b[2J found=a\nb" in lines[12]

@@ -83,7 +83,7 @@ def test_several_audiences() -> None:
     audiences = (Audience(AudienceKind.ACCOUNT, "444455556666"), Audience(AudienceKind.NETWORK, "203.0.113.0/24"))
     assert render([explanation(ObjectAccess(Verdict.SHARED, audiences))]).splitlines() == [
         "s3://audited/a is shared with account 444455556666",
-        "  and       network 203.0.113.0/24",
+        "  and network 203.0.113.0/24",
     ]
 
 

@@ -12,7 +12,7 @@ from auditor.audit.kit.readiness import Assessment
 from auditor.audit.kit.result import POLICY_FILE, Kit
 from auditor.audit.kit.wrong_keys import KEY_ROLE, KEY_SNAPSHOT, NO_KEY, KeptKey
 from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
-from auditor.reports.table_layout import TableLayout
+from auditor.reports.text_table import TableLayout
 from auditor.reports.what_if import COLUMNS
 from auditor.text import counted, visible
 

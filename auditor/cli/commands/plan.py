@@ -15,6 +15,7 @@ from auditor.config.resources import open_stores
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.target import Target
+from auditor.reports.text_table import Column, text_table
 from auditor.runs.latest import last_run
 from auditor.text import counted, visible
 
@@ -55,9 +56,9 @@ def _table(plan: RangePlan) -> Iterator[str]:
     source = f"run {plan.run}" if plan.run is not None else f"{counted(plan.calls, 'listing call')}"
     ranges = counted(len(plan.ranges), "range")
     yield f"{ranges} of {visible(plan.target.uri)}, {about}{counted(plan.keys, 'key')}, by {source}"
-    for one in plan.ranges:
-        yield f"{one.keys:>13,}  {_bound('after', one.start_after)}{_bound('up to', one.stop_at)}".rstrip()
+    rows = [(f"{one.keys:,}", _bound("after", one.start_after), _bound("up to", one.stop_at)) for one in plan.ranges]
+    yield from text_table([Column(right=True), Column(), Column()], rows, indent="  ")
 
 
 def _bound(word: str, key: str | None) -> str:
-    return "" if key is None else f"{word} {visible(key)}  "
+    return "" if key is None else f"{word} {visible(key)}"

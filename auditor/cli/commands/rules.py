@@ -6,8 +6,9 @@ import argparse
 import sys
 
 from auditor.errors import UsageError
+from auditor.reports.text_table import Column, text_table
 from auditor.rules import RULES
-from auditor.rules.docs import as_details, as_json, as_table
+from auditor.rules.docs import as_details, as_json
 from auditor.rules.unknown import no_rule
 
 
@@ -22,6 +23,7 @@ def run(options: argparse.Namespace) -> int:
     elif wanted:
         text = "\n".join(as_details(rule) for rule in chosen)
     else:
-        text = as_table(chosen)
+        rows = [(rule.id, rule.severity.value, rule.name, rule.title) for rule in chosen]
+        text = "\n".join(text_table([Column()] * 4, rows))
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     return 0

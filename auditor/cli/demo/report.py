@@ -22,7 +22,7 @@ from auditor.reports.diff_text import numbers
 from auditor.reports.highlights import ExposedObject
 from auditor.reports.summary import completeness
 from auditor.reports.table import COLUMNS, LEAST
-from auditor.reports.table_layout import TableLayout, labelled
+from auditor.reports.text_table import TableLayout, labelled
 from auditor.text import shorten, visible
 
 _LABEL: Final = 12

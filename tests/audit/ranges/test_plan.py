@@ -192,8 +192,8 @@ def test_the_table_shows_no_control_character(stub: StubServer, command: Plan) -
     assert (code, "\x1b" in err) == (0, False)
     assert out == (
         "2 ranges of s3://audited, 4 keys, by 1 listing call\n"
-        "            2  up to \\x1b[2J1\n"
-        "            2  after \\x1b[2J1\n"
+        "  2                  up to \\x1b[2J1\n"
+        "  2  after \\x1b[2J1\n"
     )
 
 

@@ -1,0 +1,60 @@
+"""Tables of text: columns as wide as their cells, within the terminal, and nothing that moves the cursor."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.text_table import Column, text_table
+from auditor.text import width
+from tests.support.odd_keys import ODD_KEYS
+
+
+def test_columns_are_as_wide_as_their_cells() -> None:
+    rows = [("a", "1", "x"), ("long", "1,000", "y")]
+    columns = (Column("name"), Column("number", right=True), Column("key"))
+    assert list(text_table(columns, rows)) == [
+        "name  number  key",
+        "a          1  x",
+        "long   1,000  y",
+    ]
+
+
+def test_no_title_no_header_and_no_row_no_line() -> None:
+    assert list(text_table([Column(), Column()], [("漢", "a"), ("bb", "b")], indent="> ", gap=" ")) == [
+        "> 漢 a",
+        "> bb b",
+    ]
+    assert list(text_table([Column(), Column()], [])) == []
+
+
+def test_the_widest_column_gives_way_first_and_no_more_than_it_may() -> None:
+    columns = (Column(), Column(least=4), Column(least=8, folds=True))
+    rows = [("fixed", "a" * 12, "one two three four five")]
+    assert list(text_table(columns, rows, 25)) == [
+        "fixed  aaaaaaa…  one two",
+        "                 three",
+        "                 four",
+        "                 five",
+    ]
+    assert next(text_table(columns, rows, 3)) == "fixed  aaa…  one two"
+
+
+def test_a_cell_of_several_lines() -> None:
+    assert list(text_table([Column(), Column()], [(("a", "b"), "x"), ((), "y")])) == ["a  x", "b", "   y"]
+
+
+def test_the_colour_of_a_cell_takes_no_room() -> None:
+    columns = (Column("severity", colours={"high": "31"}), Column("rule"))
+    assert list(text_table(columns, [("high", "O02"), ("low", "K01")])) == [
+        "severity  rule",
+        "\x1b[31mhigh\x1b[0m      O02",
+        "low       K01",
+    ]
+
+
+@pytest.mark.parametrize("key", [*ODD_KEYS.values(), "漢" * 300, "\x1b]0;title\x07"], ids=ascii)
+def test_odd_cells_move_nothing_and_fit(key: str) -> None:
+    for folds in (True, False):
+        for line in text_table([Column(least=10, folds=folds), Column("keys", least=20)], [(key, key)], 50):
+            assert line.isprintable()
+            assert width(line) <= 50
