@@ -44,7 +44,6 @@ LEFT_OUT: Final = (
     "auditor/reports/explain.py",
     "auditor/reports/formats",
     "auditor/reports/key_history.py",
-    "auditor/reports/sarif.py",
     "auditor/reports/table.py",
     "auditor/reports/table_groups.py",
     "auditor/reports/what_if.py",

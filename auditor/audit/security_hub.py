@@ -19,9 +19,7 @@ from auditor.aws.failures import explain
 from auditor.errors import CallFailed, RunError, UsageError
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
-from auditor.reports.formats.asff import findings
-from auditor.reports.formats.asff_finding import PRODUCT, RUN, HubAccount, ids_of
-from auditor.reports.formats.asff_gone import LookedAt
+from auditor.reports.formats.asff import PRODUCT, RUN, HubAccount, LookedAt, findings, ids_of
 from auditor.runs.paths import began_at
 from auditor.s3.rate import RateLimit
 

@@ -16,8 +16,7 @@ from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.finding import Judgement, RuleUndecided
 from auditor.model.object import Ask, Skipped
-from auditor.reports.formats.asff_finding import HubAccount
-from auditor.reports.formats.asff_gone import BlindSpot, LookedAt
+from auditor.reports.formats.asff import BlindSpot, HubAccount, LookedAt
 from auditor.runs.bucket_file import ReadFacts
 from auditor.s3.rate import RateLimit
 from tests.support.samples.bucket import facts

@@ -25,7 +25,7 @@ from auditor.config.values import account as account_of
 from auditor.errors import UsageError
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
-from auditor.reports.formats.asff_gone import LookedAt
+from auditor.reports.formats.asff import LookedAt
 from auditor.reports.formats.base import FormatOptions
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import output_errors

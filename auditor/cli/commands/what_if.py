@@ -18,7 +18,7 @@ from auditor.cli.terminal import columns
 from auditor.config import values
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.reports.sarif import as_sarif
+from auditor.reports.formats.sarif import as_sarif
 from auditor.verdict.change import BucketChange, switches
 from auditor.verdict.policy_text import statement_lines
 

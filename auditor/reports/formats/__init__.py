@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Each module is imported when it writes: the command line names all formats whenever it starts.
 class NamedFormat(Struct, frozen=True):
-    """A format, which is a Format of base.py itself. module: the module, relative to this one, whose function `write`
+    """A format, which is a Format of base.py itself. module: the module, relative to this one, whose function `writer`
     writes it. words: its content, for the help and for docs/outputs.md. printed: True if a command that makes a run can
     print the run in this format on stdout, also several runs one after the other.
     """
@@ -23,18 +23,21 @@ class NamedFormat(Struct, frozen=True):
     module: str
     words: str
     printed: bool = False
+    writer: str = "write"
 
     def __call__(self, summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
-        write: Format = import_module(self.module, __name__).write
+        write: Format = getattr(import_module(self.module, __name__), self.writer)
         return write(summary, lines, options)
 
 
 FORMATS: Final[Mapping[str, NamedFormat]] = {
     "table": NamedFormat("..table", "for a terminal, as `auditor audit` prints it", printed=True),
-    "json": NamedFormat(".json_summary", "the summary, as in summary.json", printed=True),
+    "json": NamedFormat(".json", "the summary, as in summary.json", printed=True),
     "markdown": NamedFormat(".markdown", "for a comment on a pull request, at most 65,536 characters", printed=True),
-    "jsonl": NamedFormat(".json_lines", "an entry for each finding, hole and object that is not private, one a line"),
-    "csv": NamedFormat(".csv_rows", "the entries of jsonl, one a row"),
+    "jsonl": NamedFormat(
+        ".json", "an entry for each finding, hole and object that is not private, one a line", writer="write_lines"
+    ),
+    "csv": NamedFormat(".csv", "the entries of jsonl, one a row"),
     "ocsf": NamedFormat(".ocsf", "Compliance Findings of OCSF 1.5.0 (class 2003), one a line"),
     "asff": NamedFormat(".asff", "findings for AWS Security Hub, one for each group, as one JSON array"),
 }

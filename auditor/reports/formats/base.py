@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.finding import FailOn, Severity
-from auditor.model.rollup import RollUps
+from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.model.target import NOTHING_LISTED
+from auditor.reports.prefix_counts import PrefixCount
 from auditor.reports.summary import completeness, failed_of
 from auditor.text import counted
 
@@ -35,6 +36,7 @@ class FormatOptions(Struct, frozen=True, kw_only=True):
 
 
 PLAIN: Final = FormatOptions()
+_SEVERITIES: Final = list(Severity)
 
 
 class RunLines(Protocol):
@@ -116,6 +118,28 @@ def coverage_sentence(summary: Summary) -> str:
         f"{coverage.vanished:,} vanished + {coverage.undecided:,} that could not be looked at; "
         f"{counted(len(summary.rules_undecided), 'rule')} undecided{hashless}{empty}"
     )
+
+
+def summed(groups: Iterable[Group]) -> list[tuple[tuple[str, str], PrefixCount]]:
+    """Return the sums of groups of one kind, in their order: of findings by rule and severity; of undecided objects by
+    the API operation and the error code of the fact that each lacks first.
+    """
+    found: dict[tuple[str, str], PrefixCount] = {}
+    for group in groups:
+        action, _, code = (group.audience or "").partition(" ")
+        name = (action, code) if group.severity is None else (group.rule or "", group.severity)
+        count = PrefixCount(group.count, since=group.since, samples=list(group.samples))
+        found.setdefault(name, PrefixCount()).merge(count)
+    return sorted(found.items(), key=lambda one: (_rank(one[0][1]), -one[1].count, one[0]))
+
+
+def _rank(text: str) -> int:
+    return _SEVERITIES.index(text) if isinstance(text, Severity) else 0
+
+
+def first_keys(count: PrefixCount) -> list[str]:
+    """Return the first keys of a sum, as S3 has them; a finding on the bucket has none."""
+    return [sample.key for sample in count.samples if sample.key is not None]
 
 
 def encodable(text: str) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from auditor.model.access import told_verdicts
+from auditor.model.rollup import Group
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence
-from auditor.reports.formats.groups import CountedGroup, finding_groups, undecided_groups
+from auditor.reports import groups
+from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, first_keys, summed
 from auditor.reports.summary import failed_of, has_hole
 from auditor.reports.verdict_sentence import verdict_sentence
 from auditor.text import counted, shorten, visible
@@ -50,7 +51,7 @@ def inert(text: str, columns: int = _WIDEST) -> str:
 
 
 def _lines(summary: Summary, lines: RunLines) -> Iterator[str]:
-    target = summary.target
+    target, rollups = summary.target, lines.rollups()
     yield f"## S3 audit of {inert(f's3://{target.bucket}/{target.prefix}')}\n\n"
     yield f"**{verdict_sentence(summary)}**\n\n{coverage_sentence(summary)}.\n"
     yield from _table(
@@ -60,14 +61,14 @@ def _lines(summary: Summary, lines: RunLines) -> Iterator[str]:
     yield "\n### Could not be looked at\n"
     if not has_hole(summary):
         yield "\nNothing: everything that the run asked for was read.\n"
-    yield from _groups(("Call", "Error"), undecided_groups(lines))
+    yield from _groups(("Call", "Error"), groups.undecided(rollups))
     rules = [(rule.rule, f"{inert(rule.action)} {inert(rule.code)}") for rule in summary.rules_undecided]
     if rules:
         yield from _table("Rule", "Lacks", iter(rules))
     if failed := failed_of(summary):
         yield from _table("Not hashed", "Objects", ((code, f"{count:,}") for code, count in failed.items()))
     yield "\n### Findings by rule\n"
-    yield from _groups(("Rule", "Severity"), finding_groups(lines))
+    yield from _groups(("Rule", "Severity"), groups.findings(rollups))
     yield f"\nRun {inert(summary.run)}.\n"
 
 
@@ -77,11 +78,11 @@ def _table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> Iterator
         yield f"| {inert(name)} | {value} |\n"
 
 
-def _groups(names: tuple[str, str], groups: Sequence[CountedGroup]) -> Iterator[str]:
-    if not groups:
+def _groups(names: tuple[str, str], found: Iterable[Group]) -> Iterator[str]:
+    rows = summed(found)
+    if not rows:
         return
     yield f"\n| {names[0]} | {names[1]} | Number | Since | First keys |\n|---|---|---:|---|---|\n"
-    for group in groups:
-        keys = ", ".join(inert(key) for key in group.keys)
-        cells = (inert(group.name[0]), inert(group.name[1]), f"{group.count:,}", inert(group.since or ""), keys)
-        yield f"| {' | '.join(cells)} |\n"
+    for (first, second), count in rows:
+        keys = ", ".join(map(inert, first_keys(count)))
+        yield f"| {' | '.join((inert(first), inert(second), f'{count.count:,}', inert(count.since or ''), keys))} |\n"

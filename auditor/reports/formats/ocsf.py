@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
-from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, encodable
-from auditor.reports.formats.groups import finding_groups, undecided_groups
+from auditor.reports import groups
+from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, encodable, first_keys, summed
 from auditor.reports.summary import failed_of, has_hole
 from auditor.text import counted
 
@@ -51,14 +51,14 @@ def events(summary: Summary, lines: RunLines) -> Iterator[dict[str, Any]]:
     for code, number in failed_of(summary).items():
         text = f"{counted(number, 'object')} not hashed: {code}"
         yield _event(summary, "Unknown", _UNKNOWN, f"not hashed {code}", text, number, ())
-    for group in undecided_groups(lines):
-        name = " ".join(group.name)
-        text = f"{counted(group.count, 'object')} could not be looked at: {name}"
-        yield _event(summary, "Unknown", _UNKNOWN, name, text, group.count, group.keys)
-    for group in finding_groups(lines):
-        rule_id, severity = group.name
-        text = f"{counted(group.count, 'finding')} of rule {rule_id}"
-        yield _event(summary, "Fail", _SEVERITY[severity], rule_id, text, group.count, group.keys)
+    rollups = lines.rollups()
+    for fact, lacking in summed(groups.undecided(rollups)):
+        name = " ".join(filter(None, fact))
+        text = f"{counted(lacking.count, 'object')} could not be looked at: {name}"
+        yield _event(summary, "Unknown", _UNKNOWN, name, text, lacking.count, first_keys(lacking))
+    for (rule_id, severity), found in summed(groups.findings(rollups)):
+        text = f"{counted(found.count, 'finding')} of rule {rule_id}"
+        yield _event(summary, "Fail", _SEVERITY[severity], rule_id, text, found.count, first_keys(found))
 
 
 def _event(

@@ -16,8 +16,7 @@ from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import GroupKind
 from auditor.reports.formats import FORMATS
-from auditor.reports.formats.asff import findings
-from auditor.reports.formats.asff_finding import HubAccount, clipped, ids_of
+from auditor.reports.formats.asff import HubAccount, clipped, findings, ids_of
 from auditor.reports.formats.base import PLAIN
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.hostile import HostileRun

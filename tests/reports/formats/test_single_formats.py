@@ -18,10 +18,10 @@ from auditor.model.access import Verdict
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.base import COLUMNS, FormatOptions, coverage_sentence
-from auditor.reports.formats.csv_rows import as_text, csv_row, neutral
-from auditor.reports.formats.groups import LARGEST
+from auditor.reports.formats.csv import as_text, csv_row, neutral
 from auditor.reports.formats.markdown import LONGEST
 from auditor.reports.formats.ocsf import events, milliseconds
+from auditor.reports.rollup import SUBJECTS
 from tests.support.samples.hostile import HOSTILE, HostileRun, hostile_run, refused
 from tests.support.samples.reports import denied, judged, sample_summary, tally_of
 
@@ -131,13 +131,13 @@ def test_markdown_calls_nothing_clean_that_was_not_looked_at() -> None:
 
 
 def test_markdown_fits_a_comment_and_error_codes_stay_bounded() -> None:
-    judgements = [refused(f"{'&' * 900}{number}", f"code {number}") for number in range(LARGEST + 100)]
+    judgements = [refused(f"{'&' * 900}{number}", f"code {number}") for number in range(SUBJECTS + 100)]
     summary = sample_summary(tally_of(*judgements))
     text = written("markdown", summary, HostileRun(judgements))
     assert len(text) <= LONGEST
     assert "would not fit" in text
     unread = [one for one in events(summary, HostileRun(judgements)) if one["severity"] == "Unknown"][1:]
-    assert len(unread) == LARGEST + 1
+    assert len(unread) == SUBJECTS
     assert sum(one["count"] for one in unread) == summary.coverage.undecided
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from auditor.model.access import Audience, ObjectAccess, Reason, ReasonCode, Verdict
-from auditor.reports.sarif import as_sarif
+from auditor.reports.formats.sarif import as_sarif
 from auditor.reports.what_if import WhatIfCounts, change_of
 from auditor.verdict.policy_text import StatementLines
 
