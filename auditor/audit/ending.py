@@ -93,7 +93,7 @@ class RunEnding:
             await save(folder, folder.save)
             self.shown = await save(folder, self._read_highlights)
         described = BucketFile.from_json(folder.described)
-        page = await save(folder, lambda: page_of(result, self.shown, described, groups))
+        page = await save(folder, lambda: page_of(result, self.shown, described, groups, run.places.index_link))
         latest = run.before.is_latest
         return await save(folder, lambda: folder.finish(result, page, groups.to_json(), update_latest=latest))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from auditor.reports.page.index import AnyEstate
 
 NAME: Final = "index.html"
+MOST: Final = 100
+"""Largest number of buckets whose runs are read for one page at the end of an audit: three files of each target."""
+_LINKED: Final = re.compile(rb'href="bucket=([a-z0-9.-]{3,63})/run=')
 
 
 def entry_of(target: Target, summary: Summary, rollups: RollUps | None = None) -> IndexEntry:
@@ -53,6 +57,33 @@ def entries_in(store: Store) -> list[IndexEntry]:
     so is a bucket of which no run is complete.
     """
     return [entry for bucket in _buckets(store) for entry in _entries_of(store, bucket)]
+
+
+def others_in(store: Store, own: Iterable[IndexEntry]) -> list[IndexEntry]:
+    """Return the entries of the targets in the store that a command did not audit, for the page at its end. Blocks.
+
+    own: the entries of the command. A directory says which buckets it has. In a bucket they are those to which the
+    present page links, so that no name is listed. Raises OutputError if there are more than MOST of them.
+    """
+    own = list(own)
+    buckets, targets = {one.target.bucket for one in own}, {_whole(one.target) for one in own}
+    if store.bucket is None:
+        found = _buckets(store)
+    else:
+        found = sorted({name.decode() for name in _LINKED.findall(store.get(NAME) or b"")})
+    if len(found) > MOST:
+        more = f"runs of more than {MOST} buckets are at {store.uri()}"
+        raise OutputError(f"{more}: write the page of all by `auditor report {store.uri()}`")
+    entries = (entry for bucket in found for entry in _entries_of(store, bucket))
+    return [
+        one
+        for one in entries
+        if _whole(one.target) not in targets and (one.summary is not None or one.target.bucket not in buckets)
+    ]
+
+
+def _whole(target: Target) -> Target:
+    return replace(target, start_after=None, stop_at=None)
 
 
 def write_index(

@@ -24,16 +24,21 @@ def highlights_of(run: RunReader, undecided: int) -> Highlights:
     return shown
 
 
-def page_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: RollUps) -> str:
-    """Return the page of a run as HTML. bucket: its bucket.json."""
+def page_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: RollUps, index: str | None = None) -> str:
+    """Return the page of a run as HTML. bucket: its bucket.json. index: relative address of the index page; None if
+    there is none.
+    """
     from auditor.reports.page import build, render  # imports Jinja
 
-    return render.audit_page(build.PageSource(summary=summary, shown=shown, bucket=bucket, rollups=rollups))
+    source = build.PageSource(summary=summary, shown=shown, bucket=bucket, rollups=rollups, index=index)
+    return render.audit_page(source)
 
 
-def page_again(run: RunReader) -> str:
-    """Return the page of a run from its folder. Raises UsageError if the run has no summary yet."""
+def page_again(run: RunReader, index: str | None = None) -> str:
+    """Return the page of a run from its folder. index: as for page_of(). Raises UsageError if the run has no summary
+    yet.
+    """
     summary = run.summary
     if summary is None:
         raise UsageError(f"{run.uri} has no summary.json, because the run has not ended: go on with it by --resume")
-    return page_of(summary, Highlights(), run.begun_with, run.rollups())
+    return page_of(summary, Highlights(), run.begun_with, run.rollups(), index)

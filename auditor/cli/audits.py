@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import Limits
-from auditor.audit.index import entry_of, write_index
+from auditor.audit.estate.page import entries_beside
+from auditor.audit.index import NAME as INDEX
+from auditor.audit.index import entry_of, others_in, write_index
 from auditor.audit.resume import check_selection, judging
 from auditor.cli.audit_way import AuditWay
 from auditor.cli.closing_table import TargetResult, closing_table
@@ -33,6 +35,7 @@ from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.summary import exit_code
 from auditor.reports.summed import IndexEntry
 from auditor.runs.reading import RunReader
+from auditor.runs.stores.base import Store
 from auditor.s3.rate import RateLimit
 from auditor.text import visible
 
@@ -46,7 +49,7 @@ class Audits:
     """The audits of a command. Several targets share the limits of calls per second and of calls (--max-calls).
 
     way: answers the questions on which the audits of an estate differ. several: True to treat the targets as several,
-    whatever their number.
+    whatever their number. index: path in the store of the index page that is written after them.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Audits:
         way: AuditWay,
         *,
         several: bool = False,
+        index: str = INDEX,
     ) -> None:
         self._settings = settings
         self._options = options
@@ -65,11 +69,12 @@ class Audits:
         self._several = several or len(targets) > 1
         self._left = Limits(settings.max_calls, settings.max_cost)
         self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
+        self._place = index
         self._index: str | None = None
         self.results: dict[Target, TargetResult] = {}
         """The results of the targets that have ended."""
         self.entries: dict[Target, IndexEntry] = {}
-        """Their entries for the index page, of several targets."""
+        """Their entries for the index page."""
 
     async def all(self) -> int:
         """Audit all targets, and return the exit code."""
@@ -87,6 +92,7 @@ class Audits:
     async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
         """Audit one target, print the result, and return the exit code."""
         self._way.begin(target, stop)
+        resources = replace(resources, index=self._place)
         if not self._several:
             return await self._audit(target, resources, stop, show)
         if self._left.calls == 0:
@@ -119,8 +125,7 @@ class Audits:
             self._left = audit.left
         code = exit_code(summary, settings.fail_on)
         self.results[target] = TargetResult(target, summary, code)
-        if self._several:
-            self.entries[target] = entry_of(target, summary, rollups)
+        self.entries[target] = entry_of(target, summary, rollups)
         if options.format != "table":
             written = RunReader(resources.store, target.bucket, summary.run)
             print_text(await asyncio.to_thread("".join, FORMATS[options.format](summary, written)))
@@ -135,8 +140,7 @@ class Audits:
     def failed(self, target: Target, sentence: str, code: int) -> None:
         """Note that a target has no summary, and print that in the format of the summaries."""
         code = self._way.failed(sentence, code)
-        if self._several:
-            self.entries[target] = IndexEntry(target=target, failed=sentence)
+        self.entries[target] = IndexEntry(target=target, failed=sentence)
         self.results[target] = TargetResult(target, None, code)
         if self._options.format == "json":
             print_json({"target": target, "complete": False, "failed": sentence, "exit_code": code})
@@ -144,17 +148,16 @@ class Audits:
             print_text(failed_comment(target, sentence))
 
     async def indexed(self) -> int:
-        """Audit all targets, write their index page, and return the exit code: 1 in place of 0 if it is not written."""
+        """Audit all targets, write the index page of the place, and return the exit code."""
         code = await self.all()
-        if not self._several:
-            return code
         entries = [self.entries[target] for target in self._targets if target in self.entries]
+        if not any(one.summary is not None for one in entries) and not self._several:
+            return code
         try:
             async with open_stores(self._settings, self._targets, hashing=False) as stores:
-                self._index = await asyncio.to_thread(write_index, stores.store, entries)
-        except AuditorError as error:
+                self._index = await asyncio.to_thread(_write_index, stores.store, entries)
+        except AuditorError as error:  # the audits have ended, and their results are in place
             say(f"the index page is not written: {error}")
-            return code or 1
         return code
 
     def close(self) -> None:
@@ -167,6 +170,11 @@ class Audits:
         """Return the closing table of the targets that have ended."""
         results = [self.results[target] for target in self._targets if target in self.results]
         return closing_table(results, columns())
+
+
+def _write_index(store: Store, own: Sequence[IndexEntry]) -> str:
+    entries, estates = entries_beside(store, [*own, *others_in(store, own)])
+    return write_index(store, entries, estates)
 
 
 def _read_back(

@@ -14,6 +14,7 @@ from auditor.audit.estate.balance import UNDER_WAY, BucketEnd, Estate, report_of
 from auditor.audit.estate.choice import choose, places_of
 from auditor.audit.estate.files import EstateFiles, folder_of
 from auditor.audit.estate.page import index_entries
+from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import write_index
 from auditor.audit.resume import rules_of
 from auditor.cli import signals
@@ -91,7 +92,8 @@ class EstateStart:
             files = EstateFiles(stores.store, folder_of(self._name, numbers[0]), numbers)
             estate = await asyncio.to_thread(self._estate, stores, files, opened)
             buckets = EstateBuckets(self._settings, self._options, self._id, estate.audited, self.teller)
-            audits = Audits(self._settings, self._options, buckets.targets, buckets, several=True)
+            index = f"{files.folder}/{INDEX}"
+            audits = Audits(self._settings, self._options, buckets.targets, buckets, several=True, index=index)
             begun = report_of(estate, {}, stopped=UNDER_WAY)  # if this process is killed, every bucket is a hole
             await asyncio.to_thread(files.write, begun)
             stopped = stop.reason if stop else await self._audit(audits, buckets)
@@ -134,14 +136,17 @@ class EstateStart:
         self, stores: Resources, files: EstateFiles, report: EstateReport, audits: Audits, buckets: EstateBuckets
     ) -> int:
         """Write the report and the index page, print and send the result, and return the exit code."""
-        code = report.exit_code
+        code, page = report.exit_code, ""
         try:
             await asyncio.to_thread(files.write, report)
+        except AuditorError as error:
+            say(f"the report of the estate is not written: {error}")
+            code = code or 1
+        try:
             entries = index_entries(report, {target.bucket: entry for target, entry in audits.entries.items()})
             page = await asyncio.to_thread(write_index, stores.store, entries, [report], folder=files.folder)
         except AuditorError as error:
-            say(f"the report of the estate is not written: {error}")
-            code, page = code or 1, ""
+            say(f"the index page is not written: {error}")
         self._print(report, page, audits.table() if buckets.targets else "")
         if report.stopped is not None:
             offer_to_resume(report.stopped, self._options, None, self._id)

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +36,8 @@ class Resources(Struct, frozen=True, kw_only=True):
 
     store: the store of run folders. manifests: the store of the manifests for S3 Batch Operations; None to write them
     into `store`. engines: a function that opens, or lends, an engine for a bucket. ceiling: the limit of calls per
-    second of all runs together, if several runs go side by side.
+    second of all runs together, if several runs go side by side. index: path in `store` of the index page that is
+    written after the runs; None if none is.
     """
 
     store: Store
@@ -44,6 +46,12 @@ class Resources(Struct, frozen=True, kw_only=True):
     queue: Queue | None = None
     engines: OpenEngine[EngineChoice] = open_engine
     ceiling: RateLimit | None = None
+    index: str | None = None
+
+    @property
+    def index_link(self) -> str | None:
+        """The address of the index page, relative to a run folder; None if none is written."""
+        return None if self.index is None else f"../../{quote(self.index, safe='/=')}"
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from auditor.lambdas.divided import DividedFunction
 from auditor.lambdas.estate import audit_account
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import FunctionStop
-from auditor.lambdas.index import write_function_index
+from auditor.lambdas.index import with_index, write_function_index
 from auditor.lambdas.map_step import is_step
 from auditor.lambdas.scale import Scale
 from auditor.lambdas.targets import TargetWork, Worked, each_target
@@ -82,4 +82,5 @@ class AuditFunction:
         self, target: Target, invocation: Invocation, resources: Resources, stop: FunctionStop, context: FunctionContext
     ) -> Worked:
         scale = self._scale_of(invocation)
-        return await AuditTurn(target, invocation, resources, stop, context, self._environ, scale).work()
+        places = with_index(invocation, resources)
+        return await AuditTurn(target, invocation, places, stop, context, self._environ, scale).work()

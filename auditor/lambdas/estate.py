@@ -21,6 +21,7 @@ from auditor.audit.estate.balance import HOLE, UNDER_WAY, BucketEnd, Estate, rep
 from auditor.audit.estate.choice import ChosenBucket, choose, places_of
 from auditor.audit.estate.files import EstateFiles, folder_of
 from auditor.audit.estate.page import index_entries
+from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import entry_of, write_index
 from auditor.config.channels import Channels
 from auditor.config.resources import Resources
@@ -95,12 +96,14 @@ class _Hop:
         self._before: dict[str, BucketResult] = {}
         self._ends: dict[str, BucketEnd] = {}
         self._passed: list[Worked] = []
+        self._index: str | None = None
 
     async def answer(self) -> dict[str, Any]:
         """Claim the start, work on it, and end the claim. Return the answer without its runs."""
         opened = await open_accounts((OWN_ACCOUNT,), self._settings, self._stop)
         numbers = [one.account.id for one in opened]
         files = EstateFiles(self._stores.store, folder_of(None, numbers[0]), numbers)
+        self._index = f"{files.folder}/{INDEX}"
         claims = StartClaims(self._stores.store, files.folder, self._invocation.hop, self._context.request)
         try:
             claim = await claims.taken(self._id, self._invocation.run is not None, self._context, self._stop)
@@ -188,7 +191,7 @@ class _Hop:
         worked = None
         try:
             async with self._stop.all() as limit, self._work_on.opening(mine.settings, (target,)) as own:
-                worked = await self._alone(target, mine, replace(own, ceiling=self._ceiling))
+                worked = await self._alone(target, mine, replace(own, ceiling=self._ceiling, index=self._index))
         except RunComplete as error:  # a hop before this one died after it had ended the run
             run = mine.run_id(target)
             summary = await asyncio.to_thread(lambda: RunReader(self._stores.store, one.name, run).summary)

@@ -12,7 +12,7 @@ from auditor.config.resources import Resources, with_ledger
 from auditor.errors import AuditorError, RunComplete, RunDamaged, RunStopped, RunTaken
 from auditor.lambdas.claims import BucketBusy
 from auditor.lambdas.handover import MARGIN_SECONDS
-from auditor.lambdas.index import write_function_index
+from auditor.lambdas.index import with_index, write_function_index
 from auditor.lambdas.range_leases import RangeLeases
 from auditor.lambdas.run_end import tell_end
 from auditor.lambdas.step_context import StepContext
@@ -37,7 +37,8 @@ async def summarize_ranges(context: StepContext, *, batch_rows: int | None = Non
     except BucketBusy as busy:
         raise RunTaken(f"the run is not summed up: {busy}") from busy
     try:
-        async with with_ledger(context.stores, context.invocation.settings) as resources:
+        stores = with_index(context.invocation, context.stores)
+        async with with_ledger(stores, context.invocation.settings) as resources:
             summary, rollups = await asyncio.to_thread(_combined, context, resources, batch_rows)
     except RunComplete:  # an earlier invocation died before it told of the end
         summary = await asyncio.to_thread(_written, run)

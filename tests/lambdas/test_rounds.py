@@ -26,6 +26,10 @@ NIGHT = [
     {"PUT summary.json"},
     {"PUT latest.json"},
     {"PUT running.json"},
+    {"GET latest.json"},
+    {"GET summary.json"},
+    {"GET rollups.json"},
+    {"PUT index.html"},
 ]
 LAST_RUN = [
     {*(f"GET {name}.json" for name in ("summary", "bucket", "rollups", "parts", "state")), "GET "},

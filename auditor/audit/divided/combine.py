@@ -162,7 +162,7 @@ class _Combining:
                 raise
             rollups = finished_rollups(sums.rollups, summary, trend(summary, self._earlier(begun)))
             shown = highlights_of(self._run, sums.tally.coverage["undecided"])
-            page = page_of(summary, shown, begun.file, rollups)
+            page = page_of(summary, shown, begun.file, rollups, self._places.index_link)
             summary = folder.finish(summary, page, rollups.to_json(), update_latest=True)
             if manifests is not None:
                 manifests.forget()

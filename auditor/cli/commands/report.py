@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from auditor.audit.estate.page import entries_beside
+from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import entries_in, index_text, write_index
 from auditor.audit.report import page_again
 from auditor.cli.options import settings_of
@@ -14,6 +17,7 @@ from auditor.cli.output import first_word
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
 from auditor.runs.folder_place import is_run_folder, open_run
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.stores.local import private
 from auditor.text import visible
@@ -27,9 +31,21 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{place[:200]!r} is a file: give a run folder, OUT/bucket=BUCKET/run=ID, or an OUT")
     if not is_run_folder(place):
         return _index(place, options.file, settings)
+    file = options.file or "report.html"
     with open_run(place, **settings.connection) as opened:
-        page = page_again(opened)
-    return _written(page, options.file or "report.html")
+        page = page_again(opened, _index_beside(opened, file))
+    return _written(page, file)
+
+
+def _index_beside(run: RunReader, file: str) -> str | None:
+    """Return the address of the index page of the run's place, relative to the run's page in `file`; None if there is
+    none, or if the run is in a bucket.
+    """
+    index = Path(run.store.uri()) / INDEX
+    if run.store.bucket is not None or not index.is_file():
+        return None
+    folder = run.uri if file == "-" else os.path.dirname(os.path.abspath(file))
+    return quote(os.path.relpath(index, folder))
 
 
 def _index(place: str, file: str | None, settings: Settings) -> int:

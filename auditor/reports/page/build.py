@@ -30,12 +30,15 @@ _FEW: Final = 2
 
 
 class PageSource(Struct, frozen=True, kw_only=True):
-    """The files of a run of which its page is made. shown: some undecided objects of the run. bucket: bucket.json."""
+    """The files of a run of which its page is made. shown: some undecided objects of the run. bucket: bucket.json.
+    index: relative address of the index page; None if there is none.
+    """
 
     summary: Summary
     shown: Highlights
     bucket: BucketFile
     rollups: RollUps
+    index: str | None = None
 
 
 def page_data(source: PageSource) -> PageData:
@@ -49,6 +52,7 @@ def page_data(source: PageSource) -> PageData:
     exposed = intended.get(Verdict.EXPOSED, 0)
     top = headline(summary, exposed, new[Verdict.EXPOSED] if new else None, first)
     return PageData(
+        index=source.index,
         title=f"{summary.verdicts[Verdict.EXPOSED] - exposed:,} exposed in {top.target}",
         headline=top,
         cards=tuple(_cards(summary, nights)),

@@ -147,8 +147,11 @@ class NamedValue(Struct, frozen=True):
 
 
 class PageData(Struct, frozen=True, kw_only=True):
-    """The whole content of the page of one audit. An empty tuple or None: the page has no such section."""
+    """The whole content of the page of one audit. An empty tuple or None: the page has no such section. index: relative
+    address of the index page of all targets; None if there is none.
+    """
 
+    index: str | None = None
     title: str
     headline: Headline
     cards: tuple[NumberCard, ...]

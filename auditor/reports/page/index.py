@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Final
 
 from auditor.model.access import Verdict
@@ -15,7 +16,7 @@ from auditor.model.version import VERSION
 from auditor.reports import phrases
 from auditor.reports.page import signs
 from auditor.reports.page.data import Chip, Headline, NumberCard
-from auditor.reports.page.index_data import AccountRow, IndexPage, TargetRow
+from auditor.reports.page.index_data import AccountRow, IndexPage, TargetList, TargetRow
 from auditor.reports.page.pictures import Night, counts, coverage_bar, spark
 from auditor.reports.page.rows import nights_of
 from auditor.reports.page.signs import Sign
@@ -29,13 +30,13 @@ OLD: Final = timedelta(hours=36)
 COLUMNS: Final = ("exposed", "new", "undecided", "critical, high", "listed")
 _FAILED: Final = Sign("rest", "not audited", "✕", "no result")
 _EXCLUDED: Final = Sign("rest", "excluded", "–", "left out by name")
-_HOLE: Final = Sign("unknown", "hole", "?", "something could not be read")
+_HOLE: Final = Sign("unknown", "with holes", "?", "something could not be read")
 _EMPTY: Final = Sign("rest", "nothing listed", "–", "there was no object to look at")
 _CLOSED: Final = Sign("intended", "closed", "✓", "nothing is open to others")
 _GRAVE: Final = (Severity.CRITICAL, Severity.HIGH)
 _OVERLAPS: Final = 5
-_NAMED: Final = 200
-"""Largest number of holes that the page names."""
+SHOWN: Final = 2
+"""Number of targets that a list shows before it is opened."""
 
 AnyEstate = EstateReport | EarlierEstate
 
@@ -51,16 +52,14 @@ def index_page(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyE
     intended = dict(whole.excepted.verdicts)
     totals = tuple(_total(row.numbers[at] for row in rows) for at in range(len(COLUMNS)))
     numbers = counts(whole, intended)
-    bad = [(row.target, row.aside) for row in rows if row.bad]
     return IndexPage(
         title=f"{numbers[signs.EXPOSED]:,} exposed in {counted(len(found), 'target')}",
         headline=_headline(found, rows, place, newest, totals[1], estates),
         cards=tuple(_cards(found, rows)),
         coverage=coverage_bar(whole, intended),
         columns=COLUMNS,
-        rows=tuple(rows),
+        lists=tuple(_lists(rows)),
         totals=totals,
-        holes=tuple(bad[:_NAMED]),
         footer=f"auditor {VERSION} · the sums are those of the {counted(len(summed(found)), 'run')} named above",
         accounts=_account_rows(estates),
     )
@@ -123,14 +122,21 @@ def _sign(numbers: dict[Sign, int], hole: bool, listed: int) -> Sign:
 _PLACES: Final = {
     sign: place
     for place, sign in enumerate(
-        (_FAILED, signs.EXPOSED, _HOLE, signs.UNKNOWN, signs.SHARED, _EMPTY, _CLOSED, _EXCLUDED)
+        (signs.EXPOSED, _FAILED, _HOLE, signs.UNKNOWN, signs.SHARED, _EMPTY, _CLOSED, _EXCLUDED)
     )
 }
 
 
 def _order(row: TargetRow) -> tuple[int, int, str]:
-    """Return the place of a row: failures first, then the worst ones, the largest numbers first."""
+    """Return the place of a row: the worst ones first, then failures, the largest numbers first."""
     return _PLACES[row.sign], -(row.numbers[0] or 0), row.target
+
+
+def _lists(rows: Iterable[TargetRow]) -> Iterator[TargetList]:
+    """Yield a list for each sign. rows: in their order."""
+    for sign, several in groupby(rows, key=attrgetter("sign")):
+        found = tuple(several)
+        yield TargetList(sign, found[:SHOWN], found[SHOWN:], sign not in (_FAILED, _EXCLUDED))
 
 
 def _total(numbers: Iterable[int | None]) -> int | None:

@@ -40,9 +40,25 @@ class TargetRow(Struct, frozen=True):
     account: str = ""
 
 
+class TargetList(Struct, frozen=True):
+    """The targets of one sign, the largest numbers first. rows: those that the page shows. more: those that it shows
+    once the list is opened. has_numbers: False for targets without a run, which have a reason in place of numbers.
+    """
+
+    sign: Sign
+    rows: tuple[TargetRow, ...]
+    more: tuple[TargetRow, ...]
+    has_numbers: bool
+
+    @property
+    def length(self) -> int:
+        return len(self.rows) + len(self.more)
+
+
 class IndexPage(Struct, frozen=True, kw_only=True):
-    """The whole content of the index page. columns: the names of the numbers. totals: their sums over all rows; None
-    for one that no row knows. holes: each target with its hole, in words. accounts: of the estates on the page.
+    """The whole content of the index page. columns: the names of the numbers. lists: of the targets, those with exposed
+    objects first, then those that were not audited. totals: the sums of the numbers over all rows; None for one that no
+    row knows. accounts: of the estates on the page.
     """
 
     title: str
@@ -50,8 +66,12 @@ class IndexPage(Struct, frozen=True, kw_only=True):
     cards: tuple[NumberCard, ...]
     coverage: CoverageBar
     columns: tuple[str, ...]
-    rows: tuple[TargetRow, ...]
+    lists: tuple[TargetList, ...]
     totals: tuple[int | None, ...]
-    holes: tuple[tuple[str, str], ...]
     footer: str
     accounts: tuple[AccountRow, ...] = ()
+
+    @property
+    def rows(self) -> tuple[TargetRow, ...]:
+        """The rows of all lists."""
+        return tuple(row for one in self.lists for row in (*one.rows, *one.more))

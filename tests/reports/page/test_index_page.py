@@ -51,10 +51,15 @@ def test_sums_are_those_of_the_lines_and_of_every_object() -> None:
 
 def test_worst_come_first_and_each_hole_is_named() -> None:
     page = index_page(rich_entries(), PLACE)
-    assert [row.target.removeprefix("s3://acme-") for row in page.rows] == [
-        "archive", "data-prod", "backups", "contracts", "logs", "partners/exports/2026/", "media", "site",
-    ]  # fmt: skip
-    assert dict(page.holes) == {
+    lists = [(one.sign.label, [row.target.removeprefix("s3://acme-") for row in one.rows]) for one in page.lists]
+    assert lists == [
+        ("exposed", ["data-prod", "backups"]),
+        ("not audited", ["archive"]),
+        ("with holes", ["contracts", "logs"]),
+        ("shared", ["partners/exports/2026/"]),
+        ("closed", ["media", "site"]),
+    ]
+    assert {row.target: row.aside for row in page.rows if row.bad} == {
         "s3://acme-archive": GONE,
         "s3://acme-backups": "no complete run since 19 November 2026",
         "s3://acme-contracts": "312 objects undecided; 1 rule undecided",
@@ -65,8 +70,23 @@ def test_worst_come_first_and_each_hole_is_named() -> None:
     assert head.bad
     assert [chip.text for chip in head.chips] == ["8 targets", "1 not audited", "4 targets with holes"]
     assert "The runs are of several days: the oldest began on Thursday 19 November 2026, 03:00 UTC." in head.notes
-    assert (page.rows[0].link, page.rows[0].numbers) == (None, (None,) * len(COLUMNS))
-    assert page.rows[1].link == "bucket=acme-data-prod/run=20261122T030004Z-5f20c1/report.html"
+    assert (page.rows[2].link, page.rows[2].numbers) == (None, (None,) * len(COLUMNS))
+    assert page.rows[0].link == "bucket=acme-data-prod/run=20261122T030004Z-5f20c1/report.html"
+
+
+def test_each_list_is_collapsed_from_three_targets_on() -> None:
+    two, three = ([entry(run_of(f"b{at}", exposed=at + 1)) for at in range(many)] for many in (2, 3))
+    assert "<details" not in print_index(index_page(two, PLACE))
+    failed = [IndexEntry(target=Target(f"gone-{at}"), failed=f"reason {at}") for at in range(3)]
+    page = index_page([*three, *failed], PLACE)
+    assert [(found.sign.label, len(found.rows), len(found.more)) for found in page.lists] == [
+        ("exposed", 2, 1),
+        ("not audited", 2, 1),
+    ]
+    shown, exposed, not_audited = print_index(page).split("<details")
+    assert ("s3://b2" in shown, "s3://b0" in shown) == (True, False)  # the largest number first
+    assert "s3://b0" in exposed
+    assert "reason 2" in not_audited
 
 
 @pytest.mark.parametrize(
@@ -94,7 +114,7 @@ def test_verdict_on_all_targets(entries: list[IndexEntry], said: str, bad: bool)
 def test_run_of_another_night_is_a_hole() -> None:
     old = entry(run_of("old", private=5, run="20261120T030004Z-5f20c1"))
     page = index_page([CLEAN, old], PLACE)
-    assert [target for target, _ in page.holes] == ["s3://old"]
+    assert [row.target for row in page.rows if row.bad] == ["s3://old"]
     assert page.headline.bad
 
 
@@ -144,16 +164,15 @@ def test_estate_adds_up_in_its_first_line_and_by_account() -> None:
     ]
     assert [(row.counts.holes, row.hole is None) for row in page.accounts] == [(0, False), (1, True), (0, True)]
     assert page.headline.notes[0] == ESTATE.notes[0]
-    assert [row.sign.label for row in page.rows[:3]] == ["not audited", "not audited", "exposed"]
+    assert [row.sign.label for row in page.rows[:4]] == ["exposed", "exposed", "not audited", "not audited"]
     assert {row.sign.label for row in page.rows[-3:]} == {"excluded"}
     assert not [row for row in page.rows if row.sign.label == "excluded" and row.bad]
     dormant = next(part for part in page.coverage.parts if part.sign.label == "dormant")
     assert dormant.number == 30
     assert sum(part.number for part in page.coverage.parts) == page.coverage.listed
     text = print_index(page)
-    assert (
-        text.index("71 buckets in 3 accounts") < text.index("typo*") < text.index("Accounts") < text.index(">Targets<")
-    )
+    places = [text.index(word) for word in ("71 buckets in 3 accounts", "typo*", "Accounts", "Exposed <span")]
+    assert places == sorted(places)
     assert text.count("account 111122223333 (production)") == 1 + 24
 
 
