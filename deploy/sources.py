@@ -28,6 +28,7 @@ LEFT_OUT: Final = (
     "auditor/audit/offline.py",
     "auditor/audit/security_hub.py",
     "auditor/audit/stored.py",
+    "auditor/audit/stored_page.py",
     "auditor/audit/stored_values.py",
     "auditor/audit/what_if.py",
     "auditor/aws/iam",

@@ -1,10 +1,9 @@
-"""Make the page of a run: at the run's end, or later from its folder."""
+"""Make the page of a run."""
 
 from __future__ import annotations
 
 from itertools import islice
 
-from auditor.errors import UsageError
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.reports.highlights import UNDECIDED, Highlights
@@ -32,13 +31,3 @@ def page_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: Ro
 
     source = build.PageSource(summary=summary, shown=shown, bucket=bucket, rollups=rollups, index=index)
     return render.audit_page(source)
-
-
-def page_again(run: RunReader, index: str | None = None) -> str:
-    """Return the page of a run from its folder. index: as for page_of(). Raises UsageError if the run has no summary
-    yet.
-    """
-    summary = run.summary
-    if summary is None:
-        raise UsageError(f"{run.uri} has no summary.json, because the run has not ended: go on with it by --resume")
-    return page_of(summary, Highlights(), run.begun_with, run.rollups(), index)

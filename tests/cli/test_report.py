@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import re
+import time
 from pathlib import Path
 
 import pytest
 
 from auditor.cli.main import main
+from auditor.text import counted
+from tests.cli.test_signals import start
 from tests.support.audit_runs import audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import BLACK_HOLE, Fault, Kind
 
 
 async def test_page_again_is_the_page_of_the_run(
@@ -33,6 +39,74 @@ async def test_wrong_folder_or_file_is_one_sentence(
     (tmp_path / "none").mkdir()
     assert main(["report", str(tmp_path / "none")]) == 2
     assert main(["report", str(result.folder), "--out", str(tmp_path / "no" / "page.html")]) == 1
-    (result.folder / "summary.json").unlink()
-    assert main(["report", str(result.folder)]) == 2
-    assert "has no summary.json" in capsys.readouterr().err
+
+
+def test_run_killed_before_its_first_part_has_a_page_that_says_so(
+    stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(9):
+        stub.put(BUCKET, f"{number}", b"x")
+    stub.faults = [lambda operation, key, nth: BLACK_HOLE if key >= "5" else None]
+    child = start(tmp_path, "audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", "runs")
+    with child:
+        while not any(call.key >= "5" for call in stub.calls) and child.poll() is None:
+            time.sleep(0.02)
+        child.kill()
+    (folder,) = tmp_path.glob(f"runs/bucket={BUCKET}/run=*")
+    page = tmp_path / "page.html"
+    assert main(["report", str(folder), "--out", str(page)]) == 4
+    assert f"{folder} is a run that has not ended" in capsys.readouterr().err
+    assert "NOT COMPLETE: 0 objects listed so far" in page.read_text()
+    assert not (folder / "report.html").exists()
+
+
+@pytest.fixture
+def killed(stub: StubServer, tmp_path: Path) -> Path:
+    """The folder of a run that was killed after its first part, in which an object is exposed."""
+    for key in ("a", "b", "c", "d"):
+        stub.put(BUCKET, key, b"x", acl="public-read" if key == "a" else "private")
+    out = ("--endpoint-url", stub.url, "--out", str(tmp_path / "runs"), "--quiet")
+    stub.faults = [lambda operation, key, nth: Fault(Kind.ERROR, 503, "SlowDown") if key == "c" else None]
+    assert main(["audit", f"s3://{BUCKET}", "--max-calls", "22", *out]) == 4
+    (folder,) = tmp_path.glob(f"runs/bucket={BUCKET}/run=*")
+    assert (folder / "objects" / "part-00000-00000.jsonl.gz").exists()
+    for name in ("summary.json", "report.html", "rollups.json", "parts.json"):
+        (folder / name).unlink()
+    return folder
+
+
+def test_killed_run_has_a_page_of_its_parts(killed: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["report", str(killed), "--out", str(page)]) == 4
+    text = page.read_text()
+    listed = len(gzip.decompress((killed / "objects" / "part-00000-00000.jsonl.gz").read_bytes()).splitlines())
+    banner = f"NOT COMPLETE: {counted(listed, 'object')} listed so far"
+    assert re.findall(f'<p class="banner" role="note">({banner}).</p>', text) == [banner]
+    assert f"<title>{banner}, 1 exposed in s3://{BUCKET}/</title>" in text
+    (headline,) = re.findall("(<h1.*?)</h1>", text)
+    assert "Not complete. Strangers can get at" in headline
+    assert "good" not in headline
+    assert "O02" in text  # the groups are there
+
+
+def test_killed_run_with_a_damaged_file_is_refused(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    part, other = killed / "objects" / "part-00000-00000.jsonl.gz", killed / "findings" / "part-00000-00000.jsonl.gz"
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-9])
+    assert main(["report", str(killed), "--out", "-"]) == 1
+    part.write_bytes(gzip.compress(gzip.decompress(whole).splitlines(keepends=True)[0]))
+    assert main(["report", str(killed), "--out", "-"]) == 1
+    part.unlink()
+    assert main(["report", str(killed), "--out", "-"]) == 1
+    part.write_bytes(whole)
+    other.unlink()
+    assert main(["report", str(killed), "--out", "-"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("is damaged") == 4
+
+
+def test_folder_without_the_files_of_a_begin_is_refused(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (killed / "bucket.json").unlink()
+    assert main(["report", str(killed), "--out", "-"]) == 1
+    assert "bucket.json is gone" in capsys.readouterr().err

@@ -11,9 +11,10 @@ from urllib.parse import quote
 from auditor.audit.estate.page import entries_beside
 from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import entries_in, index_text, write_index
-from auditor.audit.report import page_again
+from auditor.audit.stored_page import page_again
+from auditor.cli.each_target import HOLE
 from auditor.cli.options import settings_of
-from auditor.cli.output import first_word
+from auditor.cli.output import first_word, say
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
 from auditor.runs.folder_place import is_run_folder, open_run
@@ -24,7 +25,9 @@ from auditor.text import visible
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make the page of a run, or the index page of a place of runs, again, and write it. Return 0."""
+    """Make the page of a run, or the index page of a place of runs, again, and write it. Return 4 for a run that is not
+    complete, else 0.
+    """
     settings, place = settings_of(options), options.run_folder
     first_word(f"reading the run {visible(place)}")
     if Path(place).is_file():
@@ -34,7 +37,12 @@ def run(options: argparse.Namespace) -> int:
     file = options.file or "report.html"
     with open_run(place, **settings.connection) as opened:
         page = page_again(opened, _index_beside(opened, file))
-    return _written(page, file)
+        complete = opened.complete
+    _written(page, file)
+    if complete:
+        return 0
+    say(f"{visible(place)} is a run that has not ended: its page is of what is listed so far")
+    return HOLE
 
 
 def _index_beside(run: RunReader, file: str) -> str | None:
@@ -57,20 +65,20 @@ def _index(place: str, file: str | None, settings: Settings) -> int:
                 " that has some"
             )
         if file is not None:
-            return _written(index_text(entries, store.uri(), estates), file)
-        sys.stdout.write(f"{visible(write_index(store, entries, estates))}\n")
+            _written(index_text(entries, store.uri(), estates), file)
+        else:
+            sys.stdout.write(f"{visible(write_index(store, entries, estates))}\n")
     return 0
 
 
-def _written(page: str, file: str) -> int:
+def _written(page: str, file: str) -> None:
     """Write a page to the file that the user names, or to stdout for "-"."""
     if file == "-":
         sys.stdout.write(page)
-        return 0
+        return
     try:
         with open(file, "w", encoding="utf-8", opener=private) as written:
             written.write(page)
     except (OSError, ValueError) as error:
         raise OutputError(f"{file!r} cannot be written ({error}): give another --out") from error
     sys.stdout.write(f"{visible(file)}\n")
-    return 0

@@ -51,9 +51,12 @@ def page_data(source: PageSource) -> PageData:
     findings = tuple(view for view in views if view.rule)
     exposed = intended.get(Verdict.EXPOSED, 0)
     top = headline(summary, exposed, new[Verdict.EXPOSED] if new else None, first)
+    so_far = f"{completeness(summary)}: {counted(summary.coverage.listed, 'object')} listed so far"
+    known = f"{summary.verdicts[Verdict.EXPOSED] - exposed:,} exposed in {top.target}"
     return PageData(
         index=source.index,
-        title=f"{summary.verdicts[Verdict.EXPOSED] - exposed:,} exposed in {top.target}",
+        banner="" if summary.complete else f"{so_far}.",
+        title=f"{so_far}, {known}" if not summary.complete else known,
         headline=top,
         cards=tuple(_cards(summary, nights)),
         first=first,

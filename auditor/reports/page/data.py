@@ -148,10 +148,12 @@ class NamedValue(Struct, frozen=True):
 
 class PageData(Struct, frozen=True, kw_only=True):
     """The whole content of the page of one audit. An empty tuple or None: the page has no such section. index: relative
-    address of the index page of all targets; None if there is none.
+    address of the index page of all targets; None if there is none. banner: the sentence on top of all; "" for a run
+    whose listing reached its end.
     """
 
     index: str | None = None
+    banner: str = ""
     title: str
     headline: Headline
     cards: tuple[NumberCard, ...]
