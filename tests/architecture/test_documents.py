@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from auditor.cli.demo.damage import DAMAGED
+from auditor.cli.demo.check import DAMAGED
 from auditor.cli.demo.plants import PLANTED
 from auditor.config.file import read
 from auditor.config.layers import resolve

@@ -15,20 +15,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
 from msgspec.structs import replace
 
 from auditor.cli.commands.demo import SHOWN, end
-from auditor.cli.demo.bucket import BUCKET, keys_of
-from auditor.cli.demo.compare import audit_differences, compare, hashing_differences
-from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, VerifiedDamage, range_of
-from auditor.cli.demo.files import ENOUGH_FILES, MOST_FILES, choose
+from auditor.cli.demo.bucket import BUCKET, MOST_FILES, choose
+from auditor.cli.demo.check import DAMAGED, MOST_VERIFIED, DemoResults, compare, range_of
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.cli.demo.report import next_command
-from auditor.cli.demo.run import Named, run_tour
+from auditor.cli.demo.run import run_tour
 from auditor.cli.demo.server import demo_aws, own_environment
 from auditor.cli.main import main
 from auditor.errors import UsageError
@@ -38,8 +36,7 @@ from auditor.model.finding import RuleUndecided
 from auditor.model.json_codec import encode_line
 from auditor.model.line_records import finding_line, object_line, read_line
 from auditor.model.run_lines import FindingLine, ObjectLine
-from auditor.model.summary import HASHING, Coverage, HashingSummary, Summary
-from auditor.reports.highlights import ExposedObject, Highlights
+from auditor.model.summary import Coverage, Summary
 from auditor.rules import RULES
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
@@ -48,7 +45,9 @@ from tests.support.paths import ROOT
 from tests.support.samples.reports import RUN, finding, judged, sample_summary
 from tests.verify.test_verify_page import CLEAN
 
-COLUMNS: Final = 100
+COLUMNS: Final = 80
+LONG: Final = ("Report", "Run folder", "Why", "Next")
+"""The lines that people copy, which are never cut."""
 PAGE: Final = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
 KINDS: Final = ("findings", "objects")
 FILES: Final = 12
@@ -109,14 +108,15 @@ def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, t
     assert (demo.code, demo.out.count("MISSED")) == (0, 0), demo.out + demo.err
     assert f"{OBJECTS} listed = {OBJECTS} audited + 0 vanished + 0 undecided: complete" in demo.out
     assert f"{len(PLANTED)} of {len(PLANTED)} planted problems found, no false alarm" in demo.out
-    assert f"{OBJECTS} queued on SQS, {OBJECTS} read and hashed by the worker" in demo.out
-    assert f"no false alarm, {OBJECTS} of {OBJECTS} objects hashed," in demo.out
+    assert f"{OBJECTS} queued on SQS, read and hashed, digests in DynamoDB" in demo.out
+    assert f"{OBJECTS} of {OBJECTS} objects hashed," in demo.out
     assert f"{OBJECTS - 1} objects read again: {OBJECTS - len(DAMAGED)} match, " in demo.out
     assert f"{len(DAMAGED)} of {len(DAMAGED)} damaged or lost objects named" in demo.out
-    assert all(rule in demo.out for rule in NOT_PLANTED)
-    named = demo.out.partition("2 Audit")[2].partition(f"{OBJECTS} listed")[0]
-    assert named.count("exposed: ") == sum(plant.verdict is Verdict.EXPOSED for plant in PLANTED)
-    assert named in PAGE, f"docs/demo.md has to show:\n{named}"
+    assert f"none is planted for {len(NOT_PLANTED)} of {len(RULES)} rules" in demo.out
+    table = demo.out.partition("verdict  object")[2].partition("3 Hash")[0]
+    assert table.splitlines()[1].startswith("exposed  finance/salaries.csv   anyone on the internet reads it  O02")
+    assert len(table.splitlines()) == len(PLANTED) + 2
+    assert table in PAGE, f"docs/demo.md has to show:\n{table}"
     assert {(line.key, line.rule) for line in demo.findings} == {
         (plant.key, rule) for plant in PLANTED for rule in plant.rules
     }
@@ -154,7 +154,7 @@ def shown(files: Path, out: Path, engine: str, folder: Path) -> Shown:
 def assert_readable(demo: Shown) -> None:
     """Results are on stdout, progress is on stderr, no key does anything to the terminal."""
     lines = demo.out.splitlines()
-    assert [line for line in lines if len(line) > COLUMNS and not line.startswith(("Report", "Run folder"))] == []
+    assert [line for line in lines if len(line) > COLUMNS and not line.startswith(LONG)] == []
     assert all(line.isprintable() for line in lines)
     assert all(line.isprintable() for line in demo.err.splitlines())
     assert "loading: " in demo.err
@@ -166,8 +166,8 @@ def assert_readable(demo: Shown) -> None:
     [
         ("stderr", "auditor: loading: "),
         ("stdout", "1 Load"),
-        pytest.param("stdout", "3 Compare", marks=pytest.mark.slow),
-        pytest.param("stdout", "4 Hash", marks=pytest.mark.slow),
+        pytest.param("stdout", "2 Audit", marks=pytest.mark.slow),
+        pytest.param("stdout", "3 Hash", marks=pytest.mark.slow),
     ],
 )
 def test_interrupted(stream: str, moment: str, files: Path, tmp_path: Path) -> None:
@@ -201,23 +201,42 @@ def lines_of_planted() -> tuple[list[FindingLine], list[ObjectLine]]:
     return findings, [*objects, *(line_of(plant.key, Verdict.PRIVATE) for plant in DECOYS)]
 
 
-def test_all_planted_is_found() -> None:
-    comparison = compare(PLANTED, *lines_of_planted())
+def audited(*, complete: bool = True, lost: tuple[RuleUndecided, ...] = (), **changes: int) -> Summary:
+    coverage = {"listed": 5, "audited": 5, "vanished": 0, "undecided": 0, "delete_markers": 0, **changes}
+    return replace(sample_summary(), complete=complete, coverage=Coverage(**coverage), rules_undecided=lost)
 
-    assert comparison.differences == []
-    assert comparison.problems == len(PLANTED)
-    assert comparison.clean == len(DECOYS)
+
+DAMAGE: Final = ("* backups/customers.sql", "* board/minutes.txt", "- deploy/settings.yml")
+
+
+def results(
+    found: tuple[list[FindingLine], list[ObjectLine]] | None = None,
+    *,
+    summary: Summary | None = None,
+    hashed: int = 5,
+    match: int = 2,
+    holes: tuple[str, ...] = (),
+    lines: Iterable[str] = DAMAGE,
+) -> DemoResults:
+    """The results of a right demo of five objects, but for these."""
+    comparison = compare(*(found or lines_of_planted()))
+    verified = replace(CLEAN, run=RUN, outcomes={**CLEAN.outcomes, "match": match}, holes=holes)
+    return DemoResults(5, summary or audited(), comparison, Counts(hashed=hashed), verified, frozenset(lines))
+
+
+def test_a_right_demo_differs_in_nothing() -> None:
+    right = results()
+    assert right.differences() == []
+    assert (right.comparison.found, right.comparison.clean, right.named) == (len(PLANTED), len(DECOYS), len(DAMAGED))
 
 
 @pytest.mark.parametrize("index", range(len(lines_of_planted()[0])))
 def test_each_missed_finding_is_told(index: int) -> None:
     findings, objects = lines_of_planted()
     missed = findings.pop(index)
-    comparison = compare(PLANTED, findings, objects)
-
-    assert len(comparison.differences) == 1
-    assert f"{missed.rule} was missed" in comparison.differences[0]
-    assert comparison.problems == len(PLANTED) - 1
+    wrong = results((findings, objects))
+    assert [f"{missed.rule} was missed" in sentence for sentence in wrong.differences()] == [True]
+    assert wrong.comparison.found == len(PLANTED) - 1
 
 
 @pytest.mark.parametrize(
@@ -231,98 +250,40 @@ def test_each_missed_finding_is_told(index: int) -> None:
 )
 def test_a_false_alarm_is_told(key: str | None, rule: str, said: str) -> None:
     findings, objects = lines_of_planted()
-
-    assert compare(PLANTED, [*findings, finding_of(key, rule)], objects).differences == [said]
+    assert results(([*findings, finding_of(key, rule)], objects)).differences() == [said]
 
 
 def test_a_wrong_verdict_is_told() -> None:
     findings, objects = lines_of_planted()
-    objects[0] = replace(objects[0], verdict=Verdict.PRIVATE)
     objects[-1] = replace(objects[-1], verdict=Verdict.EXPOSED)
-
-    assert compare(PLANTED, findings, objects).differences == [
-        f"{PLANTED[0].key}: verdict exposed was missed",
-        f"{DECOYS[-1].key}: verdict exposed is a false alarm",
-    ]
+    said = [f"{DECOYS[-1].key}: verdict exposed is a false alarm"]
+    assert results((findings, objects)).differences() == said
+    objects[0] = replace(objects[0], verdict=Verdict.PRIVATE)
+    assert f"{PLANTED[0].key}: verdict exposed was missed" in results((findings, objects)).differences()
 
 
 def test_a_planted_object_that_was_not_listed_is_told() -> None:
     findings, objects = lines_of_planted()
-
-    assert compare(PLANTED, findings, objects[1:]).differences == [f"{PLANTED[0].key}: verdict exposed was missed"]
-
-
-def audited(*, complete: bool = True, lost: tuple[RuleUndecided, ...] = (), **changes: int) -> Summary:
-    coverage = {"listed": 5, "audited": 5, "vanished": 0, "undecided": 0, "delete_markers": 0, **changes}
-    return replace(sample_summary(), complete=complete, coverage=Coverage(**coverage), rules_undecided=lost)
-
-
-def test_a_whole_audit_differs_in_nothing() -> None:
-    assert audit_differences(audited(), 5) == []
+    assert results((findings, objects[1:])).differences() == [f"{PLANTED[0].key}: verdict exposed was missed"]
 
 
 @pytest.mark.parametrize(
-    ("summary", "said"),
+    ("wrong", "said"),
     [
-        (audited(complete=False), "not complete"),
-        (audited(listed=4, audited=4), "5 objects were loaded and 4 listed"),
-        (audited(audited=4), "5 objects were listed and 4 have an outcome"),
-        (audited(audited=4, undecided=1), "4 of 5 objects were audited"),
-        (audited(lost=(RuleUndecided("B04", "X", "Y"),)), "1 rules are undecided"),
+        (results(summary=audited(complete=False)), "the audit has a hole: the listing did not reach its end"),
+        (results(summary=audited(listed=4, audited=4)), "5 objects were loaded and 4 audited"),
+        (results(summary=audited(audited=4, undecided=1)), "5 objects were loaded and 4 audited"),
+        (results(summary=audited(lost=(RuleUndecided("B04", "X", "Y"),))), "the audit has a hole: 1 rule undecided"),
+        (results(hashed=4), "4 of 5 objects were hashed"),
+        (results(holes=("the verification did not end",)), "the verification did not end"),
+        (results(match=1), "1 of 2 undamaged objects match"),
+        (results(lines=DAMAGE[1:]), "backups/customers.sql: mismatch was missed"),
+        (results(lines=DAMAGE[:-1]), "deploy/settings.yml: missing was missed"),
+        (results(lines=[*DAMAGE, "! =cmd()"]), "the verification says '! =cmd()', a false alarm"),
     ],
 )
-def test_a_hole_in_an_audit_is_told(summary: Summary, said: str) -> None:
-    assert said in " ".join(audit_differences(summary, 5))
-
-
-def hashed(**changes: int) -> HashingSummary:
-    counts: dict[str, Any] = dict.fromkeys(HASHING, 0) | changes
-    return HashingSummary(algorithms=("sha256",), **counts)
-
-
-def test_all_that_can_be_hashed_is_hashed() -> None:
-    assert hashing_differences(hashed(queued=4), Counts(hashed=4)) == []
-
-
-@pytest.mark.parametrize(
-    ("counts", "work", "said"),
-    [
-        (hashed(queued=5), Counts(hashed=4), "5 objects were queued and 4 hashed"),
-        (hashed(queued=5), Counts(hashed=5, failed=1), "failed at 1 objects"),
-        (hashed(queued=4, pending=1), Counts(hashed=4), "4 of 5 objects were queued"),
-        (hashed(queued=4, unhashable=1), Counts(hashed=4), "4 of 5 objects were queued"),
-    ],
-)
-def test_what_is_left_to_hash_is_told(counts: HashingSummary, work: Counts, said: str) -> None:
-    assert said in " ".join(hashing_differences(counts, work))
-
-
-def verified(*, complete: bool = True, match: int = 5, lines: Iterable[str] | None = None) -> VerifiedDamage:
-    summary = replace(CLEAN, run=RUN, complete=complete, outcomes={**CLEAN.outcomes, "match": match})
-    whole = {"* backups/customers.sql", "* board/minutes.txt", "- deploy/settings.yml"}
-    return VerifiedDamage(summary, frozenset(whole if lines is None else lines))
-
-
-def test_all_damage_is_found() -> None:
-    assert verified().lines == {damage.line for damage in DAMAGED}
-    assert verified().differences(5 + len(DAMAGED)) == []
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (verified(complete=False), "the verification 20260102T030405Z-0a1b2c is not complete"),
-        (verified(match=4), "4 of 5 undamaged objects match"),
-        (verified(lines=[damage.line for damage in DAMAGED[1:]]), "backups/customers.sql: mismatch was missed"),
-        (verified(lines=[damage.line for damage in DAMAGED[:-1]]), "deploy/settings.yml: missing was missed"),
-        (
-            verified(lines=[*(damage.line for damage in DAMAGED), "! =cmd()"]),
-            "the verification says '! =cmd()', which is a false alarm",
-        ),
-    ],
-)
-def test_what_a_verification_gets_wrong_is_told(found: VerifiedDamage, said: str) -> None:
-    assert found.differences(5 + len(DAMAGED)) == [said]
+def test_a_wrong_result_is_told(wrong: DemoResults, said: str) -> None:
+    assert said in "; ".join(wrong.differences())
 
 
 def test_damage_befalls_planted_objects_and_shows_in_nothing_but_their_bytes() -> None:
@@ -335,7 +296,7 @@ def test_damage_befalls_planted_objects_and_shows_in_nothing_but_their_bytes() -
 
 
 def test_the_first_objects_are_verified_and_the_damage_is_among_them() -> None:
-    keys = keys_of(choose(None))
+    keys = choose(None).keys
     target = range_of(keys)
 
     assert target.stop_at is not None
@@ -353,22 +314,6 @@ def test_a_rotten_object_keeps_its_etag_size_and_date() -> None:
 
         assert [after[name] == before[name] for name in ("ETag", "ContentLength", "LastModified")] == [True] * 3
         assert clients.s3.get_object(Bucket=BUCKET, Key="a")["Body"].read() == b"Whole"
-
-
-def test_each_exposed_object_is_named_once_as_soon_as_it_is_known() -> None:
-    texts: list[str] = []
-    named, shown = Named(texts.append), Highlights()
-    assert not named.has_news(shown)
-    for keys in (["a"], ["b\x1b", "c"]):
-        shown.exposed += [ExposedObject(key, None, ("O01",)) for key in keys]
-        assert named.has_news(shown)
-        named.tell(shown)
-        assert not named.has_news(shown)
-
-    assert texts == [
-        "2 Audit     exposed: a (O01)\n",
-        "            exposed: b\\x1b (O01)\n            exposed: c (O01)\n",
-    ]
 
 
 def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -483,10 +428,9 @@ def test_an_output_place_that_cannot_be_written(
 def test_enough_real_files_without_being_given_any() -> None:
     choice = choose(None)
 
-    assert ENOUGH_FILES <= len(choice.sources) <= MOST_FILES
+    assert len(choice.files) == MOST_FILES
     assert choice == choose(None)
-    assert len({source.key for source in choice.sources}) == len(choice.sources)
-    assert all(source.path.is_file() for source in choice.sources)
+    assert all(path.is_file() for path in choice.files.values())
 
 
 def test_a_small_standard_library_is_topped_up_with_packages(tmp_path: Path) -> None:
@@ -495,8 +439,7 @@ def test_a_small_standard_library_is_topped_up_with_packages(tmp_path: Path) -> 
         (tmp_path / name).write_text("pass\n")
     choice = choose(None, {"stdlib": str(tmp_path / "lib"), "purelib": str(tmp_path / "lib/site-packages")})
 
-    assert [source.key for source in choice.sources] == ["files/stdlib/os.py", "files/packages/six.py"]
-    assert choice.origin.endswith("and its packages")
+    assert list(choice.files) == ["files/stdlib/os.py", "files/packages/six.py"]
 
 
 def test_a_python_without_sources(tmp_path: Path) -> None:
@@ -510,8 +453,8 @@ def test_files_whose_names_are_true_findings_stay_out(files: Path) -> None:
     (files / "link").symlink_to(files / "nowhere")
     choice = choose(str(files))
 
-    assert [source.key for source in choice.sources] == [f"files/below/{number:02} file.txt" for number in range(FILES)]
-    assert choice.left_out == 5
+    assert list(choice.files) == [f"files/below/{number:02} file.txt" for number in range(FILES)]
+    assert choice.left_out
 
 
 def test_no_more_files_than_the_most(tmp_path: Path) -> None:
@@ -519,9 +462,8 @@ def test_no_more_files_than_the_most(tmp_path: Path) -> None:
         (tmp_path / f"{number:05}").touch()
     choice = choose(str(tmp_path))
 
-    assert len(choice.sources) == MOST_FILES
-    assert choice.left_out == 2
-    assert choice.sources[-1].key == f"files/{MOST_FILES - 1:05}"
+    assert list(choice.files) == [f"files/{number:05}" for number in range(MOST_FILES)]
+    assert choice.left_out
 
 
 def test_the_advice_names_make_in_the_project_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

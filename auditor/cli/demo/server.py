@@ -22,13 +22,12 @@ from msgspec import Struct
 
 from auditor.aws import session as aws
 from auditor.aws.connection import Connection
+from auditor.cli.demo.bucket import UPLOADS
 from auditor.cli.demo.moto_dynamodb import one_at_a_time, undo_quickly
 from auditor.errors import UsageError
 
 HOST: Final = "127.0.0.1"
 REGION: Final = "us-east-1"
-UPLOADS: Final = 8
-"""Largest number of uploads at once, and the size of the clients' connection pools."""
 LAST_CALLS_SECONDS: Final = 5.0
 
 _CLEARED: Final = ("AWS_", "AUDITOR_", "MOTO_")
