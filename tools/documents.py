@@ -6,10 +6,10 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from auditor.cli.parser import make_parser
-from auditor.cli.suggesting import SuggestingParser
+from auditor.cli.flags import OPTIONS
+from auditor.cli.help import CommandParser, make_parser
 from auditor.config.settings import SETTINGS
 from auditor.reports.formats import FORMATS
 from auditor.rules import RULES
@@ -21,7 +21,7 @@ from tools.verdict_page import verdict_page
 
 CLI = """# Command line
 
-<!-- Written by `make docs` from the commands' own help: edit auditor/cli/parser.py. -->
+<!-- Written by `make docs` from the commands' own help: edit auditor/cli/commands/. -->
 
 `auditor COMMAND --help` prints a command's daily flags, and `--help-all` all of them. A flag that several commands have
 stands in [Flags of several commands](#flags-of-several-commands), and each command names those that it takes.
@@ -48,33 +48,33 @@ def cli_page() -> str:
     """docs/cli.md: every command's own help. A flag of several commands, with the same words, stands once."""
     os.environ["COLUMNS"] = "100"
     commands = dict(_commands(make_parser()))
-    having = Counter(_words(flag) for command in commands.values() for flag in command._actions)
+    having = Counter(_words(flag) for command in commands.values() for flag in command.flags.all)
     common = {words[0]: words for words, number in reversed(having.most_common()) if number > 1}
     shared: dict[str, tuple[str, argparse.Action]] = {}
-    taken: dict[str, list[str]] = {}
+    taken: dict[str, dict[str, argparse.Action]] = {}
     for name, command in commands.items():
-        for group in command._action_groups:
-            same = {_words(one)[0]: one for one in group._group_actions if common.get(_words(one)[0]) == _words(one)}
-            found = {flag: one for flag, one in same.items() if group.title != "options" or flag in OF_ALL}
-            group._group_actions = [one for one in group._group_actions if one not in found.values()]
-            taken.setdefault(name, []).extend(found)
+        for title, here in command.flags.sections.items():
+            same = {_words(one)[0]: one for one in here if common.get(_words(one)[0]) == _words(one)}
+            found = {flag: one for flag, one in same.items() if title != OPTIONS or flag in OF_ALL}
+            taken.setdefault(name, {}).update(found)
             for flag, action in found.items():
-                shared.setdefault(flag, (group.title or "", action))
+                shared.setdefault(flag, (title, action))
     titles = dict.fromkeys(title for title, _ in shared.values())
     groups = {title: [flag for flag, (group, _) in shared.items() if group == title] for title in titles}
-    page = make_parser()._get_formatter()
+    page = argparse.HelpFormatter("auditor")
     for title, flags in groups.items():
         page.start_section(title)
         page.add_arguments(shared[flag][1] for flag in flags)
         page.end_section()
     first, *others = [
-        f"\n## {name}\n\n```text\n{_whole_page(command).rstrip()}\n```\n{_also(taken[name], groups)}"
+        f"\n## {name}\n\n```text\n{command.format_help(everything=True, without=taken[name].values()).rstrip()}\n```\n"
+        f"{_also(taken[name], groups)}"
         for name, command in commands.items()
     ]
     return f"{CLI}{first}\n## Flags of several commands\n\n```text\n{page.format_help()}```\n{''.join(others)}"
 
 
-def _also(taken: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
+def _also(taken: Iterable[str], groups: Mapping[str, Sequence[str]]) -> str:
     """Return the line that names the shared flags of a command: a group that it has as a whole by its title."""
     named = []
     for title, flags in groups.items():
@@ -83,23 +83,15 @@ def _also(taken: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
     return f"\nAlso {', '.join(named)}.\n" if named else ""
 
 
-def _whole_page(command: argparse.ArgumentParser) -> str:
-    return command.format_help(everything=True) if isinstance(command, SuggestingParser) else command.format_help()
-
-
 def _words(flag: argparse.Action) -> tuple[str, ...]:
     """Return the flag's name, or the argument's, and its words on a help page."""
     return (*flag.option_strings[-1:], str(flag.metavar), str(flag.choices), str(flag.help))
 
 
-def _commands(
-    parser: argparse.ArgumentParser, called: str = "auditor"
-) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    yield called, parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, command in action.choices.items():
-                yield from _commands(command, f"{called} {name}")
+def _commands(parser: CommandParser) -> Iterator[tuple[str, CommandParser]]:
+    yield parser.prog, parser.declared()
+    for command in parser.commands.values():
+        yield from _commands(command)
 
 
 SETTINGS_TABLE = "<!-- settings, written by `make docs` from auditor/config/settings.py -->\n"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from auditor.cli.parser import make_parser
+from auditor.cli.help import make_parser
 from auditor.config import values
 from auditor.config.settings import CHANNELS, SETTINGS
 from auditor.model.bucket import Semantics
@@ -66,9 +65,8 @@ _TYPES: Final[Mapping[Callable[[Any, str], Any], str]] = {
 
 def _flags(command: str) -> set[str]:
     """Return the names of the settings that are flags of a command; none for ""."""
-    chosen = [one for one in make_parser()._actions if isinstance(one, argparse._SubParsersAction)]
-    parser = chosen[0].choices.get(command)
-    return set() if parser is None else {one.dest for one in parser._actions} & SETTINGS.keys()
+    parser = make_parser().commands.get(command)
+    return set() if parser is None else {one.dest for one in parser.declared().flags.all} & SETTINGS.keys()
 
 
 def _text(kind: str, name: str) -> str:

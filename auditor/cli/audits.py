@@ -1,12 +1,16 @@
-"""Audit the targets of a command side by side, and print their results."""
+"""Audit the targets of a command side by side, print their results, and say how to resume what did not end."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import shlex
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -16,72 +20,101 @@ from auditor.audit.estate.page import entries_beside
 from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import entry_of, others_in, write_index
 from auditor.audit.resume import check_selection, judging
-from auditor.cli.audit_way import AuditWay
+from auditor.audit.run import Audit
 from auditor.cli.closing_table import TargetResult, closing_table
-from auditor.cli.each_target import each_target
-from auditor.cli.jobs import audit_of
+from auditor.cli.command_frame import CommandFrame
 from auditor.cli.output import print_json, print_text, remark, say
 from auditor.cli.progress import Show
+from auditor.cli.run_targets import each_target
+from auditor.cli.telling import Teller
 from auditor.cli.terminal import columns, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
-from auditor.config.settings import Settings
+from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
+from auditor.model.alert import Alert
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import table
+from auditor.reports.alert import alert_of
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.markdown import failed_comment
+from auditor.reports.run_event import event_of
 from auditor.reports.summary import exit_code
 from auditor.reports.summed import IndexEntry
+from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.s3.rate import RateLimit
-from auditor.text import visible
+from auditor.text import harmless, visible
+
+if TYPE_CHECKING:
+    from auditor.audit.divided.jobs import JobsAudit
 
 AT_ONCE: Final = 8
 """Largest number of targets that are audited side by side. With --max-calls or --max-cost it is one after the other,
 because calls in flight of one target could use up those of another.
 """
+_NO_FLAGS: Final = frozenset({"command", "run", "targets", "resume", "verbose"})
+_ODD: Final = "(a key or a path in it has characters that do not print: they are escaped here, give them as they are)"
 
 
 class Audits:
     """The audits of a command. Several targets share the limits of calls per second and of calls (--max-calls).
 
-    way: answers the questions on which the audits of an estate differ. several: True to treat the targets as several,
-    whatever their number. index: path in the store of the index page that is written after them.
+    targets: those to audit. index: path in the store of the index page of an estate, whose targets are several whatever
+    their number; None for the index page of the place. The methods that a subclass overrides stand first: an estate's
+    buckets differ in them.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        options: argparse.Namespace,
-        targets: Sequence[Target],
-        way: AuditWay,
-        *,
-        several: bool = False,
-        index: str = INDEX,
+        self, frame: CommandFrame, targets: Sequence[Target], teller: Teller, index: str | None = None
     ) -> None:
-        self._settings = settings
-        self._options = options
-        self._targets = targets
-        self._way = way
-        self._several = several or len(targets) > 1
-        self._left = Limits(settings.max_calls, settings.max_cost)
-        self._ceiling = RateLimit(settings.max_rate) if self._several and settings.max_rate else None
-        self._place = index
+        self._settings = frame.settings
+        self._options = frame.options
+        self._teller = teller
+        self.targets = targets
+        self._several = index is not None or len(targets) > 1
+        self._left = Limits(frame.settings.max_calls, frame.settings.max_cost)
+        self._ceiling = RateLimit(frame.settings.max_rate) if self._several and frame.settings.max_rate else None
+        self._place = index or INDEX
         self._index: str | None = None
         self.results: dict[Target, TargetResult] = {}
         """The results of the targets that have ended."""
         self.entries: dict[Target, IndexEntry] = {}
         """Their entries for the index page."""
 
+    def settings_of(self, target: Target) -> Settings:
+        """Return the settings of a target's run."""
+        return self._settings
+
+    async def run_of(self, target: Target, resources: Resources) -> tuple[str | None, bool]:
+        """Return the ID of a target's run, None for a new one, and True if that run is to be resumed."""
+        return self._options.resume, self._options.resume is not None
+
+    def begun(self, target: Target, run_id: str) -> None:
+        """Tell the user that a target's run has begun."""
+        announce(target, run_id)
+
+    def remark_on(self, summary: Summary, target: Target) -> None:
+        """Tell the user what is to be said about the end of a target's run."""
+        remark_on(summary, target, self._options)
+
+    def alert_now(self, alert: Alert | None) -> Alert | None:
+        """Return the alert to send at the end of a run; None to send none."""
+        return alert
+
+    def failed_code(self, sentence: str, code: int) -> int:
+        """Note the failure of a target for the alert at the end, and return the target's exit code."""
+        self._teller.failed(sentence)
+        return code
+
     async def all(self) -> int:
         """Audit all targets, and return the exit code."""
         limited = self._settings.max_calls is not None or self._settings.max_cost is not None
         return await each_target(
-            self._targets,
-            open_resources(self._settings, self._targets),
+            self.targets,
+            open_resources(self._settings, self.targets),
             self.one,
             verb="audited",
             kept="what was written is in place",
@@ -91,7 +124,6 @@ class Audits:
 
     async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
         """Audit one target, print the result, and return the exit code."""
-        self._way.begin(target, stop)
         resources = replace(resources, index=self._place)
         if not self._several:
             return await self._audit(target, resources, stop, show)
@@ -104,12 +136,9 @@ class Audits:
             return await self._audit(target, mine, stop, show)
 
     async def _audit(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
-        options = self._options
-        settings = replace(self._way.settings_of(target), max_calls=self._left.calls, max_cost=self._left.dollars)
-        run_id, resume = await self._way.run_of(target, resources)
-        began = partial(self._way.announce, target)
-        jobs = options.jobs
-        audit = await audit_of(target, settings, resources, stop, jobs=jobs, began=began, run_id=run_id, resume=resume)
+        options, settings = self._options, self.settings_of(target)
+        settings = replace(settings, max_calls=self._left.calls, max_cost=self._left.dollars)
+        audit = await self._begin(target, settings, resources, stop)
         again = False
         try:
             async with show(audit.snapshot):
@@ -132,14 +161,37 @@ class Audits:
         elif not self._several:
             how = options_of(settings)
             print_text(table.render(summary, how.fail_on, how.columns, rollups=rollups, colour=how.colour))
-        self._way.remark_on(summary, target)
+        self.remark_on(summary, target)
         if not again:
-            await self._way.tell(audit, summary)
+            await self._tell(audit, summary)
         return code
+
+    async def _begin(self, target: Target, settings: Settings, resources: Resources, stop: Stop) -> Audit | JobsAudit:
+        """Return the audit of a target: in one process, or in several. A divided run is resumed as one, with any number
+        of processes.
+        """
+        run_id, resume = await self.run_of(target, resources)
+        how: dict[str, Any] = {"began": partial(self.begun, target), "run_id": run_id, "resume": resume}
+        jobs = self._options.jobs or 1
+        plan = None
+        if resume and run_id:
+            plan = await asyncio.to_thread(load_plan, resources.store, target.bucket, run_id)
+        if jobs == 1 and plan is None:
+            return Audit(target, settings, resources, stop, **how)
+        from auditor.audit.divided.jobs import JobsAudit  # imports thirty modules; few audits are divided
+
+        return JobsAudit(target, settings, resources, stop, jobs=jobs, **how)
+
+    async def _tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
+        """Send the alert and the event on a run."""
+        if self._teller.listens:
+            fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
+            alert = self.alert_now(alert_of(summary, audit.rollups, fail_on, notes))
+            await self._teller.tell(alert, event_of(summary, fail_on, notes))
 
     def failed(self, target: Target, sentence: str, code: int) -> None:
         """Note that a target has no summary, and print that in the format of the summaries."""
-        code = self._way.failed(sentence, code)
+        code = self.failed_code(sentence, code)
         self.entries[target] = IndexEntry(target=target, failed=sentence)
         self.results[target] = TargetResult(target, None, code)
         if self._options.format == "json":
@@ -150,11 +202,11 @@ class Audits:
     async def indexed(self) -> int:
         """Audit all targets, write the index page of the place, and return the exit code."""
         code = await self.all()
-        entries = [self.entries[target] for target in self._targets if target in self.entries]
+        entries = [self.entries[target] for target in self.targets if target in self.entries]
         if not any(one.summary is not None for one in entries) and not self._several:
             return code
         try:
-            async with open_stores(self._settings, self._targets, hashing=False) as stores:
+            async with open_stores(self._settings, self.targets, hashing=False) as stores:
                 self._index = await asyncio.to_thread(_write_index, stores.store, entries)
         except AuditorError as error:  # the audits have ended, and their results are in place
             say(f"the index page is not written: {error}")
@@ -168,7 +220,7 @@ class Audits:
 
     def table(self) -> str:
         """Return the closing table of the targets that have ended."""
-        results = [self.results[target] for target in self._targets if target in self.results]
+        results = [self.results[target] for target in self.targets if target in self.results]
         return closing_table(results, columns())
 
 
@@ -193,3 +245,60 @@ def _read_back(
     if (state := run.checkpoint) is not None:
         check_selection(state, selection)
     return run.summary, run.rollups()
+
+
+def announce(target: Target, run_id: str) -> None:
+    """Print the run's ID at the beginning, because the user needs it to resume a run that was killed."""
+    remark(f"{visible(target.uri)}: run {run_id}")
+
+
+def remark_on(summary: Summary, target: Target, options: argparse.Namespace) -> None:
+    """Tell the user how to resume a run that did not end, or what to check if nothing is listed."""
+    if (resume := summary.resume) is not None:
+        offer_to_resume(resume.reason or "it was stopped", options, target, resume.run)
+    elif not summary.coverage.listed and not summary.coverage.delete_markers:
+        check = "check the prefix" if target.prefix else "the bucket is empty"
+        hint = check if target.whole else "check the prefix and the key range"
+        if summary.nothing_listed:
+            hint = f"{hint}, or allow it by --allow-empty"
+        if "*" in target.prefix:
+            begin = f"s3://{target.bucket}/{visible(target.prefix.partition('*')[0])}"
+            hint = f"`*` is a character of a key here, no wildcard: write all that the keys begin with, {begin}"
+        say(f"nothing is listed under {visible(target.uri)}: {hint}")
+
+
+def resume_command(options: argparse.Namespace, target: Target | None, run_id: str) -> str:
+    """Return the shell command that resumes the run of this target, with the user's other flags. Unprintable characters
+    in the command are escaped; a second line then says so. target: None for the start of an estate.
+    """
+    words = ["audit", *([] if target is None or vars(options).get("fill") else [target.uri])]
+    for name, value in vars(options).items():
+        if name in _NO_FLAGS or value in (None, False) or (name, value) == ("format", "table"):
+            continue
+        flag = SETTINGS[name].option if name in SETTINGS else f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        else:
+            text = str(value)
+            words.extend([f"{flag}={text}"] if text.startswith("-") else [flag, text])
+    words.extend(["-v"] * options.verbose)
+    words.extend(["--resume", run_id])
+    command = f"{_program()} {shlex.join(words)}"
+    return command if command.isprintable() else f"{harmless(command)}\n{_ODD}"
+
+
+def offer_to_resume(reason: str, options: argparse.Namespace, target: Target | None, run_id: str) -> None:
+    """Print why a run is not complete, and the command that resumes it, as resume_command() makes it."""
+    command, *odd = resume_command(options, target, run_id).splitlines()
+    for sentence in (f"not complete: {reason}; go on with: {command}", *odd):
+        say(sentence)
+
+
+def _program() -> str:
+    """Return the program as the user has to type it: `auditor` if the shell finds that, else the path, quoted."""
+    called = Path(sys.argv[0])
+    if called.parts[-2:] == ("auditor", "__main__.py"):
+        return f"{shlex.quote(sys.executable)} -m auditor"
+    if called.name == "auditor" and shutil.which("auditor") != sys.argv[0]:
+        return shlex.quote(sys.argv[0])
+    return "auditor"

@@ -4,41 +4,44 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import secrets
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from auditor.aio.stop import Stop
 from auditor.audit.estate.accounts import OpenedAccount, open_accounts
-from auditor.audit.estate.balance import UNDER_WAY, BucketEnd, Estate, report_of
-from auditor.audit.estate.choice import choose, places_of
+from auditor.audit.estate.balance import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
+from auditor.audit.estate.choice import ChosenBucket, choose, places_of
 from auditor.audit.estate.files import EstateFiles, folder_of
 from auditor.audit.estate.page import index_entries
 from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import write_index
-from auditor.audit.resume import rules_of
 from auditor.cli import signals
-from auditor.cli.audits import Audits
-from auditor.cli.estate_buckets import EstateBuckets
+from auditor.cli.audits import Audits, offer_to_resume
+from auditor.cli.command_frame import CommandFrame
 from auditor.cli.output import expect, heard, print_json, print_text, say
-from auditor.cli.resume_hint import offer_to_resume
+from auditor.cli.progress import Show
 from auditor.cli.telling import Teller
-from auditor.config.estate import EstateFile, read_estate
+from auditor.config.estate import read_estate
 from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, UsageError
+from auditor.model.alert import Alert
 from auditor.model.estate import OWN_ACCOUNT, EarlierEstate, EstateReport
+from auditor.model.summary import Summary
+from auditor.model.target import Target
 from auditor.reports.estate_text import estate_alert, estate_text
 from auditor.runs.paths import new_run_id, parse_run_id
+from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
 
 
-def audit_estate(options: argparse.Namespace, settings: Settings) -> int:
+def audit_estate(frame: CommandFrame) -> int:
     """Audit every bucket of the estate, and return the exit code: 4 for any hole."""
-    _check(options, settings)
-    file = None if options.estate is None else read_estate(options.estate)
-    rules_of(settings, ledger=settings.ledger is not None)
-    start = EstateStart(options, settings, file)
+    _check(frame.options, frame.settings)
+    start = EstateStart(frame)
     return signals.run(start.teller.around(start.run()))
 
 
@@ -64,26 +67,91 @@ def _check(options: argparse.Namespace, settings: Settings) -> None:
         parse_run_id(options.resume)
 
 
+class EstateAudits(Audits):
+    """The audits of the buckets of an estate: each with the credentials of its account, by a run of the start. The
+    alerts are kept for the one of the estate.
+
+    estate: ID of the start. buckets: those to audit. index: path in the store of the estate's index page.
+    """
+
+    def __init__(
+        self, frame: CommandFrame, estate: str, buckets: Sequence[ChosenBucket], teller: Teller, index: str
+    ) -> None:
+        targets = [Target(one.name, versions=frame.settings.versions) for one in buckets]
+        super().__init__(frame, targets, teller, index)
+        self._estate = estate
+        self._buckets = {one.name: one for one in buckets}
+        self._stop: Stop | None = None
+        self._runs: dict[str, str] = {}
+        self.alerts: list[Alert] = []
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the work was stopped by a signal; None if it was not."""
+        return self._stop.reason if self._stop else None
+
+    async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
+        self._stop = stop
+        return await super().one(target, resources, stop, show)
+
+    def settings_of(self, target: Target) -> Settings:
+        return self._buckets[target.bucket].owner.settings(self._settings)
+
+    async def run_of(self, target: Target, resources: Resources) -> tuple[str | None, bool]:
+        account = self._buckets[target.bucket].owner.account.id
+        text = f"{self._estate}\0{account}\0{target.bucket}\0{target.versions}"
+        run = new_run_id(parse_run_id(self._estate), hashlib.sha256(text.encode()).digest())
+        if self._options.resume is None:
+            return run, False
+        return run, await asyncio.to_thread(lambda: RunReader(resources.store, target.bucket, run).exists)
+
+    def begun(self, target: Target, run_id: str) -> None:
+        super().begun(target, run_id)
+        self._runs[target.bucket] = run_id
+
+    def remark_on(self, summary: Summary, target: Target) -> None:
+        """Say nothing: the report has each bucket, and one command resumes all."""
+
+    def alert_now(self, alert: Alert | None) -> None:
+        """Keep the alert for the one of the estate."""
+        if alert is not None:
+            self.alerts.append(alert)
+
+    def failed_code(self, sentence: str, code: int) -> int:
+        """Return the exit code of a hole, whatever the reason. The one alert names each hole."""
+        return HOLE
+
+    def ends(self) -> dict[str, BucketEnd]:
+        """Return the end of each bucket that has ended, by its name."""
+        found = {}
+        for target, result in self.results.items():
+            entry = self.entries.get(target)
+            failed = entry.failed if entry is not None and entry.failed else ""
+            run = result.summary.run if result.summary is not None else self._runs.get(target.bucket)
+            found[target.bucket] = BucketEnd(run=run, summary=result.summary, code=result.code, failed=failed)
+        return found
+
+
 class EstateStart:
     """One start of an estate: list the buckets of all accounts, audit each, and report every one of them."""
 
-    def __init__(self, options: argparse.Namespace, settings: Settings, file: EstateFile | None) -> None:
-        """file: None for every bucket of the account of the own credentials."""
-        self._options = options
-        self._settings = settings
+    def __init__(self, frame: CommandFrame) -> None:
+        self._frame = frame
+        self._options = frame.options
+        file = None if frame.options.estate is None else read_estate(frame.options.estate)
         self._name = None if file is None else file.name
         self._accounts = (OWN_ACCOUNT,) if file is None else file.accounts
         self._started = time.monotonic()
-        self._id = options.resume or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
-        self.teller = Teller(settings, "audit")
+        self._id = frame.options.resume or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
+        self.teller = Teller(frame.settings, "audit")
 
     async def run(self) -> int:
         """Do the whole start, and return its exit code."""
         stop = signals.stop_on_signals()
         expect(f"asking {counted(len(self._accounts), 'account')} for the buckets")
-        async with open_stores(self._settings, [], hashing=True) as stores:
+        async with open_stores(self._frame.settings, [], hashing=True) as stores:
             await asyncio.to_thread(stores.store.check_writable)
-            opened = await open_accounts(self._accounts, self._settings, stop)
+            opened = await open_accounts(self._accounts, self._frame.settings, stop)
             heard()
             for one in opened:
                 if one.hole is not None:
@@ -91,15 +159,17 @@ class EstateStart:
             numbers = [one.account.id for one in opened]
             files = EstateFiles(stores.store, folder_of(self._name, numbers[0]), numbers)
             estate = await asyncio.to_thread(self._estate, stores, files, opened)
-            buckets = EstateBuckets(self._settings, self._options, self._id, estate.audited, self.teller)
             index = f"{files.folder}/{INDEX}"
-            audits = Audits(self._settings, self._options, buckets.targets, buckets, several=True, index=index)
+            audits = EstateAudits(self._frame, self._id, estate.audited, self.teller, index)
             begun = report_of(estate, {}, stopped=UNDER_WAY)  # if this process is killed, every bucket is a hole
             await asyncio.to_thread(files.write, begun)
-            stopped = stop.reason if stop else await self._audit(audits, buckets)
+            stopped = stop.reason if stop else None
+            if audits.targets and not stop:
+                await audits.all()
+                stopped = audits.stopped
             seconds = time.monotonic() - self._started
-            report = report_of(estate, _ends(audits, buckets), stopped=stopped, seconds=seconds)
-            return await self._end(stores, files, report, audits, buckets)
+            report = report_of(estate, audits.ends(), stopped=stopped, seconds=seconds)
+            return await self._end(stores, files, report, audits)
 
     def _estate(self, stores: Resources, files: EstateFiles, opened: Sequence[OpenedAccount]) -> Estate:
         """Return the accounts with the choice among their buckets, and the reports before. Blocks."""
@@ -125,16 +195,7 @@ class EstateStart:
             raise UsageError(f"there is no start {resumed} to resume at {files.uri}: {other}")
         return files.around(resumed)
 
-    async def _audit(self, audits: Audits, buckets: EstateBuckets) -> str | None:
-        """Audit the buckets. Return why that ended before its end; None if it did not."""
-        if not buckets.targets:
-            return None
-        await audits.all()
-        return buckets.stopped
-
-    async def _end(
-        self, stores: Resources, files: EstateFiles, report: EstateReport, audits: Audits, buckets: EstateBuckets
-    ) -> int:
+    async def _end(self, stores: Resources, files: EstateFiles, report: EstateReport, audits: EstateAudits) -> int:
         """Write the report and the index page, print and send the result, and return the exit code."""
         code, page = report.exit_code, ""
         try:
@@ -147,11 +208,11 @@ class EstateStart:
             page = await asyncio.to_thread(write_index, stores.store, entries, [report], folder=files.folder)
         except AuditorError as error:
             say(f"the index page is not written: {error}")
-        self._print(report, page, audits.table() if buckets.targets else "")
+        self._print(report, page, audits.table() if audits.targets else "")
         if report.stopped is not None:
             offer_to_resume(report.stopped, self._options, None, self._id)
         if self.teller.listens:
-            await self.teller.tell(estate_alert(report, buckets.alerts, page))
+            await self.teller.tell(estate_alert(report, audits.alerts, page))
         return code
 
     def _print(self, report: EstateReport, page: str, table: str) -> None:
@@ -163,14 +224,3 @@ class EstateStart:
             print_text(f"{table}{estate_text(report)}{place}")
         else:
             say(report.line)
-
-
-def _ends(audits: Audits, buckets: EstateBuckets) -> dict[str, BucketEnd]:
-    """Return the end of each bucket that has ended, by its name."""
-    found = {}
-    for target, result in audits.results.items():
-        entry = audits.entries.get(target)
-        failed = entry.failed if entry is not None and entry.failed else ""
-        run = result.summary.run if result.summary is not None else buckets.begun.get(target.bucket)
-        found[target.bucket] = BucketEnd(run=run, summary=result.summary, code=result.code, failed=failed)
-    return found

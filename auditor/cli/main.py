@@ -7,11 +7,12 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Final
 
+from auditor.cli.help import make_parser
 from auditor.cli.logs import set_up
 from auditor.cli.output import heard, say, talk
-from auditor.cli.parser import make_parser
 from auditor.cli.process_end import GivenUp, leave
 from auditor.errors import AuditorError, UsageError
 
@@ -30,9 +31,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     _open_closed_streams()
     parser = make_parser()
     if COMPLETION in os.environ:
-        from auditor.cli.commands.completion import complete  # imports the rules
-
-        complete(parser)
+        import_module("auditor.cli.commands.rules").complete(parser)
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         parser.print_help()
@@ -58,8 +57,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _fail(f"the results cannot be written ({error.strerror}): check where stdout goes", error, 0, 1)
     except KeyboardInterrupt:
         return _fail("interrupted before anything was audited", None, 0, 4)
-    except GivenUp:  # a second signal, while resources are opened or closed
-        return _fail("given up; finished work is kept", None, 0, 4)
+    except GivenUp as error:  # a second signal
+        return _fail(str(error) or "given up; finished work is kept", None, 0, 4)
     except Exception as error:  # a traceback is a bug: say so in one sentence
         return _bug(error, options.verbose)
     finally:

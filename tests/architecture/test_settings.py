@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from auditor.cli.parser import make_parser
+from auditor.cli.help import CommandParser, make_parser
 from auditor.config.settings import SETTINGS, event_settings
 from auditor.lambdas.event import EVENT_TARGET
 from tests.support.paths import ROOT
@@ -21,12 +21,10 @@ ELSEWHERE: Final = {
 """Settings whose flag a command declares anew, and why."""
 
 
-def actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    for action in parser._actions:
-        yield action
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from actions(command)
+def actions(parser: CommandParser) -> Iterator[argparse.Action]:
+    yield from parser.declared().flags.all
+    for command in parser.commands.values():
+        yield from actions(command)
 
 
 def test_the_flags_are_those_of_the_declarations() -> None:
@@ -36,8 +34,8 @@ def test_the_flags_are_those_of_the_declarations() -> None:
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.flag])
 def test_a_flag_is_written_in_its_declaration_alone(name: str) -> None:
-    declared = re.compile(rf'add_argument\(\s*"{SETTINGS[name].option}"')
-    source = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "auditor" / "cli").glob("*.py")))
+    declared = re.compile(rf'\.add\(\s*"{SETTINGS[name].option}[ "]')
+    source = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "auditor" / "cli").rglob("*.py")))
     assert bool(declared.search(source)) == (name in ELSEWHERE)
 
 

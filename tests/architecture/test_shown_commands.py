@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.parser import make_parser
+from auditor.cli.help import make_parser
 from tests.support.paths import ROOT
 
 _BLOCK = re.compile(r"^```(?:sh|console|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from auditor.cli.audits import resume_command
+from auditor.cli.help import make_parser
 from auditor.cli.main import main
-from auditor.cli.parser import make_parser
-from auditor.cli.resume_hint import resume_command
 from auditor.model.target import Target
 from tests.support.audit_runs import audit, check, read_back
 from tests.support.paths import ROOT

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from auditor.cli import output
-from auditor.cli.each_target import each_target
 from auditor.cli.output import Silence, say
 from auditor.cli.progress import make_progress, showing
+from auditor.cli.run_targets import each_target
 from auditor.model.target import Target, parse_target
 from auditor.progress import Snapshot
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import subprocess
@@ -12,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.commands.completion import rule_ids
-from auditor.cli.examples import COMMAND_GROUPS, DAILY_FLAGS, EXAMPLES
+from auditor.cli.commands import COMMANDS as TABLE
+from auditor.cli.commands.rules import rule_ids
+from auditor.cli.flags import OPTIONS
+from auditor.cli.help import CommandParser, make_parser
 from auditor.cli.main import main
-from auditor.cli.parser import make_parser
 
 MOST_EXAMPLES = 4
 BESIDE = Path(sys.executable).parent
@@ -27,27 +27,25 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+def commands(parser: CommandParser) -> Iterator[tuple[str, CommandParser]]:
     """Yield each command that does work, by its words after `auditor`."""
-    lists = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not lists:
-        yield parser.prog.partition(" ")[2], parser
-    for action in lists:
-        for inner in action.choices.values():
-            yield from commands(inner)
+    if not parser.commands:
+        yield parser.prog.partition(" ")[2], parser.declared()
+    for inner in parser.commands.values():
+        yield from commands(inner)
 
 
 COMMANDS = dict(commands(make_parser()))
+DAILY = [name for name, parser in COMMANDS.items() if parser.flags.daily is not None]
 
 
-def test_each_command_has_examples_and_each_example_a_command() -> None:
-    assert EXAMPLES.keys() - {""} == COMMANDS.keys()
-    assert all(1 <= len(lines) <= MOST_EXAMPLES for lines in EXAMPLES.values())
+def test_each_command_has_a_few_examples() -> None:
+    assert [name for name, parser in COMMANDS.items() if not 1 <= len(parser.examples) <= MOST_EXAMPLES] == []
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_the_parser_takes_each_example(name: str) -> None:
-    for line in EXAMPLES[name]:
+    for line in COMMANDS.get(name, make_parser()).examples:
         words = shlex.split(line)
         end = next((place for place, word in enumerate(words) if word in {"|", ">"}), len(words))
         assert words[0] == "auditor"
@@ -57,9 +55,9 @@ def test_the_parser_takes_each_example(name: str) -> None:
 
 def test_each_command_is_in_one_group_of_the_first_page() -> None:
     page = make_parser().format_help()
-    names = [name for group in COMMAND_GROUPS.values() for name in group]
+    names = [command.name for group in TABLE.values() for command in group]
     assert sorted(names) == sorted({name.partition(" ")[0] for name in COMMANDS})
-    assert [title for title in COMMAND_GROUPS if f"\n{title}:\n" not in page] == []
+    assert [title for title in TABLE if f"\n{title}:\n" not in page] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -67,7 +65,7 @@ def test_a_command_has_a_short_usage_and_ends_with_its_examples(name: str) -> No
     usage, _, rest = COMMANDS[name].format_help().partition("\n\n")
     assert usage.startswith(f"usage: auditor {name} [options]")
     assert len(usage.splitlines()) <= 3
-    assert rest.endswith("".join(f"  {line}\n" for line in EXAMPLES[name]))
+    assert rest.endswith("".join(f"  {line}\n" for line in COMMANDS[name].examples))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -76,25 +74,25 @@ def test_the_page_of_a_command_is_one_screen(name: str, monkeypatch: pytest.Monk
     assert len(COMMANDS[name].format_help().splitlines()) <= 45
 
 
-@pytest.mark.parametrize("name", DAILY_FLAGS)
+@pytest.mark.parametrize("name", DAILY)
 def test_the_daily_flags_are_flags_and_the_other_page_has_all(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    known = {flag for action in COMMANDS[name]._actions for flag in action.option_strings}
+    flags = COMMANDS[name].flags
+    known, daily = set(flags.by_option), flags.daily or []
     short = COMMANDS[name].format_help()
-    assert known.issuperset(DAILY_FLAGS[name])
-    assert all(f"  {flag}" in short for flag in DAILY_FLAGS[name])
+    assert all(f"{flag}" in short for action in daily for flag in action.option_strings)
     with pytest.raises(SystemExit) as ended:
         main([*name.split(), "--help-all"])
     page = capsys.readouterr().out
     assert ended.value.code == 0
     assert all(f"{flag}" in page for flag in known)
-    hidden = len(COMMANDS[name]._actions) - len(DAILY_FLAGS[name]) - 4 - ("arguments:" in short)
+    hidden = len(list(flags.all)) - len(daily) - ("arguments:" in short)
     assert f"--help-all shows {hidden} more flags." in short
 
 
 def test_the_flags_of_an_audit_stand_in_groups() -> None:
-    titles = [group.title for group in COMMANDS["audit"]._action_groups if group._group_actions]
-    assert titles[2:5] == ["which objects", "rules and findings", "results"]
-    loose = COMMANDS["audit"]._optionals._group_actions
+    sections = COMMANDS["audit"].flags.sections
+    assert list(sections)[2:5] == ["which objects", "rules and findings", "results"]
+    loose = sections[OPTIONS]
     assert {action.dest for action in loose} == {"help", "help_all", "verbose", "quiet", "no_progress"}
 
 
@@ -182,7 +180,7 @@ def test_without_its_package_completion_says_so(
 ) -> None:
     for name in ("argcomplete", "argcomplete.shell_integration"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "auditor.cli.commands.completion")
+    monkeypatch.delitem(sys.modules, "auditor.cli.commands.rules")
     assert main(["completion", "bash"]) == 2
     assert "from the project's folder, pip install '.[cli]'" in capsys.readouterr().err
     monkeypatch.setenv("_ARGCOMPLETE", "1")

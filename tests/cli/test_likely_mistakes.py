@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.parser import make_parser
+from auditor.cli.help import make_parser
 from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import ACCESS_DENIED, EXPIRED_TOKEN, INVALID_ACCESS_KEY, Fault

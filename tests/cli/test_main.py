@@ -281,7 +281,7 @@ def test_wrong_usage_imports_no_client(arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     found = done.stdout.split()
     assert found[0] == "2"
-    assert {"botocore", "boto3", "aiohttp", "aioboto3", "urllib3", "uvloop"}.isdisjoint(found)
+    assert {"botocore", "boto3", "aiohttp", "aioboto3", "urllib3"}.isdisjoint(found)
 
 
 def test_out_below_a_regular_file_is_one_sentence(run: Run, stub: StubServer, tmp_path: Path) -> None:

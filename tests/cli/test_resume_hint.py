@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from auditor.cli.parser import make_parser
-from auditor.cli.resume_hint import resume_command
+from auditor.cli.audits import resume_command
+from auditor.cli.help import make_parser
 from auditor.model.target import parse_target
 
 RUN = "20260102T030405Z-0a1b2c"

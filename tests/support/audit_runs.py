@@ -172,9 +172,9 @@ import sys
 from functools import partial
 from auditor.audit.divided import jobs as divided
 from auditor.audit.run import Audit
-from auditor.cli import jobs
+from auditor.cli import audits
 from auditor.cli.main import main
-jobs.Audit = partial(Audit, part_lines=20)
+audits.Audit = partial(Audit, part_lines=20)
 divided.JobsAudit = partial(divided.JobsAudit, part_lines=20, least=1)
 sys.exit(main(sys.argv[1:]))
 """

@@ -1,36 +1,64 @@
-"""The command `auditor accept`."""
+"""The commands `auditor accept` and `who`: accept a finding or a group of a run, and name a party of its audiences."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from auditor.cli.options import settings_of
+from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import RUN, Flags
 from auditor.cli.output import print_text, say
-from auditor.cli.reading import reading
 from auditor.config.exceptions import EXCEPTIONS
 from auditor.config.file import read
+from auditor.config.settings import Settings
 from auditor.errors import UsageError
+from auditor.model.access import Audience
+from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
 from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine
 from auditor.reports.accept import entry_for
 from auditor.reports.accept_group import entries_for_group
 from auditor.runs.reading import RunReader
-from auditor.text import visible
+from auditor.text import counted, visible
 
 _GROUP: Final = re.compile("[0-9a-f]{12}")
 DAYS: Final = 90
 """Number of days for which the printed entry holds if --until is not given."""
+_KNOWN: Final = {
+    ALL_USERS: "everyone: the group AllUsers",
+    AUTHENTICATED_USERS: "any AWS account: the group AuthenticatedUsers",
+    LOG_DELIVERY: "S3's log delivery",
+    ANONYMOUS_OWNER: "everyone: the canonical ID of the anonymous user",
+}
+"""Names of parties by which reports call them."""
 
 
-def run(options: argparse.Namespace) -> int:
+def declare_accept(flags: Flags) -> None:
+    """Declare the flags of `auditor accept`.
+
+    auditor accept 0123456789abcdef0123456789abcdef --run s3://my-bucket --owner Web --reason 'the public site'
+    auditor accept 0123456789ab --run s3://my-bucket
+    """
+    what = "a finding's fingerprint, 32 hex digits, or a group's ID in rollups.json and on the page, 12 hex digits"
+    flags.add("accepted FINGERPRINT|GROUP", what)
+    flags.add("--run RUN", f"the run that has it: {RUN}", dest="run_folder", required=True)
+    flags.add("--owner TEXT", "the person or team that answers for it", default="")
+    flags.add("--reason TEXT", "why it is accepted", default="")
+    flags.add("--until DAY", "the last day on which it holds: YYYY-MM-DD (in 90 days)")
+    flags.run_store()
+
+
+@command()
+def run_accept(frame: CommandFrame) -> int:
     """Print an entry of [[exceptions]] that covers the finding or the group."""
-    settings = settings_of(options)
+    options = frame.options
     until = options.until or (datetime.now(UTC).date() + timedelta(DAYS)).isoformat()
     _check(options, until)
-    with reading(options.run_folder, settings) as opened:
+    with frame.reading(options.run_folder) as opened:
         name, words = options.accepted.lower(), {"owner": options.owner, "reason": options.reason, "until": until}
         if _GROUP.fullmatch(name):
             text, number = entries_for_group(opened, *_group(opened, name), **words)
@@ -68,3 +96,61 @@ def _group(opened: RunReader, name: str) -> tuple[RollUps, Group]:
     if found is None:
         raise UsageError(f"{opened.uri} has no group {name}: its rollups.json and its page have them")
     return rollups, found
+
+
+def declare_who(flags: Flags) -> None:
+    """Declare the flags of `auditor who`.
+
+    auditor who 123456789012
+    auditor who 123456789012 --run s3://my-bucket
+    """
+    flags.add("id ID", "a canonical ID, an account, an ARN, a network, as a report names it")
+    flags.add("--run RUN", f"count its access in {RUN}", dest="run_folder")
+    flags.run_store()
+
+
+@command()
+def run_who(frame: CommandFrame) -> int:
+    """Print the name of an account or another party, and its access in a run."""
+    options, settings = frame.options, frame.settings
+    lines = [f"{visible(options.id)}: {_name(options.id, settings)}"]
+    if options.id in settings.trusted:
+        lines.append("  trusted: its access does not count as shared")
+    if options.run_folder is not None:
+        with frame.reading(options.run_folder) as opened:
+            lines += _in_run(opened, options.id)
+    print_text("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def _name(party: str, settings: Settings) -> str:
+    named = next((account for account in settings.accounts if account.id == party), None)
+    if named is not None:
+        return visible(named.text)
+    return _KNOWN.get(party, "unknown: no entry of [[accounts]] in auditor.toml names it")
+
+
+def _in_run(opened: RunReader, party: str) -> Iterator[str]:
+    """Yield a line for each verdict and each rule of a run that names the party."""
+    if opened.summary is None:
+        raise UsageError(f"{opened.uri} has no summary, because the run has not ended: give one that has")
+    found = False
+    for verdict, audiences in opened.summary.audiences.items():
+        number = sum(count for text, count in audiences.items() if _names(text, party))
+        if number:
+            found = True
+            yield f"  {verdict}: {counted(number, 'object')}"
+    rules = Counter(line.rule for line in opened.findings() if line.grantee == party)
+    for rule, number in sorted(rules.items()):
+        found = True
+        yield f"  {visible(rule)}: {counted(number, 'finding')}"
+    if not found:
+        yield f"  run {opened.run_id} names it nowhere"
+
+
+def _names(text: str, party: str) -> bool:
+    try:
+        audience = Audience.parse(text)
+    except ValueError:  # the rest of many audiences
+        return False
+    return audience.name == party

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from auditor.cli.demo.run import run_tour
+from auditor.cli.flags import Flags
 from auditor.cli.output import say
 from auditor.cli.process_end import GivenUp
 from auditor.config.settings import Settings
@@ -18,7 +19,18 @@ SHOWN: Final = 10
 """Largest number of differences that are printed."""
 
 
-def run(options: argparse.Namespace) -> int:
+def declare_demo(flags: Flags) -> None:
+    """Declare the flags of `auditor demo`.
+
+    auditor demo
+    auditor demo --from ~/Documents --engine boto3
+    """
+    flags.add("--from DIR", "load these files (the standard library's sources)", dest="files")
+    flags.settings("engine")
+    flags.add("--out DIR", "where the run folders go (./auditor-runs)")
+
+
+def run_demo(options: argparse.Namespace) -> int:
     """Run the demo. Return 0 if the results are exactly the expected ones, 1 if they differ, 4 after Ctrl-C."""
     name = engine(options.engine or DEFAULT_ENGINE, "--engine")
     out = options.out or Settings().out

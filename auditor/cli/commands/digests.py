@@ -1,54 +1,76 @@
-"""The commands `auditor digests export`, `import` and `history`: checksum manifests, and the history of keys."""
+"""The commands `auditor digests ..`: checksum manifests, the history of keys, reports of S3 Batch Operations, and a
+person's decisions on keys.
+"""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final, TypeVar
 
+from msgspec.structs import asdict, replace
+
+from auditor.aio import loop as loops
 from auditor.cli import signals
-from auditor.cli.options import refuse_ledger, settings_of
-from auditor.cli.output import first_word, print_result, say
-from auditor.cli.process_end import GivenUp
+from auditor.cli.command_frame import CommandFrame, command, refuse_ledger, whole_key
+from auditor.cli.flags import Flags
+from auditor.cli.output import first_word, say
 from auditor.cli.progress import counting, shown
-from auditor.cli.signals import stop_on_signals
-from auditor.config.resources import check_ledger, ledger_of
+from auditor.config.resources import caller_of, check_ledger, connection_to, ledger_of
 from auditor.config.settings import Settings
-from auditor.errors import UsageError
+from auditor.errors import RunError, UsageError
+from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
+from auditor.hashing.batch.report import open_report
+from auditor.ledger.base import Event, KeyHistory
+from auditor.ledger.history import LONGEST
 from auditor.ledger.manifests import FORMS
 from auditor.ledger.manifests.base import Form, ManifestFile
 from auditor.ledger.manifests.export import Exported, HistoryCounts, export, export_history
 from auditor.ledger.manifests.load import Imported, Read, Spool, import_all, read_all
-from auditor.model.dates import seconds_in_utc
+from auditor.model.dates import now_in_utc, seconds_in_utc
 from auditor.model.target import Target, parse_target
 from auditor.runs.stores.outfile import OutFile
+from auditor.s3.calls import Caller
+from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool
+from auditor.s3.open import open_in_its_region
+from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
+from auditor.verify.history import acknowledgements
 
 T = TypeVar("T")
 _Write = Callable[[bytes], object]
 """A function that writes bytes to the output."""
-_GIVEN_UP: Final = {
-    "export": "given up: there is no manifest",
-    "import": "given up; import again for the rest",
-    "history": "given up: the history is not whole",
-}
+_TARGET: Final = "target s3://BUCKET[/PREFIX]"
+Told = list[tuple[Target, list[Event]]]
+"""For each key, the events that were written into the ledger's history. The key is a Target whose prefix is the whole
+key."""
 
 
-def run(options: argparse.Namespace) -> int:
-    actions = {"export": _export, "import": _import, "history": _history}
-    try:
-        return actions[options.action](options)
-    except GivenUp:  # a second signal cancelled it
-        say(_GIVEN_UP[options.action])
-        return 4
+def declare_digests_export(flags: Flags) -> None:
+    """Declare the flags of `auditor digests export`.
+
+    auditor digests export s3://my-bucket --ledger sqlite:digests.db | sha256sum --check
+    auditor digests export s3://my-bucket/masters/ --ledger sqlite:digests.db --manifest bagit --relative
+    """
+    flags.add(_TARGET, "whose digests")
+    flags.add("--algorithm NAME", "which digests (sha256)", dest="algorithms")
+    form = "its form: of sha256sum, sha1sum and md5sum; BagIt's; or a table of all digests"
+    flags.add("--manifest", form, choices=("sha256sum", "bagit", "csv"), default="sha256sum")
+    flags.add("--relative", "name keys without the prefix")
+    flags.add("--strict", "fail, and keep no FILE, if a key lacks its present digest")
+    flags.add("--out FILE", "write the manifest there, not to stdout", dest="file")
+    flags.ledger_only()
 
 
-def _export(options: argparse.Namespace) -> int:
+@command("ledger", given_up="given up: there is no manifest")
+def run_digests_export(frame: CommandFrame) -> int:
     """Write the checksum manifest to stdout or a file, name the keys left out on stderr, and return the exit code."""
-    settings = settings_of(options, "ledger")
+    options, settings = frame.options, frame.settings
     target = parse_target(options.target)
     form = FORMS[options.manifest]
     refuse_ledger(options.file, settings, "--out")
@@ -83,26 +105,6 @@ def _written(file: str | None, exported: Callable[[_Write], Coroutine[Any, Any, 
         if kept(result):
             growing.keep()
     return result
-
-
-def _history(options: argparse.Namespace) -> int:
-    """Write the history of all keys to stdout or a file, and return the exit code."""
-    settings = settings_of(options, "ledger")
-    target = parse_target(options.target)
-    refuse_ledger(options.file, settings, "--out")
-
-    async def exported(write: _Write) -> HistoryCounts:
-        check_ledger(settings)
-        watch = _Watch(target)
-        async with watch.shown(), ledger_of(settings) as ledger:
-            return await export_history(ledger, target, options.form, write, watch.go_on)
-
-    counts = _written(options.file, exported, lambda counts: counts.complete)
-    if not counts.complete:
-        say("stopped: the history is not whole")
-    elif not counts.lines:
-        say(f"the ledger has no history of {visible(target.uri)}: check the bucket and the prefix")
-    return 0 if counts.complete else 4
 
 
 def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tuple[str, ...]:
@@ -142,8 +144,57 @@ def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[st
         yield f"nothing of {visible(target.uri)} is in the manifest{fix}"
 
 
-def _import(options: argparse.Namespace) -> int:
-    settings = settings_of(options, "ledger")
+def declare_digests_history(flags: Flags) -> None:
+    """Declare the flags of `auditor digests history`.
+
+    auditor digests history s3://my-bucket --ledger sqlite:digests.db --out history.csv
+    """
+    flags.add(_TARGET, "whose history")
+    flags.add("--format", "its form (csv)", dest="form", choices=("csv", "json-lines"), default="csv")
+    flags.add("--out FILE", "write the history there, not to stdout", dest="file")
+    flags.ledger_only()
+
+
+@command("ledger", given_up="given up: the history is not whole")
+def run_digests_history(frame: CommandFrame) -> int:
+    """Write the history of all keys to stdout or a file, and return the exit code."""
+    options, settings = frame.options, frame.settings
+    target = parse_target(options.target)
+    refuse_ledger(options.file, settings, "--out")
+
+    async def exported(write: _Write) -> HistoryCounts:
+        check_ledger(settings)
+        watch = _Watch(target)
+        async with watch.shown(), ledger_of(settings) as ledger:
+            return await export_history(ledger, target, options.form, write, watch.go_on)
+
+    counts = _written(options.file, exported, lambda counts: counts.complete)
+    if not counts.complete:
+        say("stopped: the history is not whole")
+    elif not counts.lines:
+        say(f"the ledger has no history of {visible(target.uri)}: check the bucket and the prefix")
+    return 0 if counts.complete else 4
+
+
+def declare_digests_import(flags: Flags) -> None:
+    """Declare the flags of `auditor digests import`.
+
+    auditor digests import SHA256SUMS s3://my-bucket/masters/ --ledger sqlite:digests.db
+    auditor digests import manifest-md5.txt s3://my-bucket --ledger dynamodb:digests --manifest bagit
+    """
+    flags.add("files FILE", "manifests; names in them are keys below the prefix", nargs="+")
+    flags.add(_TARGET, "whose digests they are")
+    flags.settings(algorithms="only digests of these (all that a manifest has)")
+    form = "their form: of sha256sum, sha1sum and md5sum; BagIt's; or a table (by default the auditor finds out)"
+    flags.add("--manifest", form, choices=("auto", "sha256sum", "bagit", "csv"), default="auto")
+    flags.ledger_only()
+    flags.form()
+
+
+@command("ledger", given_up="given up; import again for the rest")
+def run_digests_import(frame: CommandFrame) -> int:
+    """Record the digests of manifests as expected ones, print the counts, and return the exit code."""
+    options, settings = frame.options, frame.settings
     target = parse_target(options.target)
     wanted = settings.algorithms if options.algorithms is not None else ()
     with ExitStack() as stack:
@@ -153,7 +204,7 @@ def _import(options: argparse.Namespace) -> int:
         done = signals.run(_expect(settings, spool, target))
     for sentence in _remarks(files, target):
         say(sentence)
-    _print(files, done, target, options.format)
+    _print(files, done, target, frame)
     if not done.complete:
         say("stopped: the ledger has what is counted; import again for the rest")
     return 0 if done.complete else 4
@@ -176,11 +227,11 @@ def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
         yield f"names were joined to the prefix to the letter, as in {example}: end it with / where it is a folder"
 
 
-def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -> None:
+def _print(files: Sequence[Read], done: Imported, target: Target, frame: CommandFrame) -> None:
     digests = sum(file.digests for file in files)
     words = (
         f"{visible(target.uri)}: {counted(digests, 'digest')} of {counted(len(files), 'file')},"
-        f" {done.new:,} new to the ledger, {done.known:,} known before, complete: {'yes' if done.complete else 'NO'}\n"
+        f" {done.new:,} new to the ledger, {done.known:,} known before, complete: {'yes' if done.complete else 'NO'}"
     )
     names = ("file", "manifest", "digests", "other_algorithms")
     each = [dict(zip(names, (one.file, one.form or None, one.digests, one.other), strict=True)) for one in files]
@@ -192,7 +243,7 @@ def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -
         "known": done.known,
         "complete": done.complete,
     }
-    print_result(output, document, lambda: words)
+    frame.print_lines(document, [words])
 
 
 class _Watch:
@@ -201,7 +252,7 @@ class _Watch:
     """
 
     def __init__(self, target: Target) -> None:
-        self._stop = stop_on_signals()
+        self._stop = signals.stop_on_signals()
         self._what = visible(target.uri)
         self._done = 0
 
@@ -217,3 +268,161 @@ class _Watch:
         first_word(f"asking the ledger about {self._what}")
         async with shown(counting(self._what, lambda: self._done)):
             yield
+
+
+def declare_digests_import_report(flags: Flags) -> None:
+    """Declare the flags of `auditor digests import-report`.
+
+    auditor digests import-report s3://reports/job-1/manifest.json --ledger dynamodb:digests
+    """
+    flags.add("reports REPORT", "its folder, manifest.json or a CSV: a path or s3://BUCKET/KEY", nargs="+")
+    flags.settings("ledger", engine="which client reads: direct, aioboto3, boto3")
+    flags.settings("max_rate")
+    flags.connection()
+    flags.form()
+
+
+@command("ledger")
+def run_digests_import_report(frame: CommandFrame) -> int:
+    """Record the checksums of the reports, print the counts, and return the exit code."""
+    given: list[str] = frame.options.reports
+    first_word(f"reading {counted(len(given), 'report')} into the ledger")
+    counts = signals.run(_import_reports(frame.settings, given))
+    frame.print(counts, lambda: _report_text(counts))
+    return counts.exit_code
+
+
+async def _import_reports(settings: Settings, reports: Sequence[str]) -> ImportCounts:
+    rate, unlimited = RateLimit(settings.max_rate), replace(settings, max_calls=None)
+
+    def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
+        return open_in_its_region(settings.engine, connection_to(bucket, settings, BATCH))
+
+    @cache  # a caller adapts its concurrency to the bucket
+    def caller(bucket: str) -> Caller:
+        return caller_of(bucket, unlimited, rate, ConcurrencyLimit(BATCH))
+
+    with ExitStack() as stack:
+        places = [open_report(report, settings) for report in reports]
+        for store, _ in places:
+            stack.enter_context(store)
+        async with ledger_of(settings) as ledger, EnginePool(open_engine) as engines:
+            importer = Importer(ledger, engines, caller)
+            async with shown(counting("the reports", lambda: _done(importer.counts))):
+                for store, path in places:
+                    await importer.take(store, path)
+    return importer.counts
+
+
+def _done(counts: ImportCounts) -> int:
+    done = counts.recorded + counts.known + counts.superseded + counts.composite + counts.unusable + counts.failed
+    return done + counts.conflicts
+
+
+def _report_text(counts: ImportCounts) -> str:
+    """Name the digests that are not recorded on stderr, and return the line of the counts."""
+    for line in (*counts.failures, *counts.conflicting):
+        where = visible(f"{line['bucket']}/{line['key']}")
+        say(f"s3://{where}: {visible(str(line['code']))}")
+    return (
+        f"{counted(counts.recorded, 'digest')} recorded as stated by S3, {counts.known:,} known before,"
+        f" {counts.superseded:,} of objects that are gone or others now, {counts.composite:,} composite,"
+        f" {counts.unusable:,} not to be used, {counts.conflicts:,} other than recorded, {counts.failed:,} failed\n"
+    )
+
+
+def declare_digests_retire(flags: Flags) -> None:
+    """Declare the flags of `auditor digests retire`.
+
+    auditor digests retire s3://my-bucket/old.tif --by Ada --reason 'replaced by new.tif' --ledger sqlite:d.db
+    """
+    _decision(flags)
+
+
+def declare_digests_acknowledge(flags: Flags) -> None:
+    """Declare the flags of `auditor digests acknowledge`.
+
+    auditor digests acknowledge s3://my-bucket/a.tif --by Ada --reason 'restored' --ledger sqlite:digests.db
+    """
+    _decision(flags)
+
+
+def _decision(flags: Flags) -> None:
+    flags.add("targets s3://BUCKET/KEY", "whole keys", nargs="+")
+    flags.add("--by NAME", "the person who says so, for the history", required=True)
+    flags.add("--reason TEXT", "the reason, for the history", required=True)
+    flags.add("--version ID", "only this version of the key")
+    flags.ledger_only()
+    flags.form()
+
+
+@command("ledger")
+def run_digests_retire(frame: CommandFrame) -> int:
+    """Note in the history of each key that it is no longer expected."""
+    return _decided(frame, _retired)
+
+
+@command("ledger")
+def run_digests_acknowledge(frame: CommandFrame) -> int:
+    """Note in the history of each key that its last findings are looked into."""
+    return _decided(frame, _acknowledged)
+
+
+def _decided(frame: CommandFrame, events_of: Callable[..., Awaitable[list[Event]]]) -> int:
+    """Write a person's decision on each key into the ledger's history, print the events, and return 0. events_of: makes
+    the events of one key.
+    """
+    options = frame.options
+    targets = list(dict.fromkeys(map(whole_key, options.targets)))
+    word = {"by": _text(options.by, "--by"), "reason": _text(options.reason, "--reason")}
+    frame.ask_ledger()
+
+    async def tell() -> Told:
+        """All events are made before the first is written: if one key is wrong, nothing is written."""
+        async with ledger_of(frame.settings) as ledger:
+            told = [(target, await events_of(ledger, target, options.version, word)) for target in targets]
+            for target, events in told:
+                await ledger.note(target.bucket, events)
+        return told
+
+    told = loops.run(tell())
+    each = [{"bucket": target.bucket, **asdict(event)} for target, events in told for event in events]
+    frame.print_lines({"events": each}, _lines(told))
+    return 0
+
+
+def _text(text: str, flag: str) -> str:
+    if not text.strip() or len(text) > LONGEST:
+        raise UsageError(f"{flag} takes 1 to {LONGEST:,} characters that the history keeps: say it in these")
+    return text.strip()
+
+
+async def _retired(ledger: KeyHistory, target: Target, version: str | None, word: dict[str, str]) -> list[Event]:
+    record = await ledger.subject(target.bucket, target.prefix)
+    if record is None:
+        raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, to the letter")
+    if version is not None and version not in [one.version_id for one in record.versions]:
+        known = ", ".join(visible(one.version_id) for one in record.versions[-5:]) or "none"
+        raise RunError(
+            f"the ledger has no version {visible(version)[:100]} of {visible(target.uri)}: its versions are {known}"
+        )
+    return [Event(key=target.prefix, at=now_in_utc(), what="retired", version_id=version, detail=word)]
+
+
+async def _acknowledged(ledger: KeyHistory, target: Target, version: str | None, word: dict[str, str]) -> list[Event]:
+    history = await ledger.history(target.bucket, target.prefix)
+    events = acknowledgements(history, now_in_utc(), word["by"], word["reason"])
+    chosen = [event for event in events if version in (None, event.version_id)]
+    if not chosen:
+        raise RunError(
+            f"the history of {visible(target.uri)} ends with no finding: acknowledge what `auditor verify` found last"
+        )
+    return chosen
+
+
+def _lines(told: Told) -> Iterator[str]:
+    for target, events in told:
+        for event in events:
+            version = "" if event.version_id is None else f", version {visible(event.version_id)}"
+            finding = f" {event.detail['finding']}" if "finding" in event.detail else ""
+            yield f"{event.what}{finding}: {visible(target.uri)}{version}"

@@ -1,42 +1,87 @@
-"""The command `auditor estimate`."""
+"""The commands `auditor estimate`, `plan` and `inventory`: what an audit of a bucket takes, before it begins."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import json
+import shlex
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.estimate import EstimateRun
+from auditor.audit.ranges.plan import RangePlan, check_number, plan_by_listing, plan_from_run
 from auditor.audit.resume import rules_of
+from auditor.aws.partition import partition_of
+from auditor.aws.session import make_session
 from auditor.cli import signals
-from auditor.cli.each_target import HOLE, each_target
-from auditor.cli.options import settings_of, targets_of
-from auditor.cli.output import print_result
-from auditor.cli.progress import Show
+from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import OBJECTS, Flags, whole_number
+from auditor.cli.output import first_word, heard, remark
+from auditor.cli.progress import Show, counting, make_progress, showing
+from auditor.cli.run_targets import HOLE, each_target
 from auditor.cli.terminal import columns
-from auditor.config.resources import check_ledger, ledger_of
+from auditor.config.resources import check_ledger, ledger_of, open_stores
 from auditor.config.settings import Settings
+from auditor.errors import UsageError
 from auditor.ledger.base import Ledger
-from auditor.model.target import Target
+from auditor.model.target import Target, parse_target
 from auditor.reports.estimate import Estimate, estimate_text, summed
+from auditor.reports.text_table import Column, text_table
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader
-from auditor.runs.stores import open_store
+from auditor.s3.inventory.configuration import ID, InventoryRequest, configuration, destination_policy
+from auditor.s3.inventory.fields import CSV, PARQUET
+from auditor.s3.inventory.place import parse_place
+from auditor.s3.prices import Prices, in_dollars, money, prices_with
+from auditor.text import counted, visible
+
+_BILLION: Final = 10**9
 
 
-def run(options: argparse.Namespace) -> int:
+def declare_estimate(flags: Flags) -> None:
+    """Declare the flags of `auditor estimate`.
+
+    auditor estimate s3://my-bucket
+    auditor estimate s3://first s3://second --level exposure --format json
+    auditor estimate s3://my-bucket --ledger sqlite:digests.db --hash
+    auditor estimate s3://my-bucket --keep acl=3d,head=8d
+    """
+    flags.show_daily("versions keep ledger hash format profile config")
+    flags.targets()
+    flags.settings("level", "only", "ignore", "semantics", "key_policies")
+    flags.settings("engine", "concurrency", "max_rate", "keep", "every")
+    flags.settings(out="where the last run is whose facts --keep reuses: a directory or s3://BUCKET/PREFIX")
+    flags.settings("ledger", "algorithms", "hash", "accept_cost", "batch_over")
+    flags.connection()
+    flags.form()
+
+
+@command()
+def run_estimate(frame: CommandFrame) -> int:
     """Print an estimate for each target, and their sum. Return 0, or 4 if a listing did not reach its end."""
-    settings = settings_of(options)
-    targets = targets_of(options, settings)
+    settings = frame.settings
     rules_of(settings, ledger=settings.ledger is not None)
     check_ledger(settings)
-    work = _Estimates(settings, options.format, targets)
-    code = signals.run(each_target(targets, _ledger(settings), work.one, verb="estimated", kept="nothing is kept"))
-    work.close()
+    done: list[Estimate] = []
+
+    async def one(target: Target, ledger: Ledger | None, stop: Stop, show: Show) -> int:
+        with ExitStack() as stack:
+            last = await asyncio.to_thread(_last, frame, target, stack)
+            work = EstimateRun(target, settings, ledger, stop, last=last)
+            async with show(work.snapshot):
+                estimate = await work.run()
+        done.append(estimate)
+        _print(frame, estimate)
+        return 0 if estimate.complete else HOLE
+
+    code = signals.run(each_target(frame.targets, _ledger(settings), one, verb="estimated", kept="nothing is kept"))
+    if done and len(frame.targets) > 1:
+        total = summed(done)
+        _print(frame, replace(total, complete=total.complete and len(done) == len(frame.targets)))
     return code
 
 
@@ -49,37 +94,141 @@ async def _ledger(settings: Settings) -> AsyncIterator[Ledger | None]:
             yield ledger
 
 
-class _Estimates:
-    """The estimates of a command, one target after the other."""
+def _last(frame: CommandFrame, target: Target, stack: ExitStack) -> RunReader | None:
+    """Return the last complete run whose facts `keep` takes; None if there is none. Blocks."""
+    if frame.settings.keep is None or not target.whole:
+        return None
+    return last_run(stack.enter_context(frame.store(frame.settings.out)), target)
 
-    def __init__(self, settings: Settings, form: str, targets: Sequence[Target]) -> None:
-        self._settings = settings
-        self._form = form
-        self._number = len(targets)
-        self._done: list[Estimate] = []
 
-    async def one(self, target: Target, ledger: Ledger | None, stop: Stop, show: Show) -> int:
-        with ExitStack() as stack:
-            last = await asyncio.to_thread(self._last, target, stack)
-            work = EstimateRun(target, self._settings, ledger, stop, last=last)
-            async with show(work.snapshot):
-                estimate = await work.run()
-        self._done.append(estimate)
-        self._print(estimate)
-        return 0 if estimate.complete else HOLE
+def _print(frame: CommandFrame, estimate: Estimate) -> None:
+    frame.print(estimate, lambda: estimate_text(estimate, columns()))
 
-    def _last(self, target: Target, stack: ExitStack) -> RunReader | None:
-        """Return the last complete run whose facts `keep` takes; None if there is none. Blocks."""
-        settings = self._settings
-        if settings.keep is None or not target.whole:
-            return None
-        return last_run(stack.enter_context(open_store(settings.out, **settings.connection)), target)
 
-    def close(self) -> None:
-        """Print the sum of several targets."""
-        if self._number > 1 and self._done:
-            total = summed(self._done)
-            self._print(replace(total, complete=total.complete and len(self._done) == self._number))
+def declare_plan(flags: Flags) -> None:
+    """Declare the flags of `auditor plan`.
 
-    def _print(self, estimate: Estimate) -> None:
-        print_result(self._form, estimate, lambda: estimate_text(estimate, columns()))
+    auditor plan s3://my-bucket
+    auditor plan s3://my-bucket/2026/ --versions --ranges 16
+    auditor plan s3://my-bucket --listing --format json
+    """
+    flags.show_daily("versions ranges listing out format profile config")
+    flags.targets()
+    flags.add("--ranges N", "number of ranges (64)", OBJECTS, type=whole_number, default=64)
+    flags.add("--listing", "cut by the bucket's listing, even if a run folder has its keys", OBJECTS)
+    flags.settings("engine", "max_rate", out="where the last run of the target is (./auditor-runs)")
+    flags.connection()
+    flags.form()
+
+
+@command()
+def run_plan(frame: CommandFrame) -> int:
+    """Print the ranges of the target, and return 0."""
+    if len(frame.targets) > 1:
+        raise UsageError("`auditor plan` cuts one target: give one")
+    target = frame.targets[0]
+    check_number(frame.options.ranges)
+    first_word(f"asking about {visible(target.uri)}")
+    plan = signals.run(_plan(target, frame.settings, frame.options.ranges, listing=frame.options.listing))
+    frame.print_lines(plan.to_dict(), _table(plan))
+    return 0
+
+
+async def _plan(target: Target, settings: Settings, ranges: int, *, listing: bool) -> RangePlan:
+    if target.whole and not listing:
+        async with open_stores(settings, [target], hashing=False) as stores:
+            last = await asyncio.to_thread(last_run, stores.store, target)
+            found = None if last is None else await asyncio.to_thread(plan_from_run, target, last, ranges)
+        if found is not None:
+            return found
+    keys = 0.0
+
+    def note(estimate: float) -> None:
+        nonlocal keys
+        keys = estimate
+        heard()
+
+    async with showing(make_progress(), counting(visible(target.uri), lambda: round(keys))):
+        return await plan_by_listing(target, settings, ranges, note)
+
+
+def _table(plan: RangePlan) -> Iterator[str]:
+    about = "" if plan.exact else "about "
+    source = f"run {plan.run}" if plan.run is not None else f"{counted(plan.calls, 'listing call')}"
+    ranges = counted(len(plan.ranges), "range")
+    yield f"{ranges} of {visible(plan.target.uri)}, {about}{counted(plan.keys, 'key')}, by {source}"
+    rows = [(f"{one.keys:,}", _bound("after", one.start_after), _bound("up to", one.stop_at)) for one in plan.ranges]
+    yield from text_table([Column(right=True), Column(), Column()], rows, indent="  ")
+
+
+def _bound(word: str, key: str | None) -> str:
+    return "" if key is None else f"{word} {visible(key)}"
+
+
+def declare_inventory(flags: Flags) -> None:
+    """Declare the flags of `auditor inventory`.
+
+    auditor inventory s3://my-bucket
+    auditor inventory s3://my-bucket --versions --inventory s3://reports/inventory --expected-owner 123456789012
+    """
+    flags.add("target s3://BUCKET[/PREFIX]", "the bucket, or the keys with a prefix")
+    flags.settings("versions", inventory="where S3 is to write the reports: s3://BUCKET/PREFIX in another bucket")
+    flags.add("--weekly", "a report each Sunday, not each day")
+    flags.add("--parquet", "reports in Parquet in place of CSV; reading them takes duckdb")
+    flags.settings("profile", "region", expected_owner="the account (12 digits) that owns the bucket")
+    flags.config()
+    flags.form()
+
+
+@command()
+def run_inventory(frame: CommandFrame) -> int:
+    """Print the configuration of S3 Inventory, the policy of its destination and its price, and return 0. No call is
+    made.
+    """
+    asked = _request(frame)
+    prices = prices_with(frame.settings.prices)
+    document = {
+        "bucket": asked.target.bucket,
+        "id": ID,
+        "configuration": configuration(asked),
+        "destination_policy": destination_policy(asked),
+        "dollars_per_billion": in_dollars(prices.inventory * _BILLION),
+        "placeholders": list(asked.placeholders),
+    }
+    frame.print_lines(document, _commands(asked, prices))
+    if asked.placeholders:
+        remark(f"replace {' and '.join(asked.placeholders)}, or name them by --inventory and --expected-owner")
+    return 0
+
+
+def _request(frame: CommandFrame) -> InventoryRequest:
+    options, settings = frame.options, frame.settings
+    given: dict[str, Any] = {}
+    if settings.inventory is not None:
+        place = parse_place(settings.inventory)
+        given = {"bucket": place.bucket, "prefix": place.prefix}
+    if settings.expected_owner is not None:
+        given["account"] = settings.expected_owner
+    return InventoryRequest(
+        target=parse_target(options.target, versions=settings.versions),
+        form=PARQUET if options.parquet else CSV,
+        frequency="Weekly" if options.weekly else "Daily",
+        partition=partition_of(make_session(settings.profile, settings.region).region_name),
+        **given,
+    )
+
+
+def _commands(asked: InventoryRequest, prices: Prices) -> Iterator[str]:
+    yield "# The policy of the destination: S3 may write reports of this bucket there. Add its statement to the one"
+    yield "# that the bucket has, because put-bucket-policy replaces the whole policy."
+    policy = shlex.quote(json.dumps(destination_policy(asked), indent=2))
+    yield f"aws s3api put-bucket-policy --bucket {asked.bucket} --policy {policy}"
+    yield ""
+    dollars = money(prices.inventory * _BILLION)
+    yield f"# The configuration. A report costs {dollars} for each 1,000,000,000 objects that it lists (price of"
+    yield f"# {prices.as_of}, {prices.region}), and its storage. The first one comes within 48 hours."
+    form = shlex.quote(json.dumps(configuration(asked), indent=2))
+    yield (
+        f"aws s3api put-bucket-inventory-configuration --bucket {asked.target.bucket} --id {ID}"
+        f" --inventory-configuration {form}"
+    )

@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 
 from auditor.audit.explain import ObjectName, explain_from_run, live_bucket, name_of, run_place
 from auditor.cli import signals
-from auditor.cli.options import settings_of
+from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import RUN, Flags
 from auditor.cli.output import first_word, print_text, say
-from auditor.cli.reading import reading
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.reports.explain import Explanation, render
 
 
-def run(options: argparse.Namespace) -> int:
+def declare_explain(flags: Flags) -> None:
+    """Declare the flags of `auditor explain`.
+
+    auditor explain s3://my-bucket/report.pdf
+    auditor explain s3://my-bucket/report.pdf --run s3://my-bucket
+    auditor explain s3://my-bucket/report.pdf --version-id 3sL4kqtJlcpXroDTDmJ --format json
+    """
+    flags.show_daily("run version-id out format profile config")
+    flags.add("objects s3://BUCKET/KEY", "whole keys", nargs="+")
+    flags.add("--run RUN", f"explain from {RUN}; or by its ID; without a request", dest="run_folder")
+    flags.add("--version-id ID", "this version, not the current one")
+    flags.settings(out="where the run with this ID is (./auditor-runs)")
+    flags.settings("engine", "key_policies")
+    flags.connection()
+    flags.form()
+
+
+@command()
+def run_explain(frame: CommandFrame) -> int:
     """Explain each object, print the explanations, and return the exit code: 4 if a verdict is unknown, and 2 if an
     object is not there.
     """
-    settings = settings_of(options)
+    options = frame.options
     names = list(dict.fromkeys(name_of(uri, options.version_id) for uri in options.objects))
     if options.run_folder is None:
         first_word(f"asking about {names[0].text}")
-        found, missing = signals.run(_live(names, settings))
+        found, missing = signals.run(_live(names, frame.settings))
     else:
-        found, missing = _from_run(names, options.run_folder, settings)
+        found, missing = _from_run(names, options.run_folder, frame)
     documents = (json.dumps(one.to_dict()) + "\n" for one in found)
     print_text("".join(documents) if options.format == "json" else render(found))
     for sentence in missing:
@@ -52,12 +69,12 @@ async def _live(names: Sequence[ObjectName], settings: Settings) -> tuple[list[E
     return found, missing
 
 
-def _from_run(names: Sequence[ObjectName], place: str, settings: Settings) -> tuple[list[Explanation], list[str]]:
+def _from_run(names: Sequence[ObjectName], place: str, frame: CommandFrame) -> tuple[list[Explanation], list[str]]:
     """Return what _live() returns, by the lines of a run folder. place: the folder, or a run's ID below --out."""
-    place = run_place(place, names[0].bucket, settings)
+    place = run_place(place, names[0].bucket, frame.settings)
     found: list[Explanation] = []
     missing: list[str] = []
-    with reading(place, settings) as opened:
+    with frame.reading(place) as opened:
         for name in names:
             try:
                 found += explain_from_run(opened, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import secrets
@@ -16,9 +15,9 @@ from msgspec.structs import replace
 
 from auditor.aio import loop as loops
 from auditor.audit.security_hub import SentFindings, open_security_hub
-from auditor.cli.options import settings_of
+from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import Flags
 from auditor.cli.output import expect, heard, say
-from auditor.cli.reading import reading
 from auditor.cli.terminal import options_of
 from auditor.config.settings import Settings
 from auditor.config.values import account as account_of
@@ -31,30 +30,52 @@ from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import output_errors
 from auditor.text import counted, visible
 
+_HUB: Final = "AWS Security Hub, for asff"
 _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 
 
-def run(options: argparse.Namespace) -> int:
+def declare_export(flags: Flags) -> None:
+    """Declare the flags of `auditor export`.
+
+    auditor export s3://my-bucket --format csv --out findings.csv
+    auditor export s3://my-bucket --format markdown
+    auditor export s3://my-bucket --format ocsf --out findings.json
+    """
+    flags.run_folder()
+    words = "; ".join(f"{name}: {one.words}" for name, one in FORMATS.items())
+    flags.add("--format", words, required=True, choices=tuple(FORMATS))
+    flags.add("--out FILE", "write there, not to stdout", dest="file")
+    flags.add("--account NUMBER", "the account that the findings are of (the run's)", _HUB)
+    send = "import the findings into the Security Hub of the credentials' account, and archive those of the last run"
+    flags.add("--send", f"{send} that are over", _HUB)
+    flags.settings("endpoint_url", "profile")
+    flags.settings(region="region of the findings (the bucket's), and of the bucket that has the run folder")
+    flags.config()
+
+
+@command()
+def run_export(frame: CommandFrame) -> int:
     """Write the run in the chosen format, or send it. Return 0, or 1 if a finding is refused."""
-    settings = settings_of(options)
+    options, settings = frame.options, frame.settings
     account = None if options.account is None else account_of(options.account, "--account")
     if options.format != "asff" and (account or options.send):
         raise UsageError(f"--account and --send are for --format asff, not {options.format}: leave them out")
     if settings.region is not None and not _REGION.fullmatch(settings.region):
         raise UsageError(f"--region {settings.region!r} is no region: write it like eu-west-1")
-    with reading(options.run_folder, settings) as opened:
+    with frame.reading(options.run_folder) as opened:
         if opened.summary is None:
             raise UsageError(f"run {opened.run_id} has no summary.json yet: end it with `auditor audit --resume`")
         heard()
         if options.file is not None or not options.send:
-            how = _choices(opened, settings, account, options)
+            how = _choices(opened, frame, account)
             _write(FORMATS[options.format](opened.summary, opened, how), options.file)
         if options.send:
             return _send(opened, opened.summary, settings, account)
     return 0
 
 
-def _choices(run: RunReader, settings: Settings, account: str | None, options: argparse.Namespace) -> FormatOptions:
+def _choices(run: RunReader, frame: CommandFrame, account: str | None) -> FormatOptions:
+    options, settings = frame.options, frame.settings
     how = options_of(settings) if options.file is None else FormatOptions(fail_on=settings.fail_on)
     if options.format != "asff":
         return how

@@ -1,42 +1,64 @@
-"""The command `auditor hash`."""
+"""The commands `auditor hash` and `work`: hash the objects of targets, or those that the messages of a queue name."""
 
 from __future__ import annotations
 
-import argparse
+import asyncio
+import signal
+import time
 from collections.abc import Iterator
-from functools import partial
 
 from auditor.aio.stop import Stop
 from auditor.cli import signals
-from auditor.cli.each_target import each_target
-from auditor.cli.options import settings_of, targets_of
-from auditor.cli.output import print_result
-from auditor.cli.progress import Show
+from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import IDLE, Flags
+from auditor.cli.output import first_word, say
+from auditor.cli.process_end import end_soon
+from auditor.cli.progress import Show, shown
+from auditor.cli.run_targets import each_target
 from auditor.config.resources import ledger_of
 from auditor.config.settings import Settings
+from auditor.config.values import seconds
+from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.run import HashRun, HashRunSummary
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.loop import Pace, Worker, open_processor
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger.base import Ledger
 from auditor.model.target import NOTHING_LISTED, Target
+from auditor.progress import Snapshot
 from auditor.reports.summary import aside
 from auditor.text import counted, healed_rows, visible
 
 
-def run(options: argparse.Namespace) -> int:
-    settings = settings_of(options, "ledger")
-    targets = targets_of(options, settings)
-    one = partial(_hash_one, settings, options.format)
-    opening = ledger_of(settings)
-    return signals.run(each_target(targets, opening, one, verb="hashed", kept="the ledger has what was hashed"))
+def declare_hash(flags: Flags) -> None:
+    """Declare the flags of `auditor hash`.
+
+    auditor hash s3://my-bucket --ledger sqlite:digests.db
+    auditor hash s3://my-bucket/masters/ --ledger dynamodb:digests --algorithm sha256,md5
+    auditor hash s3://my-bucket --ledger sqlite:digests.db --max-rate 50 --accept-cost
+    """
+    flags.show_daily("versions ledger algorithm accept-cost max-rate format profile config")
+    flags.targets()
+    flags.settings("allow_empty", "ledger", "algorithms", "streams", "accept_cost")
+    flags.pace()
+    flags.connection()
+    flags.form()
 
 
-async def _hash_one(settings: Settings, output: str, target: Target, ledger: Ledger, stop: Stop, show: Show) -> int:
-    """Hash the objects of one target, print the counts, and return the exit code."""
-    hashing = HashRun(target, settings, ledger, stop)
-    async with show(hashing.snapshot):
-        counts = await hashing.run()
-    uri = visible(f"s3://{counts.target.bucket}/{counts.target.prefix}")
-    print_result(output, counts, lambda: "".join(f"{uri}: {line}\n" for line in _lines(counts)))
-    return counts.exit_code
+@command("ledger")
+def run_hash(frame: CommandFrame) -> int:
+    """Hash the objects of each target, print their counts, and return the exit code."""
+
+    async def one(target: Target, ledger: Ledger, stop: Stop, show: Show) -> int:
+        hashing = HashRun(target, frame.settings, ledger, stop)
+        async with show(hashing.snapshot):
+            counts = await hashing.run()
+        uri = visible(f"s3://{counts.target.bucket}/{counts.target.prefix}")
+        frame.print_lines(counts, (f"{uri}: {line}" for line in _lines(counts)))
+        return counts.exit_code
+
+    kept = "the ledger has what was hashed"
+    return signals.run(each_target(frame.targets, ledger_of(frame.settings), one, verb="hashed", kept=kept))
 
 
 def _lines(counts: HashRunSummary) -> Iterator[str]:
@@ -54,3 +76,70 @@ def _lines(counts: HashRunSummary) -> Iterator[str]:
         allow = ", or allow it by --allow-empty" if NOTHING_LISTED in counts.holes else ""
         yield f"nothing is listed: check the bucket and the prefix{allow}"
     yield from (*aside(hashing), *healed_rows(counts.healed))
+
+
+def declare_work(flags: Flags) -> None:
+    """Declare the flags of `auditor work`.
+
+    auditor work --queue https://sqs.eu-west-1.amazonaws.com/123456789012/hash --ledger dynamodb:digests
+    auditor work --queue https://sqs.eu-west-1.amazonaws.com/123456789012/hash --ledger sqlite:d.db --idle 60
+    """
+    flags.settings(queue="the queue that audits send to")
+    flags.settings("ledger", "algorithms", "streams")
+    flags.add("--idle SECONDS", IDLE, default="20")
+    flags.settings(engine="which client reads: direct, aioboto3, boto3", concurrency="most objects in flight")
+    flags.connection()
+    flags.form()
+
+
+@command("queue", "ledger")
+def run_work(frame: CommandFrame) -> int:
+    """Hash the objects of the queue's messages until it is empty, print their counts, and return the exit code."""
+    idle = seconds(frame.options.idle, "--idle")
+    first_word(f"asking the queue {frame.settings.queue}", longer=Pace().poll)
+    counts, stopped = signals.run(_work(frame.settings, idle))
+    line = (
+        f"{counted(counts.messages, 'message')}: {counted(counts.hashed, 'object')} hashed,"
+        f" {counts.known:,} known before, {counts.superseded:,} superseded, {counts.unhashable:,} cannot be hashed,"
+        f" {counts.failed:,} failed ({counts.dead_lettered:,} on the dead-letter queue),"
+        f" {counts.resent:,} sent again, {counts.continued:,} left to the next worker,"
+        f" {', '.join([f'{counts.left_for_cost:,} left for their cost', *healed_rows(counts.healed)])}"
+    )
+    frame.print_lines(counts, [line])
+    return 4 if counts.failed or stopped else 0
+
+
+async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
+    """Hash the objects of the queue's messages. Return the counts, and True if a signal ended the work early. idle: end
+    after this many seconds without a message.
+    """
+    stopped = False
+    async with open_processor(settings, WorkerOptions.of(settings)) as processor:
+        worker = Worker(processor, Pace(messages=settings.concurrency or CONCURRENCY, idle=idle))
+
+        def caught() -> None:
+            nonlocal stopped
+            stopped = True
+            say("finishing small objects, leaving large ones; the rest stays on the queue")
+            worker.stop()
+
+        def interrupted() -> None:
+            end_soon()
+            caught()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, caught)
+        started = time.monotonic()
+        async with shown(lambda: _snapshot(worker, time.monotonic() - started)):
+            return await worker.run(), stopped
+
+
+def _snapshot(worker: Worker, seconds: float) -> Snapshot:
+    counts = worker.counts
+    return Snapshot(
+        what="the queue",
+        heard=worker.heard,
+        objects=counts.hashed + counts.known + counts.superseded + counts.unhashable,
+        seconds=seconds,
+        detail=f"{counted(counts.messages, 'message')}, {counts.failed:,} failed, {counts.resent:,} sent again",
+    )

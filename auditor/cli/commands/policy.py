@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -22,7 +21,8 @@ from auditor.aws.iam.roles import (
 )
 from auditor.aws.partition import partition_of
 from auditor.aws.session import make_session
-from auditor.cli.options import settings_of, targets_of
+from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import Flags
 from auditor.cli.output import say
 from auditor.config.estate import read_estate
 from auditor.config.settings import Settings
@@ -36,6 +36,7 @@ from auditor.text import counted
 _KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
 _FILES: Final = re.compile(r"arn:[a-z-]+:elasticfilesystem:[a-z0-9-]+:[0-9]{12}:access-point/fsap-[0-9a-f]+")
 _STAGE: Final = re.compile(r"[A-Za-z0-9-]+")
+_DEPLOYED: Final = "the role of a deployed function"
 _ROLES: Final = {
     "audit": audit_role_policy,
     "hashing": hashing_role_policy,
@@ -44,14 +45,38 @@ _ROLES: Final = {
 }
 
 
-def run(options: argparse.Namespace) -> int:
+def declare_policy(flags: Flags) -> None:
+    """Declare the flags of `auditor policy`.
+
+    auditor policy s3://my-bucket
+    auditor policy --estate estate.toml --out s3://reports/audits
+    auditor policy s3://my-bucket --role audit --stage prod --out s3://reports/audits
+    """
+    flags.show_daily("all-buckets versions level ledger queue hash out audited-keys role stage profile config")
+    flags.audited()
+    audited = "KMS keys of the audited objects: with --hash or --role hashing, objects under SSE-KMS need them"
+    flags.add("--audited-keys ARN,..", audited)
+    reports = "KMS key of the bucket that --out names; with --role, of all that the stack makes"
+    flags.add("--reports-key ARN", reports)
+    flags.add("--inventory-key ARN", "KMS key of the S3 Inventory reports that --inventory names")
+    flags.words[_DEPLOYED] = "It allows all that an event may ask for: rules and --versions do not matter."
+    flags.add("--role", "the role of this function, at --level (metadata)", _DEPLOYED, choices=tuple(_ROLES))
+    flags.add("--stage NAME", "stage of the deployment (prod)", _DEPLOYED)
+    flags.add("--vpc", "the functions are in a VPC", _DEPLOYED)
+    flags.add("--state-machine", "a state machine audits large buckets (scale=map)", _DEPLOYED)
+    shared = "access point of the shared file system (EFS) that the functions mount"
+    flags.add("--file-system ARN", shared, _DEPLOYED)
+
+
+@command()
+def run_policy(frame: CommandFrame) -> int:
     """Print the least-privilege IAM policy on stdout, and remarks on it on stderr.
 
     It is the policy for an audit from the command line, or with --role the policy of one of the functions' roles.
     """
-    settings = settings_of(options)
-    targets, roles = _objects(options, settings)
-    deployment = _deployment(options, settings)
+    options, settings = frame.options, frame.settings
+    targets, roles = _objects(frame)
+    deployment = _deployment(frame)
     partition = partition_of(make_session(settings.profile, settings.region).region_name)
     if options.role:
         policy = _ROLES[options.role](targets, deployment, partition)
@@ -68,13 +93,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _objects(options: argparse.Namespace, settings: Settings) -> tuple[Sequence[Target], Sequence[str]]:
+def _objects(frame: CommandFrame) -> tuple[Sequence[Target], Sequence[str]]:
     """Return the targets that the own credentials read, and the ARNs of the roles to assume for others."""
+    options = frame.options
     if not options.all_buckets and options.estate is None:
-        return targets_of(options, settings), ()
+        return frame.targets, ()
     if options.targets or (options.all_buckets and options.estate is not None):
         raise UsageError("give targets, --all-buckets or --estate: each of them says which buckets the policy is for")
-    everything = [every_bucket(versions=settings.versions)]
+    everything = [every_bucket(versions=frame.settings.versions)]
     if options.all_buckets:
         return everything, ()
     if options.role:
@@ -110,10 +136,11 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
     )
 
 
-def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
+def _deployment(frame: CommandFrame) -> Deployment:
     """Read the flags that describe a deployment. Raises UsageError for a malformed ARN or name. Wildcards are
     malformed: with one, the policy would allow more than the user meant.
     """
+    options, settings = frame.options, frame.settings
     if not options.role and (options.stage or options.vpc or options.file_system or options.state_machine):
         raise UsageError(
             "--stage, --vpc, --file-system and --state-machine are a deployment's: add --role audit, hashing, renew or"

@@ -1,18 +1,45 @@
-"""The command `auditor rules`."""
+"""The commands `auditor rules` and `completion`, and the answer to a shell that asks for completions."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from typing import Final
 
+from auditor.cli.flags import Flags
+from auditor.cli.help import CommandParser
 from auditor.errors import UsageError
 from auditor.reports.text_table import Column, text_table
 from auditor.rules import RULES
 from auditor.rules.docs import as_details, as_json
 from auditor.rules.unknown import no_rule
 
+try:  # the extra "cli" has it
+    from argcomplete import autocomplete
+    from argcomplete.shell_integration import shellcode
+except ImportError:
+    _INSTALLED = False
+else:
+    _INSTALLED = True
 
-def run(options: argparse.Namespace) -> int:
+_RULE_IDS: Final = frozenset({"only", "ignore", "ids"})
+_MISSING: Final = "completion needs the package argcomplete: from the project's folder, pip install '.[cli]'"
+
+
+def declare_rules(flags: Flags) -> None:
+    """Declare the flags of `auditor rules`.
+
+    auditor rules
+    auditor rules O02 B01
+    auditor rules --format json
+    """
+    flags.add("ids RULE", "explain these", nargs="*")
+    flags.form()
+
+
+def run_rules(options: argparse.Namespace) -> int:
+    """Print the table of the rules, or the documentation of some. Return 0."""
     registered = {rule.id: rule for rule in RULES}
     wanted = [name.upper() for name in options.ids]
     if unknown := [name for name in wanted if name not in registered]:
@@ -27,3 +54,45 @@ def run(options: argparse.Namespace) -> int:
         text = "\n".join(text_table([Column()] * 4, rows))
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     return 0
+
+
+def declare_completion(flags: Flags) -> None:
+    """Declare the flags of `auditor completion`.
+
+    auditor completion bash > ~/.local/share/bash-completion/completions/auditor
+    auditor completion zsh > ~/.zfunc/_auditor
+    auditor completion fish > ~/.config/fish/completions/auditor.fish
+    """
+    flags.add("shell", "the shell", choices=("bash", "zsh", "fish", "powershell"))
+
+
+def run_completion(options: argparse.Namespace) -> int:
+    """Print the code for a shell's start file. Raises UsageError if argcomplete is not installed."""
+    if not _INSTALLED:
+        raise UsageError(_MISSING)
+    code = shellcode(["auditor"], shell=options.shell)
+    sys.stdout.write(f"{code.strip()}\n")
+    return 0
+
+
+def complete(parser: CommandParser) -> None:
+    """Answer a shell that asks for completions, and end the process. Does nothing if argcomplete is not installed.
+
+    The shell's line is in COMP_LINE; of its commands the flags are declared, because argcomplete reads the actions of a
+    parser before that parses.
+    """
+    if not _INSTALLED:
+        return
+    named = parser
+    for word in os.environ.get("COMP_LINE", "").split():
+        named = named.commands.get(word, named).declared()
+    for action in named.flags.all:
+        if action.dest in _RULE_IDS:
+            action.completer = rule_ids  # type: ignore[attr-defined]
+    autocomplete(parser, always_complete_options=False)
+
+
+def rule_ids(prefix: str, **_: object) -> list[str]:
+    """Return the IDs of rules that go on with the prefix, which may be a list with commas."""
+    before, comma, last = prefix.rpartition(",")
+    return [f"{before}{comma}{rule.id}" for rule in RULES if rule.id.startswith(last.upper())]

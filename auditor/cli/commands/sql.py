@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from auditor.aio.stop import Stop
 from auditor.cli import signals
-from auditor.cli.options import settings_of
+from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import RESULTS, Flags
 from auditor.cli.output import heard, remark, say
-from auditor.cli.reading import reading
 from auditor.cli.sql.session import STOPPED, answer, copy_parts, duckdb_views, open_session, statements
 from auditor.cli.terminal import columns
 from auditor.errors import RunStopped, UsageError
@@ -36,12 +35,29 @@ _AGAIN: Final = 0.2
 """Seconds between two interruptions of a query that has not ended: the first may come between two statements."""
 
 
-def run(options: argparse.Namespace) -> int:
+def declare_sql(flags: Flags) -> None:
+    """Declare the flags of `auditor sql`.
+
+    auditor sql s3://my-bucket 'FROM objects SELECT prefix1, count(*) WHERE public GROUP BY ALL'
+    auditor sql s3://my-bucket 'FROM objects SELECT key WHERE public_grant = false' --format csv
+    auditor sql s3://reports/bucket=b/run=20260101T000000Z-123456 --schema athena > tables.sql
+    """
+    flags.run_folder()
+    flags.add("query QUERY", "one SELECT in DuckDB's SQL (the tables and columns)", nargs="?")
+    words = "how the answer is printed: table has at most 1,000 rows, csv and jsonl have all"
+    flags.form(("table", "csv", "jsonl"), words)
+    schema = "print the statements with which this program reads such runs, no answer"
+    flags.add("--schema", schema, RESULTS, choices=("athena", "duckdb"))
+    flags.run_store()
+
+
+@command()
+def run_sql(frame: CommandFrame) -> int:
     """Answer the query, or list the tables, and return 0."""
-    settings = settings_of(options)
+    options = frame.options
     if options.schema is not None and options.query is not None:
         raise UsageError("--schema prints statements for another program: leave the query out")
-    with reading(options.run_folder, settings) as opened:
+    with frame.reading(options.run_folder) as opened:
         sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
         if options.schema is not None:
             sys.stdout.write(_schema(options.schema, opened))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from io import TextIOWrapper
 from typing import TextIO
 
 from auditor.aio.stop import Stop
 from auditor.cli import signals
-from auditor.cli.each_target import each_target
-from auditor.cli.options import refuse_ledger, settings_of, targets_of
+from auditor.cli.command_frame import CommandFrame, command, refuse_ledger
+from auditor.cli.flags import DIGESTS, RESULTS, Flags
 from auditor.cli.progress import Show
+from auditor.cli.run_targets import each_target
 from auditor.cli.telling import Teller
 from auditor.config.resources import Resources, check_ledger, open_resources
-from auditor.config.settings import Settings
+from auditor.config.settings import CHANNELS
 from auditor.config.values import algorithms
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
@@ -27,26 +26,46 @@ from auditor.verify.run import Verification
 from auditor.verify.summary import WorstObjects, exit_code, printed
 
 
-def run(options: argparse.Namespace) -> int:
-    settings = settings_of(options, "ledger")
+def declare_verify(flags: Flags) -> None:
+    """Declare the flags of `auditor verify`.
+
+    auditor verify s3://my-bucket --ledger sqlite:digests.db
+    auditor verify s3://my-bucket --ledger dynamodb:digests --max-age 90d --record
+    auditor verify s3://my-bucket/masters/ --ledger sqlite:digests.db --percent 5 --combined lines.jsonl
+    """
+    flags.show_daily("versions ledger algorithm max-age percent record fail-on out format profile config")
+    flags.targets()
+    flags.settings("allow_empty", ledger="the ledger that they are compared with: sqlite:PATH or dynamodb:TABLE")
+    compared = "compare these digests where the ledger has one of them (all that it has)"
+    flags.add("--algorithm NAME,..", compared, DIGESTS, dest="compared")
+    with flags.either():
+        flags.settings("max_age", "percent")
+    cost = "also read objects of storage classes that charge for reading (IA, Glacier IR ..)"
+    flags.settings("every", "grace", "fail_on_outcomes", "record", accept_cost=cost)
+    flags.add("--combined FILE", "write a line for each object to this file; -: to stdout", RESULTS)
+    flags.settings(out="where reports go: a directory or s3://BUCKET/PREFIX")
+    flags.pace()
+    flags.settings(*CHANNELS)
+    flags.connection()
+    flags.form()
+
+
+@command("ledger")
+def run_verify(frame: CommandFrame) -> int:
+    """Verify each target, print the results, and return the exit code."""
+    options, settings = frame.options, frame.settings
     compared = None if options.compared is None else algorithms(options.compared, "--algorithm")
-    targets = targets_of(options, settings)
     if options.combined == "-" and options.format == "json":
         raise UsageError("--combined - and --format json would both go to stdout: give --combined a file")
     refuse_ledger(options.combined, settings, "--combined")
     if not settings.record:
         check_ledger(settings)
     with _opened(options.combined) as combined:
-        teller = Teller(settings, "verification")
-        one = partial(_verify_one, settings, compared, combined, options.format, teller)
-        opening = open_resources(settings, targets, hashing=False)
+        work = _Verifications(frame, compared, combined)
         kept = "the ledger, if it can be written, has noted what was verified"
-
-        def failed(target: Target, sentence: str, code: int) -> None:
-            teller.failed(sentence)
-
-        work = each_target(targets, opening, one, verb="verified", kept=kept, failed=failed)
-        return signals.run(teller.around(work))
+        opening = open_resources(settings, frame.targets, hashing=False)
+        each = each_target(frame.targets, opening, work.one, verb="verified", kept=kept, failed=work.failed)
+        return signals.run(work.teller.around(each))
 
 
 @contextmanager
@@ -88,32 +107,33 @@ class _Lines(TextIOWrapper):
             raise OutputError(f"--combined {self._place!r} cannot be written ({reason}): give another file") from error
 
 
-async def _verify_one(
-    settings: Settings,
-    compared: tuple[str, ...] | None,
-    combined: TextIO | None,
-    output: str,
-    teller: Teller,
-    target: Target,
-    resources: Resources,
-    stop: Stop,
-    show: Show,
-) -> int:
-    """Verify one target, print the result, and return the exit code. The result goes to stderr if stdout has the
-    combined report.
-
-    compared: the algorithms to compare; None for all that the ledger has. combined: the stream of the combined report;
-    None for no such report.
+class _Verifications:
+    """The verifications of one command. compared: the algorithms to compare; None for all that the ledger has.
+    combined: the stream of the combined report; None for no such report. The results go to stderr if stdout has it.
     """
-    named = WorstObjects(combined, settings.fail_on_outcomes)
-    verification = Verification(target, settings, resources, stop, compared=compared, combined=named)
-    async with show(verification.snapshot):
-        summary = await verification.run()
-    stream = sys.stderr if combined is sys.stdout else sys.stdout
-    stream.write(printed(summary, output))
-    if output == "table" and combined is not sys.stdout:
-        stream.writelines(named.table(summary))
-    stream.flush()
-    fail_on = settings.fail_on_outcomes
-    await teller.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
-    return exit_code(summary, fail_on)
+
+    def __init__(self, frame: CommandFrame, compared: tuple[str, ...] | None, combined: TextIO | None) -> None:
+        self._frame = frame
+        self._compared = compared
+        self._combined = combined
+        self.teller = Teller(frame.settings, "verification")
+
+    async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
+        """Verify one target, print the result, and return the exit code."""
+        settings, output = self._frame.settings, self._frame.options.format
+        named = WorstObjects(self._combined, settings.fail_on_outcomes)
+        verification = Verification(target, settings, resources, stop, compared=self._compared, combined=named)
+        async with show(verification.snapshot):
+            summary = await verification.run()
+        stream = sys.stderr if self._combined is sys.stdout else sys.stdout
+        stream.write(printed(summary, output))
+        if output == "table" and stream is sys.stdout:
+            stream.writelines(named.table(summary))
+        stream.flush()
+        fail_on = settings.fail_on_outcomes
+        await self.teller.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
+        return exit_code(summary, fail_on)
+
+    def failed(self, target: Target, sentence: str, code: int) -> None:
+        """Note a failed target for the alert at the end."""
+        self.teller.failed(sentence)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from auditor.cli.parser import make_parser
+from auditor.cli.help import make_parser
 from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import RollUps

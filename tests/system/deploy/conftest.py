@@ -14,7 +14,7 @@ def options(tmp_path: Path) -> Options:
     root = tmp_path / "root"
     for name in (
         "auditor/rules/access/o01_everyone_control.py",
-        "auditor/cli/parser.py",
+        "auditor/cli/main.py",
         "handlers/audit.py",
         "deploy/build.py",
     ):

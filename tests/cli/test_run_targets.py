@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from auditor.cli.closing_table import TargetResult, closing_table
-from auditor.cli.each_target import combined, each_target
 from auditor.cli.progress import Show, Together
+from auditor.cli.run_targets import combined, each_target
 from auditor.errors import BucketError, UsageError
 from auditor.model.target import Target
 from auditor.progress import Snapshot

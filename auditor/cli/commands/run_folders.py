@@ -1,0 +1,243 @@
+"""The commands on finished runs, `auditor diff`, `report`, `judge` and `check`: they read run folders alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from msgspec.structs import asdict
+
+from auditor.audit.again import JudgeAgain
+from auditor.audit.estate.page import entries_beside
+from auditor.audit.index import NAME as INDEX
+from auditor.audit.index import entries_in, index_text, write_index
+from auditor.audit.judged_by import judged_by
+from auditor.audit.stored_page import page_again
+from auditor.cli import signals
+from auditor.cli.command_frame import CommandFrame, command, in_thread
+from auditor.cli.flags import RUN, Flags
+from auditor.cli.output import first_word, heard, print_text, say
+from auditor.cli.progress import make_progress
+from auditor.cli.run_targets import HOLE
+from auditor.cli.terminal import columns, options_of
+from auditor.config.layers import Layer
+from auditor.config.settings import SETTINGS
+from auditor.errors import OutputError, UsageError
+from auditor.progress import Snapshot
+from auditor.reports.diff import Diff
+from auditor.reports.diff_text import FirstChanges, change_line, render
+from auditor.reports.formats import FORMATS, PRINTED
+from auditor.reports.summary import exit_code
+from auditor.runs.bucket_file import NAME
+from auditor.runs.checking import RunCheck, RunChecker
+from auditor.runs.folder_place import is_run_folder, open_run
+from auditor.runs.reading import RunReader
+from auditor.runs.run import Run
+from auditor.runs.stores.base import Store
+from auditor.runs.stores.local import private
+from auditor.text import counted, visible
+
+_JUDGING: Final = ("only", "ignore", "level", "semantics")
+
+
+def declare_diff(flags: Flags) -> None:
+    """Declare the flags of `auditor diff`.
+
+    auditor diff auditor-runs/bucket=my-bucket/run=20260101T000000Z-123456 s3://my-bucket
+    auditor diff OLD NEW --format jsonl
+    """
+    flags.add("old OLD", f"the earlier run: {RUN}")
+    flags.add("new NEW", "the later run")
+    flags.run_store()
+    words = "how the changes are printed: table names the first of each kind, json counts them, jsonl has each"
+    flags.form(("table", "json", "jsonl"), words)
+
+
+@command()
+def run_diff(frame: CommandFrame) -> int:
+    """Compare the two runs, and print the changes."""
+    places = (frame.options.old, frame.options.new)
+    first_word(f"reading the runs {' and '.join(map(visible, places))}")
+    old, new = (Run(place, **frame.settings.connection) for place in map(frame.run_place, places))
+    work, first = Diff(old, new), FirstChanges()
+    heard()
+    if frame.options.format == "jsonl":
+        for change in work.changes():
+            sys.stdout.write(json.dumps(change_line(change)) + "\n")
+        return 0
+    for change in work.changes():
+        first.add(change)
+    document = {"old": old.run_id, "new": new.run_id, "changes": work.counts}
+    frame.print(document, lambda: render(old.run_id, new.run_id, work.counts, first, columns()))
+    return 0
+
+
+def declare_report(flags: Flags) -> None:
+    """Declare the flags of `auditor report`.
+
+    auditor report auditor-runs/bucket=b/run=20260101T000000Z-123456
+    auditor report s3://reports/bucket=b/run=20260101T000000Z-123456 --out page.html
+    """
+    place = "a run folder, or the place of all of them, for the index page of their targets: a path or URI"
+    flags.add("run_folder RUN|OUT", place)
+    file = "write the page there (report.html; for OUT its index.html); -: stdout"
+    flags.add("--out FILE", file, dest="file")
+    flags.run_store()
+
+
+@command()
+def run_report(frame: CommandFrame) -> int:
+    """Make the page of a run, or the index page of a place of runs, again, and write it. Return 4 for a run that is not
+    complete, else 0.
+    """
+    place = frame.options.run_folder
+    first_word(f"reading the run {visible(place)}")
+    if Path(place).is_file():
+        raise UsageError(f"{place[:200]!r} is a file: give a run folder, OUT/bucket=BUCKET/run=ID, or an OUT")
+    if not is_run_folder(place):
+        return _index(place, frame)
+    file = frame.options.file or "report.html"
+    with open_run(place, **frame.settings.connection) as opened:
+        page = page_again(opened, _index_beside(opened, file))
+        complete = opened.complete
+    _written(page, file)
+    if complete:
+        return 0
+    say(f"{visible(place)} is a run that has not ended: its page is of what is listed so far")
+    return HOLE
+
+
+def _index_beside(run: RunReader, file: str) -> str | None:
+    """Return the address of the index page of the run's place, relative to the run's page in `file`; None if there is
+    none, or if the run is in a bucket.
+    """
+    index = Path(run.store.uri()) / INDEX
+    if run.store.bucket is not None or not index.is_file():
+        return None
+    folder = run.uri if file == "-" else os.path.dirname(os.path.abspath(file))
+    return quote(os.path.relpath(index, folder))
+
+
+def _index(place: str, frame: CommandFrame) -> int:
+    with frame.store(place) as store:
+        entries, estates = entries_beside(store, entries_in(store))
+        if not entries:
+            raise UsageError(
+                f"there is no complete run at {place[:200]!r}: give a run folder, OUT/bucket=BUCKET/run=ID, or an OUT"
+                " that has some"
+            )
+        if frame.options.file is not None:
+            _written(index_text(entries, store.uri(), estates), frame.options.file)
+        else:
+            sys.stdout.write(f"{visible(write_index(store, entries, estates))}\n")
+    return 0
+
+
+def _written(page: str, file: str) -> None:
+    """Write a page to the file that the user names, or to stdout for "-"."""
+    if file == "-":
+        sys.stdout.write(page)
+        return
+    try:
+        with open(file, "w", encoding="utf-8", opener=private) as written:
+            written.write(page)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{file!r} cannot be written ({error}): give another --out") from error
+    sys.stdout.write(f"{visible(file)}\n")
+
+
+def declare_judge(flags: Flags) -> None:
+    """Declare the flags of `auditor judge`.
+
+    auditor judge s3://my-bucket --all-rules
+    auditor judge s3://my-bucket --config auditor.toml --trust 123456789012
+    """
+    flags.run_folder()
+    flags.add("--config FILE", "judge by this auditor.toml (by the run's own configuration)")
+    every = "select among all rules of this version, not only those that judged the run"
+    flags.add("--all-rules", every)
+    flags.settings("level", "only", "ignore", "semantics")
+    flags.trust()
+    flags.settings("fail_on", out="where the new run folder goes (beside RUN)")
+    flags.run_bucket()
+    flags.form(PRINTED)
+
+
+@command()
+def run_judge(frame: CommandFrame) -> int:
+    """Judge the run again, print the summary of the new run folder, and return the exit code of an audit."""
+    return signals.run(_judge(frame))
+
+
+async def _judge(frame: CommandFrame) -> int:
+    options, settings = frame.options, frame.settings
+    stop = signals.stop_on_signals()
+    with frame.reading(options.run_folder) as source:
+        given = Layer({name: vars(options)[name] for name in _JUDGING}, lambda name: SETTINGS[name].option)
+        file = await asyncio.to_thread(lambda: source.begun_with)
+        where, trust = f"{source.uri}/{NAME}", options.trust or ()
+        by = judged_by(file, where, given, options.config, anew=options.all_rules, trust=trust)
+        with nullcontext(source.store) if options.out is None else _writable(frame) as out:
+            work = JudgeAgain(source, out, by, stop.is_set)
+            summary = await in_thread(work.snapshot, work.run, ends=True)
+            written = RunReader(out, source.bucket_name, summary.run)
+            print_text("".join(FORMATS[options.format](summary, written, options_of(settings))))
+    say(f"run {summary.run}: judged again from {visible(options.run_folder)}")
+    return exit_code(summary, settings.fail_on)
+
+
+def _writable(frame: CommandFrame) -> Store:
+    store = frame.store(frame.options.out)
+    store.check_writable()
+    return store
+
+
+def declare_check(flags: Flags) -> None:
+    """Declare the flags of `auditor check`.
+
+    auditor check s3://my-bucket
+    auditor check s3://reports/bucket=b/run=20260101T000000Z-123456 --format json
+    """
+    flags.run_folder()
+    flags.run_store()
+    flags.form()
+
+
+@command()
+def run_check(frame: CommandFrame) -> int:
+    """Check the run folder, print the result, and return its exit code: 1 for a fault, 4 if something is not there to
+    check, 0 if the run is whole.
+    """
+    progress, started = make_progress(), time.monotonic()
+    place = frame.options.run_folder
+
+    def note(objects: int) -> None:
+        progress.update(Snapshot(what=visible(place), objects=objects, seconds=time.monotonic() - started))
+
+    try:
+        with frame.reading(place) as opened:
+            found = RunChecker(opened, note).run()
+    finally:
+        progress.close()
+    frame.print_lines({**asdict(found), "whole": not found.exit_code}, _lines(found))
+    return found.exit_code
+
+
+def _lines(found: RunCheck) -> Iterator[str]:
+    seen = f"{counted(found.parts, 'file')} of lines, {counted(found.lines, 'line')}"
+    verdict = "ALTERED" if found.faults else "not proved whole" if found.lacks else "whole"
+    yield f"run {found.run}: {verdict}; {seen}"
+    yield from (f"  fault: {sentence}" for sentence in found.faults)
+    yield from (f"  not checked: {sentence}" for sentence in found.lacks)
+    if found.chain:
+        yield f"  chain: {counted(len(found.chain), 'earlier run')}, back to {found.chain[-1]}"
+    if found.sha256 is not None:
+        yield f"  SHA-256 of summary.json: {found.sha256}"
