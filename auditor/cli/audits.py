@@ -36,10 +36,9 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import table
-from auditor.reports.alert import alert_of
+from auditor.reports.alert import alert_of, event_of
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.markdown import failed_comment
-from auditor.reports.run_event import event_of
 from auditor.reports.summary import exit_code
 from auditor.reports.summed import IndexEntry
 from auditor.runs.plan_file import load_plan

@@ -10,8 +10,7 @@ from auditor.aws.publish import EventBridgeBus, EventBus, SnsTopic, Topic
 from auditor.config.settings import CHANNELS, SETTINGS, Settings
 from auditor.errors import AuditorError, RunError
 from auditor.model.alert import SOURCE, Alert, RunEvent
-from auditor.reports.alert_text import subject_of, text_of
-from auditor.reports.chat import chat_message
+from auditor.reports.channel_texts import chat_message, subject_of, text_of
 
 
 class Channels(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from auditor.hashing.worker.dead_letters import given_up
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.sqs_batch import answer_of, message_id, received_of, records_of
 from auditor.logs import bound
-from auditor.reports.renewal_alert import renewal_alert
+from auditor.reports.alert import renewal_alert
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.s3.rate import RateLimit

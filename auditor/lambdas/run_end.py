@@ -11,8 +11,7 @@ from auditor.model.finding import FailOn, Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.alert import alert_of
-from auditor.reports.run_event import event_of
+from auditor.reports.alert import alert_of, event_of
 
 
 async def tell_end(

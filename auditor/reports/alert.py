@@ -1,29 +1,103 @@
-"""Make the alert on an audit out of its summary and its roll-ups: counts and prefixes, never keys."""
+"""Make the alert and the event on an audit, and the alert on an event of S3: counts and prefixes, never keys."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
+from auditor.errors import UsageError
 from auditor.model.access import Verdict, told_verdicts
-from auditor.model.alert import LONGEST, Alert, AlertSection, Phrase, Quoted
-from auditor.model.exception import ExceptionUse
-from auditor.model.finding import FailOn, Severity
+from auditor.model.alert import LONGEST, Alert, AlertSection, Phrase, Quoted, RunEvent
+from auditor.model.exception import ExceptionState, ExceptionUse
+from auditor.model.finding import FailOn, RuleUndecided, Severity
+from auditor.model.json_codec import plain
 from auditor.model.rollup import Group, GroupKind, RollUps
-from auditor.model.summary import Summary
+from auditor.model.run_lines import first_prefix
+from auditor.model.summary import ChangeKind, Changes, Summary, UnreadCount
 from auditor.reports import groups
-from auditor.reports.alert_reasons import AlertReasons, reasons_of
-from auditor.reports.summary import failed_of
+from auditor.reports.channel_texts import event_detail, short
+from auditor.reports.summary import UNCHECKED, counting, exit_code, failed_of, holes, new_findings
+from auditor.runs.paths import parse_run_id
 from auditor.text import counted, harmless
 
 GROUPS: Final = 15
-"""Largest number of groups in an alert."""
+"""Largest number of groups, or of prefixes, in an alert."""
 _UNREAD: Final = 10
 _RULES: Final = 20
 _EXPIRED: Final = 10
 _CAUSES: Final = 5
+AUDIT_FINISHED: Final = "S3 Audit Finished"
+_ITEMS: Final = 50
+"""Largest number of items in each list of an event's detail."""
+_FRESH: Final = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.UNCOVERED)
+
+
+class AlertReasons(Struct, frozen=True, kw_only=True):
+    """The reasons for an alert on one audit. Without any of them, the run is quiet."""
+
+    findings: Mapping[str, int] = field(default_factory=dict)
+    """Number of new findings by severity, of the severities that `fail_on` asks for, worst first."""
+    exposed: int = 0
+    """Number of objects that are newly exposed."""
+    worsened: Mapping[str, int] = field(default_factory=dict)
+    """Number of other objects whose verdict is wider than before, by their verdict."""
+    expired: tuple[ExceptionUse, ...] = ()
+    """The exceptions that held in the last complete run of the target, and do not hold any more."""
+    compared: bool = True
+    """False if there is no earlier run to compare with: each finding and each exposed object then counts as new."""
+
+    def words(self, holes: Sequence[str]) -> tuple[str, ...]:
+        """Return the reasons in words, the gravest first; () if the run is quiet. holes: those that auditor.toml does
+        not accept, in words.
+        """
+        new, newly = ("new ", "newly ") if self.compared else ("", "")
+        number, worse = sum(self.findings.values()), sum(self.worsened.values())
+        each = ", ".join(f"{count:,} {severity}" for severity, count in self.findings.items())
+        found = (
+            (self.exposed, f"{counted(self.exposed, 'object')} {newly}exposed"),
+            (worse, f"{counted(worse, 'object')} worsened"),
+            (number, f"{counted(number, f'{new}finding')} ({each})"),
+            (len(self.expired), f"{counted(len(self.expired), 'exception')} expired"),
+        )
+        return (*(words for count, words in found if count), *holes)
+
+
+def reasons_of(summary: Summary, fail_on: Severity | FailOn | None) -> AlertReasons:
+    """Return the reasons for an alert on a finished audit.
+
+    fail_on: the severity from which findings count; None if findings and verdicts are no reason.
+    """
+    changes, expired = summary.changes, _expired(summary)
+    compared = changes.against is not None
+    if fail_on is None:
+        return AlertReasons(expired=expired, compared=compared)
+    least = fail_on.severity if isinstance(fail_on, FailOn) else fail_on
+    severities = [one for one in Severity if one.at_least(least)]
+    if not compared:
+        exposed = summary.verdicts[Verdict.EXPOSED] - summary.excepted.verdicts.get(Verdict.EXPOSED, 0)
+        known = {one.value: number for one in severities if (number := counting(summary, one))}
+        return AlertReasons(findings=known, exposed=exposed, expired=expired, compared=False)
+    fresh = new_findings(changes)
+    worsened = {verdict: kinds.get(ChangeKind.WORSENED, 0) for verdict, kinds in changes.verdicts.items()}
+    return AlertReasons(
+        findings={one.value: fresh[one.value] for one in severities if fresh.get(one.value)},
+        exposed=sum(changes.verdicts.get(Verdict.EXPOSED, {}).get(kind, 0) for kind in _FRESH),
+        worsened={verdict: number for verdict, number in worsened.items() if number and verdict != Verdict.EXPOSED},
+        expired=expired,
+    )
+
+
+def _expired(summary: Summary) -> tuple[ExceptionUse, ...]:
+    """Return the exceptions that expired since the last complete run; all expired ones if there is none."""
+    try:
+        last = "" if summary.changes.against is None else parse_run_id(summary.changes.against).date().isoformat()
+    except UsageError:
+        last = ""
+    return tuple(one for one in summary.exceptions if one.state is ExceptionState.EXPIRED and one.until >= last)
 
 
 def alert_of(
@@ -35,19 +109,78 @@ def alert_of(
     and verdicts are no reason for an alert. notes: further sentences that are each a reason.
     """
     reasons = reasons_of(summary, fail_on)
-    if not reasons.words and not notes:
+    said = reasons.words(holes(summary, UNCHECKED))
+    if not said and not notes:
         return None
     target = summary.target
-    words = "; ".join(reasons.words) or counted(len(notes), "remark")
-    name = Quoted(f"s3://{target.bucket}/{target.prefix}")
+    words = "; ".join(said) or counted(len(notes), "remark")
     sections = [
-        AlertSection(("The audit of ", name, f": {words}.")),
+        AlertSection(("The audit of ", Quoted(f"s3://{target.bucket}/{target.prefix}"), f": {words}.")),
         *_sections(summary, rollups, reasons, fail_on),
         *(AlertSection((Quoted(note, LONGEST),)) for note in notes),
         AlertSection(("Report: ", Quoted(f"{summary.out}/report.html", 400))),
     ]
     title = ("S3 audit of ", Quoted(target.bucket), f": {words}")
     return Alert(title=title, sections=tuple(sections), bucket=target.bucket, run=summary.run)
+
+
+def renewal_alert(bucket: str, run: str, exposed: Sequence[str]) -> Alert | None:
+    """Return the alert on objects that an event of S3 made exposed since the last run; None if there are none.
+
+    run: ID of the last run. exposed: the keys of the objects.
+    """
+    if not exposed:
+        return None
+    words = f"{counted(len(exposed), 'object')} newly exposed"
+    prefixes = Counter(map(first_prefix, exposed)).most_common()
+    below = [(Quoted(prefix or "(no prefix)"), f": {number:,}") for prefix, number in prefixes]
+    heading = ("In ", Quoted(f"s3://{bucket}"), f": {words}, as S3's events say. By prefix:")
+    sections = (
+        _list(heading, below, GROUPS, "prefix"),
+        AlertSection(("The next audit has their findings; `auditor explain` says who can reach one.",)),
+    )
+    return Alert(title=("S3 events of ", Quoted(bucket), f": {words}"), sections=sections, bucket=bucket, run=run)
+
+
+def event_of(summary: Summary, fail_on: Severity | FailOn | None, notes: Sequence[str] = ()) -> RunEvent:
+    """Return the event on a finished audit for EventBridge, of a bounded size. The arguments: as for alert_of()."""
+    words = (*reasons_of(summary, fail_on).words(holes(summary)), *notes)
+    detail = {
+        **event_detail(summary.run, summary.target, f"{summary.out}/report.html", words),
+        "engine": summary.engine,
+        "complete": summary.complete,
+        "exit_code": exit_code(summary, fail_on),
+        "coverage": plain(summary.coverage),
+        "verdicts": dict(summary.verdicts),
+        "findings": dict(summary.findings),
+        "rules": dict(list(summary.rules.items())[:_ITEMS]),
+        "excepted": plain(summary.excepted),
+        "accepted": plain(summary.accepted),
+        "rules_undecided": [_facts(one) for one in summary.rules_undecided[:_ITEMS]],
+        "unread": [_facts(one) for one in summary.unread[:_ITEMS]],
+        "changes": _bounded(summary.changes).to_dict(),
+        "hashing": None if summary.hashing is None else {**summary.hashing.counts, "failed": _codes(summary)},
+        "seconds": summary.seconds,
+    }
+    return RunEvent(AUDIT_FINISHED, detail)
+
+
+def _facts(one: RuleUndecided | UnreadCount) -> dict[str, Any]:
+    return {**asdict(one), "action": short(one.action), "code": short(one.code)}
+
+
+def _codes(summary: Summary) -> dict[str, int]:
+    return {short(code): number for code, number in list(failed_of(summary).items())[:_ITEMS]}
+
+
+def _bounded(changes: Changes) -> Changes:
+    causes = tuple(replace(cause, change=short(cause.change)) for cause in changes.causes[:_ITEMS])
+    return replace(changes, causes=causes, why_not=None if changes.why_not is None else short(changes.why_not))
+
+
+def _list(heading: Phrase, items: Sequence[Phrase], most: int, noun: str = "group") -> AlertSection:
+    """Return a section with the first `most` items. noun: of an item."""
+    return AlertSection(heading, tuple(items[:most]), max(0, len(items) - most), noun)
 
 
 def _sections(
@@ -58,22 +191,21 @@ def _sections(
     kinds = ((), ()) if rollups is None else (groups.openings(rollups), groups.findings(rollups))
     opened, found = ([group for group in kind if _is_told(group, reasons, fail_on)] for kind in kinds)
     if opened or found:
-        heading = ("New or worsened, the worst first:" if reasons.compared else "Found, the worst first:",)
+        heading = "New or worsened, the worst first:" if reasons.compared else "Found, the worst first:"
         first, then = groups.first_of(opened, found, GROUPS)
         items = tuple(_group(group, reasons.compared) for group in (*first, *then))
-        yield AlertSection(heading, items, len(opened) + len(found) - len(items))
+        yield AlertSection((heading,), items, len(opened) + len(found) - len(items))
     yield from _holes(summary, rollups)
     if reasons.expired:
-        items = tuple(_exception(one) for one in reasons.expired[:_EXPIRED])
-        heading = ("Exceptions that expired, so that what they covered counts again:",)
-        yield AlertSection(heading, items, len(reasons.expired) - len(items), "exception")
+        heading = "Exceptions that have expired. The objects that they covered count again:"
+        yield _list((heading,), [_exception(one) for one in reasons.expired], _EXPIRED, "exception")
     yield from _changes(summary)
     coverage = summary.coverage
+    verdicts = ", ".join(f"{verdict} {number:,}" for verdict, number in told_verdicts(summary.verdicts).items())
     yield AlertSection(
         (
             f"Listed {coverage.listed:,}, audited {coverage.audited:,}, vanished {coverage.vanished:,},"
-            f" undecided {coverage.undecided:,};"
-            f" {', '.join(f'{verdict} {number:,}' for verdict, number in told_verdicts(summary.verdicts).items())}.",
+            f" undecided {coverage.undecided:,}; {verdicts}.",
         )
     )
 
@@ -109,36 +241,26 @@ def _place(group: Group) -> Phrase:
 
 
 def _holes(summary: Summary, rollups: RollUps | None) -> Iterator[AlertSection]:
-    undecided, known = summary.coverage.undecided, summary.accepted
-    if undecided > known.undecided:
-        found = [] if rollups is None else groups.undecided(rollups)
-        items: tuple[Phrase, ...] = tuple(_lacking(one.count, one.audience or "", one) for one in found[:_UNREAD])
-        items = items or tuple(_lacking(one.count, f"{one.action} {one.code}") for one in summary.unread[:_UNREAD])
-        some = f" ({known.undecided:,} of them accepted)" if known.undecided else ""
-        more = max(0, (len(found) or len(summary.unread)) - len(items))
-        yield AlertSection((f"{counted(undecided, 'undecided object')}{some}:",), items, more)
-    if len(summary.rules_undecided) > known.rules:
-        items = tuple((f"{one.rule}: ", Quoted(f"{one.action} {one.code}")) for one in summary.rules_undecided[:_RULES])
-        some = f" ({known.rules:,} of them accepted)" if known.rules else ""
-        number = len(summary.rules_undecided)
-        yield AlertSection((f"{counted(number, 'undecided rule')}{some}:",), items, number - len(items), "rule")
-    failed, accepted = failed_of(summary), sum(known.hashing.values())
-    if sum(failed.values()) > accepted:
-        yield _not_hashed(failed, accepted)
+    known, failed = summary.accepted, failed_of(summary)
+    found = [] if rollups is None else groups.undecided(rollups)
+    undecided: list[Phrase] = [_lacking(one.count, one.audience or "", one) for one in found]
+    undecided = undecided or [_lacking(one.count, f"{one.action} {one.code}") for one in summary.unread]
+    rules: list[Phrase] = [(f"{one.rule}: ", Quoted(f"{one.action} {one.code}")) for one in summary.rules_undecided]
+    codes = [_lacking(number, code) for code, number in failed.items()]
+    for noun, number, accepted, verb, items, most, of in (
+        ("object", summary.coverage.undecided, known.undecided, "checked", undecided, _UNREAD, "group"),
+        ("rule", len(rules), known.rules, "checked", rules, _RULES, "rule"),
+        ("object", sum(failed.values()), sum(known.hashing.values()), "hashed", codes, _UNREAD, "code"),
+    ):
+        if number > accepted:
+            some = f" ({accepted:,} of them accepted)" if accepted else ""
+            yield _list((f"{counted(number, noun)} could not be {verb}{some}:",), items, most, of)
     if summary.resume is not None and summary.resume.reason:
         yield AlertSection(("The listing did not reach its end: ", Quoted(summary.resume.reason, 400)))
 
 
 def _lacking(number: int, fact: str, group: Group | None = None) -> Phrase:
     return (f"{counted(number, 'object')}: ", Quoted(fact), *((",", *_place(group)) if group else ()))
-
-
-def _not_hashed(failed: Mapping[str, int], accepted: int) -> AlertSection:
-    codes = list(failed.items())[:_UNREAD]
-    items: tuple[Phrase, ...] = tuple((f"{counted(number, 'object')}: ", Quoted(code)) for code, number in codes)
-    some = f" ({accepted:,} of them accepted)" if accepted else ""
-    heading = f"{counted(sum(failed.values()), 'object')} not hashed{some}:"
-    return AlertSection((heading,), items, len(failed) - len(items), "code")
 
 
 def _exception(one: ExceptionUse) -> Phrase:
@@ -149,12 +271,8 @@ def _changes(summary: Summary) -> Iterator[AlertSection]:
     changes = summary.changes
     counts = ", ".join(f"{number:,} {kind}" for kind, number in changes.classes.items() if number)
     if changes.against is not None:
-        items: tuple[Phrase, ...] = tuple(
-            (f"{harmless(cause.change)}: moved {counted(cause.objects, 'object')}",)
-            for cause in changes.causes[:_CAUSES]
-        )
-        rest = len(changes.causes) - len(items)
+        moved = [(f"{harmless(one.change)}: moved {counted(one.objects, 'object')}",) for one in changes.causes]
         told = f"{counts} (verdicts and findings)" if counts else "no change"
-        yield AlertSection((f"Since the last run, {changes.against}: {told}.",), items, rest, "cause")
+        yield _list((f"Since the last run, {changes.against}: {told}.",), moved, _CAUSES, "cause")
     if changes.why_not:
         yield AlertSection(("Not compared in full: ", Quoted(changes.why_not, 400)))

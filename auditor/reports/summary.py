@@ -88,6 +88,11 @@ NEVER: Final = (
 """Things that no run looks at, whatever its settings."""
 
 
+UNDECIDED: Final = "undecided"
+UNCHECKED: Final = "could not be checked"
+"""The word for an object that is undecided, for a person who reads it first."""
+
+
 def summarize(
     *,
     run: str,
@@ -204,22 +209,22 @@ def counting(summary: Summary, severity: Severity) -> int:
     return summary.findings[severity] - summary.excepted.findings.get(severity, 0)
 
 
-def holes(summary: Summary) -> list[str]:
+def holes(summary: Summary, unread: str = UNDECIDED) -> list[str]:
     """Return the unaccepted holes in words, safe to print: an incomplete or empty listing, undecided objects and rules,
-    objects that could not be hashed.
+    objects that could not be hashed. unread: the words for undecided objects and rules, UNDECIDED or UNCHECKED.
     """
     objects = summary.coverage.undecided - summary.accepted.undecided
     rules = len(summary.rules_undecided) - summary.accepted.rules
     failed = dict(Counter(failed_of(summary)) - Counter(summary.accepted.hashing))
     listing = [] if summary.complete else ["the listing did not reach its end"]
     listing += [NOTHING_LISTED] if summary.nothing_listed else []
-    return [*listing, *_undecided(objects, rules), *not_hashed(failed)]
+    return [*listing, *_undecided(objects, rules, unread), *not_hashed(failed)]
 
 
-def accepted(summary: Summary) -> list[str]:
-    """Return the holes that auditor.toml accepts, in words; an empty list if there is none."""
+def accepted(summary: Summary, unread: str = UNDECIDED) -> list[str]:
+    """Return the holes that auditor.toml accepts, in words; an empty list if there is none. unread: as in holes()."""
     known = summary.accepted
-    return [*_undecided(known.undecided, known.rules), *not_hashed(known.hashing)]
+    return [*_undecided(known.undecided, known.rules, unread), *not_hashed(known.hashing)]
 
 
 def not_hashed(failed: Mapping[str, int]) -> list[str]:
@@ -234,9 +239,9 @@ def failed_of(summary: Summary) -> Mapping[str, int]:
     return {} if summary.hashing is None else summary.hashing.failed
 
 
-def _undecided(objects: int, rules: int) -> list[str]:
+def _undecided(objects: int, rules: int, unread: str) -> list[str]:
     counts = ((objects, "object"), (rules, "rule"))
-    return [f"{counted(number, noun)} undecided" for number, noun in counts if number > 0]
+    return [f"{counted(number, noun)} {unread}" for number, noun in counts if number > 0]
 
 
 def aside(hashing: HashingSummary) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Final
 from auditor.model.alert import Alert, AlertSection, Quoted, RunEvent
 from auditor.model.digest import FAIL_ON, VerifyOutcome
 from auditor.model.json_codec import plain
-from auditor.reports.run_event import detail_of, short
+from auditor.reports.channel_texts import event_detail, short
 from auditor.text import harmless
 from auditor.verify.summary import VerifySummary, exit_code
 
@@ -57,7 +57,7 @@ def verify_event(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FA
     holes = [short(hole) for hole in summary.holes]
     words = [*(f"{count:,} {name}" for name, count in wrong.items()), *holes]
     detail = {
-        **detail_of(summary.run, summary.target, f"{summary.out}/summary.json", words),
+        **event_detail(summary.run, summary.target, f"{summary.out}/summary.json", words),
         "engine": summary.engine,
         "complete": summary.complete,
         "exit_code": exit_code(summary, fail_on),

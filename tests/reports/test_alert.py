@@ -17,11 +17,9 @@ from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.model.summary import AcceptedHoles, Cause, Changes, ExceptedCounts, Resume, Summary, UnreadCount
-from auditor.reports.alert import GROUPS, alert_of
-from auditor.reports.alert_text import MOST_BYTES, subject_of, text_of
-from auditor.reports.chat import MOST_DESCRIPTION, MOST_TITLE, chat_message
+from auditor.reports.alert import GROUPS, alert_of, event_of
+from auditor.reports.channel_texts import MOST_BYTES, MOST_DESCRIPTION, MOST_TITLE, chat_message, subject_of, text_of
 from auditor.reports.rollup import totals_of
-from auditor.reports.run_event import event_of
 from tests.support.samples.reports import RUN, denied, finding, judged, sample_summary, tally_of, target
 
 LAST: Final = "20260101T030405Z-0a1b2c"
@@ -79,9 +77,9 @@ CASES: Final[dict[str, tuple[Summary, Any, str | None]]] = {
     "findings are never a reason": (
         night(OPEN, changes=changed(verdicts={"exposed": {"new": 1}}, findings={"high": {"new": 1}})), None, None,
     ),
-    "a hole": (night(SHUT), None, "1 object undecided"),
+    "a hole": (night(SHUT), None, "1 object could not be checked"),
     "a hole that is accepted": (night(SHUT, accepted=AcceptedHoles(1)), HIGH, None),
-    "a rule's hole": (night(rules_undecided=[LOST]), HIGH, "1 rule undecided"),
+    "a rule's hole": (night(rules_undecided=[LOST]), HIGH, "1 rule could not be checked"),
     "cut off": (night(complete=False, resume=Resume(RUN, "a", "a signal")), HIGH, "the listing did not reach its end"),
     "an exception that expired last night": (night(**expired("2026-01-01")), HIGH, "1 exception expired"),
     "an exception that expired long ago": (night(**expired("2025-12-31")), HIGH, None),
@@ -98,7 +96,8 @@ def test_nights_that_are_an_alert_and_those_that_are_not(name: str) -> None:
         None if words is None else f"S3 audit of audited: {words}"
     )
     detail = event_of(summary, fail_on).detail
-    assert (detail["alert"], "; ".join(detail["reasons"])) == (words is not None, words or "")
+    reasons = "; ".join(detail["reasons"]).replace("undecided", "could not be checked")  # programs know the word
+    assert (detail["alert"], reasons) == (words is not None, words or "")
 
 
 def test_a_sentence_of_the_run_is_a_reason() -> None:
@@ -155,7 +154,7 @@ def test_alert_as_plain_text() -> None:
         text_of(alert)
         == f"""\
 The audit of s3://audited/: 2 objects newly exposed; 1 object worsened; 2 new findings (2 high); 1 exception expired; \
-1 object undecided; 1 rule undecided.
+1 object could not be checked; 1 rule could not be checked.
 
 New or worsened, the worst first:
 - Anyone on the internet can reach 2 objects elsewhere in the bucket (all new)
@@ -163,13 +162,13 @@ New or worsened, the worst first:
 - O02 (high): Anyone on the internet can read 3 objects below in/ (2 new)
 - B01 (high): ACLs are not disabled on the bucket (all new)
 
-1 undecided object:
+1 object could not be checked:
 - 1 object: GetObjectAcl AccessDenied, below b/
 
-1 undecided rule:
+1 rule could not be checked:
 - B01: GetBucketAcl AccessDenied
 
-Exceptions that expired, so that what they covered counts again:
+Exceptions that have expired. The objects that they covered count again:
 - e1 of web, until 2026-01-01: it would cover 4
 
 Since the last run, {LAST}: 4 new, 1 worsened, 2 resolved (verdicts and findings).
@@ -190,7 +189,7 @@ def test_alert_for_a_chat() -> None:
         "content": {
             "textType": "client-markdown",
             "title": "S3 audit of audited: 2 objects newly exposed; 1 object worsened; 2 new findings (2 high);"
-            " 1 exception expired; 1 object undecided; 1 rule undecided",
+            " 1 exception expired; 1 object could not be checked; 1 rule could not be checked",
         },
         "metadata": {
             "eventType": "s3-audit",
@@ -298,7 +297,7 @@ def test_alert_names_some_groups_and_counts_the_others() -> None:
 def test_alert_without_roll_ups_names_the_causes_of_holes() -> None:
     alert = alert_of(night(SHUT), None, HIGH)
     assert alert is not None
-    assert "1 undecided object:\n- 1 object: GetObjectAcl AccessDenied\n" in text_of(alert)
+    assert "1 object could not be checked:\n- 1 object: GetObjectAcl AccessDenied\n" in text_of(alert)
 
 
 def test_event_has_the_numbers_and_no_key() -> None:

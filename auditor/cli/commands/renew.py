@@ -14,7 +14,7 @@ from auditor.cli.output import first_word
 from auditor.cli.telling import Teller
 from auditor.config.settings import CHANNELS
 from auditor.config.values import seconds
-from auditor.reports.renewal_alert import renewal_alert
+from auditor.reports.alert import renewal_alert
 from auditor.runs.reading import RunReader
 from auditor.s3.rate import RateLimit
 from auditor.text import counted

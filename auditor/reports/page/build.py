@@ -18,7 +18,7 @@ from auditor.reports.page import rows, sections, signs
 from auditor.reports.page.data import Chip, FirstChange, Headline, NumberCard, PageData
 from auditor.reports.page.pictures import Night, counts, coverage_bar, curve, spark
 from auditor.reports.page.signs import Sign
-from auditor.reports.summary import accepted, alarming, completeness, failed_of, holes
+from auditor.reports.summary import UNCHECKED, accepted, alarming, completeness, failed_of, holes
 from auditor.reports.verdict_sentence import new_objects, sentence_parts
 from auditor.runs.bucket_file import BucketFile
 from auditor.text import counted, visible
@@ -199,9 +199,9 @@ def _chips(summary: Summary) -> tuple[Chip, ...]:
 def _notes(summary: Summary) -> list[str]:
     """Return sentences below the headline, safe to print: of holes, of accepted holes, of a range of keys."""
     notes = []
-    if missed := holes(summary):
+    if missed := holes(summary, UNCHECKED):
         notes.append(f"Holes: {'; '.join(missed)}.")
-    if known := accepted(summary):
+    if known := accepted(summary, UNCHECKED):
         notes.append(f"Holes accepted in the configuration: {'; '.join(known)}.")
     target = summary.target
     for word, key in (("after", target.start_after), ("up to", target.stop_at)):

@@ -20,7 +20,7 @@ from auditor.reports.page.index_data import AccountRow, IndexPage, TargetList, T
 from auditor.reports.page.pictures import Night, counts, coverage_bar, spark
 from auditor.reports.page.rows import nights_of
 from auditor.reports.page.signs import Sign
-from auditor.reports.summary import accepted, alarming, counting, has_hole, holes
+from auditor.reports.summary import UNCHECKED, accepted, alarming, counting, has_hole, holes
 from auditor.reports.summed import IndexEntry, sum_of, summed
 from auditor.reports.verdict_sentence import new_objects, sentence_parts
 from auditor.text import counted, visible
@@ -83,7 +83,7 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
     exposed = numbers[signs.EXPOSED]
     known = new_objects(summary.changes)
     new = None if known is None else known[Verdict.EXPOSED]
-    aside = list(holes(summary))
+    aside = holes(summary, UNCHECKED)
     if newest is not None and moment is not None and newest - moment > OLD:
         aside.append(f"no complete run since {phrases.short_date(moment.isoformat())}")
     if entry.failed:

@@ -19,9 +19,9 @@ from auditor.config.settings import Settings
 from auditor.errors import OutputError
 from auditor.model.bucket import PublicAccessBlock
 from auditor.model.dates import iso_date
-from auditor.reports.alert_text import text_of
+from auditor.reports.alert import renewal_alert
+from auditor.reports.channel_texts import text_of
 from auditor.reports.explain import render
-from auditor.reports.renewal_alert import renewal_alert
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import read_renewals
 from auditor.runs.stores.local import LocalStore

@@ -62,7 +62,7 @@ def test_worst_come_first_and_each_hole_is_named() -> None:
     assert {row.target: row.aside for row in page.rows if row.bad} == {
         "s3://acme-archive": GONE,
         "s3://acme-backups": "no complete run since 19 November 2026",
-        "s3://acme-contracts": "312 objects undecided; 1 rule undecided",
+        "s3://acme-contracts": "312 objects could not be checked; 1 rule could not be checked",
         "s3://acme-logs": "the listing did not reach its end",
         "s3://acme-partners/exports/2026/": "nothing is listed",
     }
