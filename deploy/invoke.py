@@ -36,7 +36,7 @@ from tools.local_aws.samples import BUCKET, QUEUE
 
 SERVICE: Final = "s3-auditor"
 PACKAGE: Final = ROOT / ".build" / "function-local.zip"
-LONGEST: Final = 900
+LONGEST: Final = 1800
 _LOCAL: Final = re.compile(r"http://127\.0\.0\.1:[0-9]+/?")
 
 _RUN: Final = """

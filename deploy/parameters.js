@@ -14,21 +14,22 @@ const NAMES = [
   'timezone', 'scheduleState', 'silentHours', 'bucketAlarms', 'verifySilentHours', 'verifySchedule', 'verifyScheduleState', 'verifyMaxAge',
   'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'engines', 'runtime', 'concurrency', 'maxRate', 'algorithms', 'acceptCost',
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
-  'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
+  'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
   'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'chatTopic', 'eventBus', 'ledger',
   'kmsKey', 'notificationTopic', 'tags', 'deploymentBucket', 'serviceRole', 'permissionsBoundary', 'rolePath', 'subnets', 'securityGroups',
   'fileSystem', 'out', 'scale', 'mapRanges', 'mapConcurrency', 'renew', 'renewRate',
 ];
+// Most seconds of a function. Some Regions stop at 900: deploy/plugins/timeouts.js.
+const LONGEST = 1800;
 const NUMBERS = {
   silentHours: [1, 168],
   verifySilentHours: [0, 168],
-  auditTimeout: [10, 900],
+  auditTimeout: [10, LONGEST],
   auditMemory: [128, 10240],
-  hashingTimeout: [10, 900],
+  hashingTimeout: [10, LONGEST],
   hashingMemory: [128, 10240],
-  verifyTimeout: [10, 900],
+  verifyTimeout: [10, LONGEST],
   verifyMemory: [128, 10240],
-  visibilityTimeout: [60, 43200],
   hashingConcurrency: [2, 1000],
   notificationConcurrency: [2, 1000],
   maxReceives: [1, 1000],
@@ -311,15 +312,25 @@ function silenceAlarms(found, service, kind, metric, hours) {
   return { Resources: Object.fromEntries(made) };
 }
 
+/* The text of the state machine, in one line: spaces count as the template's bytes, too. Two of its numbers follow the
+   timeout of the audit function: a task outlasts the function, and a run that is taken is asked for until its claim ends. */
+function machineDefinition(timeout) {
+  const text = fs.readFileSync(path.join(__dirname, 'scale', 'audit.asl.json'), 'utf8');
+  return JSON.stringify(JSON.parse(text, (name, value) => {
+    if (value === 'auditTimeout + 60') return timeout + 60;
+    if (value?.MaxAttempts !== '(auditTimeout + 300) / IntervalSeconds') return value;
+    return { ...value, MaxAttempts: Math.ceil((timeout + 300) / value.IntervalSeconds) };
+  }));
+}
+
 /* The state machine, where there is one. The function and its role name it by its name, because it names the function. */
-function machine(scale, service) {
+function machine(scale, service, timeout) {
   if (scale === 'function') return { stateMachine: '', machineStatement: { Ref: 'AWS::NoValue' } };
   const arn = { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:stateMachine:${service}-audit` };
   return {
     stateMachine: arn,
     machineStatement: { Sid: 'Machine', Effect: 'Allow', Action: 'states:StartExecution', Resource: arn },
-    // In one line: spaces count as the template's bytes, too.
-    machineDefinition: JSON.stringify(JSON.parse(fs.readFileSync(path.join(__dirname, 'scale', 'audit.asl.json'), 'utf8'))),
+    machineDefinition: machineDefinition(timeout),
   };
 }
 
@@ -375,7 +386,7 @@ module.exports = async ({ options, resolveVariable }) => {
   choice('scale', values.scale, ['function', 'map']);
   choice('dependencies', values.dependencies, ['bundled', 'layer']);
   const service = `${await resolveVariable('self:service')}-${await resolveVariable('sls:stage')}`;
-  Object.assign(checked, machine(values.scale, service));
+  Object.assign(checked, machine(values.scale, service, checked.auditTimeout));
   Object.assign(checked, layers(checked, service));
   if (values.ledger && !TABLE.test(values.ledger)) {
     fail(`the parameter ledger is '${values.ledger}': give the name or the ARN of a DynamoDB table`);
@@ -406,9 +417,8 @@ module.exports = async ({ options, resolveVariable }) => {
   }
   // No command line can empty a parameter that has a default.
   if (values.verifyPercent) checked.verifyMaxAge = '';
-  if (checked.visibilityTimeout < 6 * checked.hashingTimeout) {
-    fail(`the parameter visibilityTimeout is ${checked.visibilityTimeout}: give six times hashingTimeout, ${6 * checked.hashingTimeout}, or more`);
-  }
+  // Six times the function's timeout (Lambda Developer Guide, "Using Lambda with Amazon SQS").
+  checked.visibilityTimeout = 6 * checked.hashingTimeout;
   checked.tags = tags(values.tags, service);
   if (values.deploymentBucket && !BUCKET.test(values.deploymentBucket)) {
     fail(`the parameter deploymentBucket is '${values.deploymentBucket}': give the name of a bucket`);

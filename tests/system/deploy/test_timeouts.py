@@ -1,0 +1,63 @@
+"""A Region that refuses a long timeout: a sentence names our parameters. A stub answers in place of CloudFormation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.system.deploy.checks.packaged import needs_osls, refusal
+
+pytestmark = needs_osls
+KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "eu-west-1"}
+REFUSED = "Value '1800' at 'timeout' failed to satisfy constraint: Member must have value less than or equal to 900"
+OTHER = "User is not authorized to perform: cloudformation:DescribeStackResource"
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        words = REFUSED if self.path.startswith("/refused") else OTHER
+        error = f"<Error><Type>Sender</Type><Code>AccessDenied</Code><Message>{words}</Message></Error>"
+        body = f"<ErrorResponse>{error}</ErrorResponse>".encode()
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+        """Stay silent."""
+
+
+@pytest.fixture
+def stub() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)
+    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    serving.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    serving.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "given", "said"),
+    [
+        ("refused", ["auditTimeout=1800", "hashingTimeout=901"], "give 900 for auditTimeout and hashingTimeout"),
+        ("refused", [], None),
+        ("other", ["auditTimeout=1800"], None),
+    ],
+    ids=["a region that refuses", "no long timeout", "another error"],
+)
+def test_a_refused_timeout_is_explained(
+    stub: str, tmp_path: Path, answer: str, given: list[str], said: str | None
+) -> None:
+    arguments = [part for one in ("buckets=photos", *given) for part in ("--param", one)]
+    endpoint = {"AWS_ENDPOINT_URL": f"{stub}/{answer}"}
+    found = refusal(tmp_path, "--stage", "prod", *arguments, command="deploy", plugin="timeouts.js", **KEYS, **endpoint)
+    words = " ".join(found.split())
+    assert (REFUSED if answer == "refused" else OTHER) in words
+    sentence = "eu-west-1 refuses functions of more than 900 seconds: "
+    assert (f"{sentence}{said}" in words) if said else ("refuses functions" not in words)
