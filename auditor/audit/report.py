@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
+
+from msgspec.structs import replace
 
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
@@ -25,9 +28,11 @@ def highlights_of(run: RunReader, undecided: int) -> Highlights:
 
 def page_of(summary: Summary, shown: Highlights, bucket: BucketFile, rollups: RollUps, index: str | None = None) -> str:
     """Return the page of a run as HTML. bucket: its bucket.json. index: relative address of the index page; None if
-    there is none.
+    there is none. The page's commands have the whole path of the run's folder.
     """
     from auditor.reports.page import build, render  # imports Jinja
 
-    source = build.PageSource(summary=summary, shown=shown, bucket=bucket, rollups=rollups, index=index)
+    place = summary.out if "://" in summary.out else str(Path(summary.out).absolute())
+    whole = replace(summary, out=place)
+    source = build.PageSource(summary=whole, shown=shown, bucket=bucket, rollups=rollups, index=index)
     return render.audit_page(source)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import judged_by
 from auditor.audit.line_writer import summed_up
@@ -40,7 +42,7 @@ def page_again(run: RunReader, index: str | None = None) -> str:
     """
     file, summary = run.begun_with, run.summary
     if summary is not None:
-        return page_of(summary, Highlights(), file, run.rollups(), index)
+        return page_of(replace(summary, out=run.uri), Highlights(), file, run.rollups(), index)
     summary, rollups = counts_so_far(run)
     return page_of(summary, highlights_of(run, summary.coverage.undecided), file, rollups, index)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from auditor.model.digest import VerifyOutcome
+from auditor.model.rollup import Sample
 from auditor.model.version import VERSION
 from auditor.reports import phrases
-from auditor.reports.page.data import Chip, GroupView, Headline, NamedValue, NumberCard, SampleView, VerifyPage
+from auditor.reports.page.data import Chip, Headline, NumberCard, VerifyPage
 from auditor.reports.page.pictures import Share, laid
 from auditor.reports.page.signs import Sign
 from auditor.text import counted, tallied, visible
@@ -44,14 +47,14 @@ class Examples:
     """Keeps the first objects of each outcome in _FIX, for the page."""
 
     def __init__(self) -> None:
-        self._kept: dict[VerifyOutcome, list[SampleView]] = {outcome: [] for outcome in _FIX}
+        self._kept: dict[VerifyOutcome, list[Sample]] = {outcome: [] for outcome in _FIX}
 
     def add(self, verified: Verified) -> None:
         kept = self._kept.get(verified.outcome)
         if kept is not None and len(kept) < _MOST:
-            kept.append(SampleView(verified.key, verified.version_id, verified.detail.get("code", "")))
+            kept.append(Sample(verified.key, verified.version_id))
 
-    def of(self, outcome: VerifyOutcome) -> tuple[SampleView, ...]:
+    def of(self, outcome: VerifyOutcome) -> tuple[Sample, ...]:
         return tuple(self._kept[outcome])
 
 
@@ -125,37 +128,31 @@ def _cards(summary: VerifySummary) -> Iterable[NumberCard]:
     yield NumberCard(_sign(VerifyOutcome.NOT_DUE), not_due, f"due: {summary.due}")
 
 
-def _group(summary: VerifySummary, outcome: VerifyOutcome, examples: Examples) -> GroupView:
-    count, samples, sign = summary.outcomes[outcome], examples.of(outcome), _sign(outcome)
-    left = count - len(samples)
-    return GroupView(
-        id=outcome.value,
-        kind=sign.label,
-        verdict=sign.name,
-        subject=counted(count, "object"),
-        count=count,
-        why=sign.words,
-        fix=_FIX[outcome],
-        samples=samples,
-        more=f"{'and ' if samples else ''}{left:,} more in the run folder" if left else "",
-        command=f"zcat combined-*.gz | jq -c 'select(.outcome == \"{outcome.value}\") | .key'" if left else "",
-    )
+def _group(
+    summary: VerifySummary, outcome: VerifyOutcome, examples: Examples
+) -> tuple[Sign, int, str, Sequence[Sample], str]:
+    count, samples = summary.outcomes[outcome], examples.of(outcome)
+    command = ""
+    if count > len(samples) and "://" not in summary.out:
+        chosen = shlex.quote(f'select(.outcome == "{outcome.value}") | .key')
+        command = f"zcat {shlex.quote(str(Path(summary.out).absolute()))}/combined-*.gz | jq -c {chosen}"
+    return _sign(outcome), count, _FIX[outcome], samples, command
 
 
-def _numbers(summary: VerifySummary) -> Iterable[NamedValue]:
-    yield NamedValue("Due", summary.due)
-    yield NamedValue("Read", f"{counted(summary.read.objects, 'object')}, {phrases.size(summary.read.bytes)}")
+def _numbers(summary: VerifySummary) -> Iterable[tuple[str, str]]:
+    yield "Due", summary.due
+    yield "Read", f"{counted(summary.read.objects, 'object')}, {phrases.size(summary.read.bytes)}"
     for item in summary.unreadable:
-        yield NamedValue(f"Unreadable: {item.code}", counted(item.count, "object"))
+        yield f"Unreadable: {item.code}", counted(item.count, "object")
     for name, left in summary.left_for_cost.items():
-        yield NamedValue(f"Left for cost: {name}", f"{counted(left.objects, 'object')}, {phrases.size(left.bytes)}")
+        yield f"Left for cost: {name}", f"{counted(left.objects, 'object')}, {phrases.size(left.bytes)}"
     if summary.accepted:
-        yield NamedValue("Accepted in the configuration", tallied(summary.accepted))
+        yield "Accepted in the configuration", tallied(summary.accepted)
     if summary.late.objects:
-        yield NamedValue("Read later than the schedule says", counted(summary.late.objects, "object"))
-    yield NamedValue("Recorded as new evidence", counted(summary.recorded, "object"))
+        yield "Read later than the schedule says", counted(summary.late.objects, "object")
+    yield "Recorded as new evidence", counted(summary.recorded, "object")
     if summary.healed:
-        yield NamedValue("Damaged rows of the ledger written anew", f"{summary.healed:,}")
+        yield "Damaged rows of the ledger written anew", f"{summary.healed:,}"
     if summary.unnoted:
-        yield NamedValue("Lines not noted in the ledger", f"{summary.unnoted:,}")
-    yield NamedValue("Delete markers", f"{summary.delete_markers:,}")
+        yield "Lines not noted in the ledger", f"{summary.unnoted:,}"
+    yield "Delete markers", f"{summary.delete_markers:,}"

@@ -63,9 +63,10 @@ def test_damaged_and_missing_are_the_headline_with_examples() -> None:
     said = words(summary({"match": 5, "mismatch": 30, "missing": 1}), examples)
     assert "Damaged, missing or lost: 31 objects." in said
     assert "5 match + 30 mismatch + 1 missing = 36 listed or in the ledger" in said
+    assert "media/00 + 29" in said
     assert "media/19" in said
     assert "media/20" not in said
-    assert "and 10 more in the run folder" in said
+    assert "/combined-*.gz | jq -c 'select(.outcome == \"mismatch\") | .key'" in said
 
 
 def test_nothing_read_is_not_called_undamaged() -> None:

@@ -12,7 +12,7 @@ from auditor.model.finding import Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
-from auditor.reports import groups, phrases
+from auditor.reports import phrases
 from auditor.reports.highlights import Highlights
 from auditor.reports.page import rows, sections, signs
 from auditor.reports.page.data import Chip, FirstChange, Headline, NumberCard, PageData
@@ -24,9 +24,6 @@ from auditor.runs.bucket_file import BucketFile
 from auditor.text import counted, visible
 
 DAMAGED_RULE: Final = "I03"
-_MANY: Final = 120
-_FEW: Final = 2
-"""Samples of a group where there are many groups: the page stays below a megabyte."""
 
 
 class PageSource(Struct, frozen=True, kw_only=True):
@@ -44,42 +41,41 @@ class PageSource(Struct, frozen=True, kw_only=True):
 def page_data(source: PageSource) -> PageData:
     """Return the whole content of the page."""
     summary, rollups, changes = source.summary, source.rollups, source.summary.changes
-    found, first = [*groups.openings(rollups), *groups.findings(rollups)], rows.first_changes(rollups)
-    nights, intended, new = rows.nights_of(rollups.nights), summary.excepted.verdicts, new_objects(changes)
-    samples = _FEW if len(found) > _MANY else None
-    views = [rows.view_of(group, samples) for group in found]
-    findings = tuple(view for view in views if view.rule)
+    first, nights = rows.first_changes(rollups), rows.nights_of(rollups.nights)
+    intended, new = summary.excepted.verdicts, new_objects(changes)
+    found = rows.Rows(summary, rollups)
+    openings, findings = found.openings(), found.findings()
     exposed = intended.get(Verdict.EXPOSED, 0)
     top = headline(summary, exposed, new[Verdict.EXPOSED] if new else None, first)
     so_far = f"{completeness(summary)}: {counted(summary.coverage.listed, 'object')} listed so far"
     known = f"{summary.verdicts[Verdict.EXPOSED] - exposed:,} exposed in {top.target}"
+    checked = sections.rule_rows(summary, source.bucket)
     return PageData(
         index=source.index,
         banner="" if summary.complete else f"{so_far}.",
         title=f"{so_far}, {known}" if not summary.complete else known,
         headline=top,
-        cards=tuple(_cards(summary, nights)),
-        first=first,
+        cards=list(_cards(summary, nights)),
+        first=[(change, rows.command_of(step, summary)) for change, step in zip(first, rollups.first, strict=True)],
         since=sections.heading(changes),
-        changes=tuple(sections.change_cards(changes)),
+        changes=list(sections.change_cards(changes)),
         unchanged=sections.unchanged(changes),
         causes=sections.causes(changes),
         curve=curve(nights, Verdict.EXPOSED),
         coverage=coverage_bar(summary, intended),
-        places=rows.places_in(rollups),
-        openings=tuple(view for view in views if not view.rule),
+        places=rows.places_in(openings, rollups),
+        openings=openings,
         findings=findings,
         total=sum(summary.findings.values()),
-        ticks=rows.ticks(findings),
-        holes=tuple(sections.hole_rows(summary, source.shown, rows.undecided_places(rollups))),
-        exceptions=tuple(sections.exception_rows(summary.exceptions)),
-        rules=(rules := sections.rule_rows(summary, source.bucket)),
-        rules_words=sections.rules_in_words(rules),
-        settings=tuple(sections.settings(source.bucket)),
-        numbers=tuple(sections.numbers(summary)),
+        ticks=list(rows.ticks(findings)),
+        holes=list(sections.hole_rows(summary, source.shown, rows.undecided_places(rollups))),
+        exceptions=summary.exceptions,
+        rules=checked,
+        rules_words=sections.rules_in_words(checked),
+        settings=list(sections.settings(source.bucket)),
+        numbers=list(sections.numbers(summary)),
         not_looked_at=summary.not_looked_at,
-        footer=_footer(summary),
-        copy=tuple(_copied(top.title, top.emphasis, top.bold, top.lead, first)),
+        footer=f"auditor {VERSION} · engine {phrases.short_id(summary.engine)}",
     )
 
 
@@ -96,10 +92,6 @@ def _cards(summary: Summary, nights: Sequence[Night]) -> Iterator[NumberCard]:
         yield _card(summary, nights, sign, numbers[sign], filters=True)
     if damaged := summary.rules.get(DAMAGED_RULE):
         yield NumberCard(signs.CHANGED_BYTES, damaged, "not what was recorded")
-    else:
-        found = summary.findings
-        grave = found[Severity.CRITICAL] + found[Severity.HIGH]
-        yield NumberCard(signs.LOUD, grave, f"of {sum(found.values()):,} findings", spark(nights, signs.LOUD.name))
 
 
 def _card(summary: Summary, nights: Sequence[Night], sign: Sign, number: int, *, filters: bool) -> NumberCard:
@@ -125,17 +117,6 @@ def _undecided(summary: Summary, unknown: int) -> str:
     if failed := failed_of(summary):
         parts.append(f"{counted(sum(failed.values()), 'object')} not hashed")
     return "; ".join(parts) or "everything asked for was read"
-
-
-def _footer(summary: Summary) -> str:
-    return f"auditor {VERSION} · engine {phrases.short_id(summary.engine)}"
-
-
-def _copied(title: tuple[str, str], emphasis: str, bold: str, lead: str, first: Sequence[FirstChange]) -> Iterator[str]:
-    yield f"{title[0]}{emphasis}{title[1]}"
-    yield f"{bold} {lead}".strip()
-    for number, step in enumerate(first, 1):
-        yield f"{number}. {step.change}: {step.number:,} {step.words}"
 
 
 def headline(summary: Summary, intended: int, new: int | None, first: tuple[FirstChange, ...]) -> Headline:
@@ -176,7 +157,7 @@ def _lead(summary: Summary) -> str:
     if coverage.listed == 1:
         parts = ["The one listed object is accounted for" if summary.complete else "One object was listed"]
     if coverage.undecided:
-        parts.append(f"{coverage.undecided:,} of them could not be read in full")
+        parts.append(f"{coverage.undecided:,} of them could not be checked")
     return "; ".join(parts) + "."
 
 
@@ -184,9 +165,9 @@ def _chips(summary: Summary) -> tuple[Chip, ...]:
     state = completeness(summary).lower()
     chips = [Chip(state, "warn") if holes(summary) else Chip(f"✓ {state}", "ok")]
     if summary.coverage.undecided:
-        chips.append(Chip(f"{summary.coverage.undecided:,} undecided", "warn"))
+        chips.append(Chip(f"{counted(summary.coverage.undecided, 'object')} could not be checked", "warn"))
     if summary.rules_undecided:
-        chips.append(Chip(f"{counted(len(summary.rules_undecided), 'rule')} undecided", "warn"))
+        chips.append(Chip(f"{counted(len(summary.rules_undecided), 'rule')} could not be checked", "warn"))
     if failed := failed_of(summary):
         chips.append(Chip(f"{counted(sum(failed.values()), 'object')} not hashed", "warn"))
     if not holes(summary):

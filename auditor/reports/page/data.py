@@ -1,9 +1,13 @@
-"""The content of a report page: what its templates print, with every count and sentence ready."""
+"""The content of a report page: what its templates print, with every count and every order ready."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
+from auditor.model.exception import ExceptionUse
+from auditor.model.rollup import Group, Sample
 from auditor.reports.page.pictures import CoverageBar, Curve, Places, Share, Spark
 from auditor.reports.page.signs import Sign
 
@@ -50,59 +54,31 @@ class FirstChange(Struct, frozen=True):
     aside: str
     number: int
     words: str
-    how: str = ""
 
 
-class ChangeCard(Struct, frozen=True):
-    """A class of changes since the last run. sign: a plus, a minus or ""."""
+class Row(Struct, frozen=True, kw_only=True):
+    """A row of a list: a group, or the small groups of one rule or verdict together, as one group with their sums.
 
-    sign: str
-    number: int
-    words: str
-    text: str
+    ids: of all these groups. prefixes: number of their prefixes. keys: the samples that the closed row shows. samples:
+    further ones. remedies: IDs of rules, or "", with their fix. commands: a label, and the whole command.
+    """
 
-
-class SampleView(Struct, frozen=True):
-    """A key that is an example of a group. grantee: in words."""
-
-    key: str
-    version_id: str | None = None
-    note: str = ""
-
-
-class GroupView(Struct, frozen=True, kw_only=True):
-    """A group of findings, or of objects with one verdict, as the list shows it."""
-
-    id: str
-    kind: str
-    """The first word of its line: a severity, or a verdict."""
-    severity: str = ""
-    verdict: str
-    sign: Sign | None = None
-    before: str = ""
-    subject: str
-    after: str = ""
-    prefix: str | None = None
-    count: int
-    new: int = 0
-    new_words: str = ""
-    excepted: int = 0
-    rule: str = ""
-    rows: tuple[tuple[str, str], ...] = ()
-    """Names and values of the facts beside the text."""
-    why: str
-    fix: str
-    samples: tuple[SampleView, ...]
-    more: str
-    command: str
+    group: Group
+    ids: tuple[str, ...]
+    prefixes: int
+    keys: Sequence[Sample]
+    samples: Sequence[Sample]
+    remedies: Sequence[tuple[str, str]]
+    facts: Sequence[tuple[str, str]]
+    """Names and values beside the text."""
+    commands: Sequence[tuple[str, str]]
 
 
 class Tick(Struct, frozen=True):
-    """A filter of the list. number: of groups."""
+    """A filter of the list. number: of findings."""
 
     name: str
     value: str
-    label: str
     mark: str
     number: int
 
@@ -117,18 +93,6 @@ class HoleRow(Struct, frozen=True):
     advice: str
 
 
-class ExceptionRow(Struct, frozen=True):
-    """An exception of the configuration, with its matches. stale: True if its owner has something to do."""
-
-    id: str
-    what: str
-    matched: int
-    owner: str
-    reason: str
-    ends: str
-    stale: bool
-
-
 class RuleRow(Struct, frozen=True):
     """A rule of the run and its answer. found: number of findings. undecided: why it has no answer for some."""
 
@@ -137,13 +101,6 @@ class RuleRow(Struct, frozen=True):
     found: int
     undecided: str
     off: bool = False
-
-
-class NamedValue(Struct, frozen=True):
-    """A name and a value, in words: of the bucket, of the hashing, of the calls."""
-
-    name: str
-    value: str
 
 
 class PageData(Struct, frozen=True, kw_only=True):
@@ -156,51 +113,52 @@ class PageData(Struct, frozen=True, kw_only=True):
     banner: str = ""
     title: str
     headline: Headline
-    cards: tuple[NumberCard, ...]
-    first: tuple[FirstChange, ...]
+    cards: Sequence[NumberCard]
+    first: Sequence[tuple[FirstChange, str]]
+    """The changes to make first, each with its command."""
     since: str
     """The heading of the changes."""
-    changes: tuple[ChangeCard, ...]
+    changes: Sequence[tuple[str, int, str, str]]
+    """For each class of changes: a plus, a minus or "", the number, the words after it, and a sentence."""
     unchanged: str
     """The sentence in place of the changes, if there is nothing to compare with."""
-    causes: tuple[str, ...]
+    causes: Sequence[str]
     """Sentences on changes of the bucket or the configuration."""
     curve: Curve | None
     coverage: CoverageBar
     places: Places | None
-    openings: tuple[GroupView, ...]
-    """Groups of objects that somebody else reaches, or that may be reached."""
-    findings: tuple[GroupView, ...]
+    openings: Sequence[Row]
+    """Objects that somebody else reaches, or that may be reached."""
+    findings: Sequence[Row]
     total: int
     """Number of findings."""
-    ticks: tuple[Tick, ...]
-    holes: tuple[HoleRow, ...]
-    exceptions: tuple[ExceptionRow, ...]
-    rules: tuple[RuleRow, ...]
+    ticks: Sequence[Tick]
+    holes: Sequence[HoleRow]
+    exceptions: Sequence[ExceptionUse]
+    rules: Sequence[RuleRow]
     rules_words: str
-    settings: tuple[NamedValue, ...]
-    numbers: tuple[NamedValue, ...]
-    not_looked_at: tuple[str, ...]
+    settings: Sequence[tuple[str, str]]
+    numbers: Sequence[tuple[str, str]]
+    not_looked_at: Sequence[str]
     footer: str
-    copy: tuple[str, ...]
-    """The lines that the button copies."""
 
 
 class VerifyPage(Struct, frozen=True, kw_only=True):
-    """The whole content of the page of one verification. parts: the outcomes, which add up to `total`. note: a sentence
-    on the examples of the groups; "" if they are of the whole run.
+    """The whole content of the page of one verification. parts: the outcomes, which add up to `total`. bar: the same,
+    laid out. groups: the sign, number of objects, fix, examples and command of each outcome that a person looks at.
+    note: a sentence on the examples of the groups; "" if they are of the whole run.
     """
 
     title: str
     headline: Headline
-    cards: tuple[NumberCard, ...]
-    parts: tuple[Share, ...]
-    bar: tuple[Share, ...]
+    cards: Sequence[NumberCard]
+    parts: Sequence[Share]
+    bar: Sequence[Share]
     total: int
-    groups: tuple[GroupView, ...]
+    groups: Sequence[tuple[Sign, int, str, Sequence[Sample], str]]
     note: str
-    holes: tuple[str, ...]
+    holes: Sequence[str]
     accepted: str
     """The accepted holes in words; "" if there are none."""
-    numbers: tuple[NamedValue, ...]
+    numbers: Sequence[tuple[str, str]]
     footer: str

@@ -185,12 +185,6 @@ def laid(parts: Sequence[Share]) -> tuple[Share, ...]:
     return tuple(laid)
 
 
-def in_words(bar: CoverageBar) -> str:
-    """Return the counts in one sentence, for the bar's label."""
-    each = ", ".join(f"{part.number:,} {part.sign.label}" for part in bar.parts)
-    return f"{counted(bar.listed, 'object')} listed: {each}"
-
-
 _LEFT: Final = 56.0
 _RIGHT: Final = 1068.0
 _TOP: Final = 36.0
@@ -347,8 +341,8 @@ _MOST_ROWS: Final = 60
 _MAP_LETTER: Final = 8.2
 _BAR: Final = 110.0
 _VIEWS: Final[tuple[tuple[str, str, tuple[Sign, ...]], ...]] = (
-    ("exposed", "exposed", (signs.EXPOSED,)),
     ("risk", "exposed, shared, unknown", signs.OPEN),
+    ("exposed", "exposed", (signs.EXPOSED,)),
     ("all", "all that are not private", signs.NOT_PRIVATE),
 )
 
@@ -365,19 +359,19 @@ class PlaceCount(Struct, frozen=True):
 
 def places_of(counts: Iterable[PlaceCount]) -> Places | None:
     """Return the maps and the table; None if there are no objects. Equal maps are left out."""
-    found = [one for one in counts if one.number]
+    found = _joined(counts)
     if not found:
         return None
     columns = tuple(sign for sign in signs.NOT_PRIVATE if any(one.sign is sign for one in found))
     rows = _rows(found, columns)
-    maps: list[Map] = []
+    maps: dict[int, Map] = {}
     for name, label, kinds in _VIEWS:
         chosen = [one for one in found if one.sign in kinds]
-        if chosen and (not maps or len(chosen) > len(maps[-1].boxes)):
-            maps.append(Map(name, label, _boxes(chosen), _HEIGHT))
+        if chosen and len(chosen) not in maps:  # each view is a part of another: of one size, they are equal
+            maps[len(chosen)] = Map(name, label, _boxes(chosen), _HEIGHT)
     totals = tuple(sum(one.number for one in found if one.sign is sign) for sign in columns)
     return Places(
-        maps=tuple(maps),
+        maps=tuple(maps.values()),
         columns=columns,
         rows=tuple(rows[:_MOST_ROWS]),
         totals=totals,
@@ -386,11 +380,21 @@ def places_of(counts: Iterable[PlaceCount]) -> Places | None:
     )
 
 
+def _joined(counts: Iterable[PlaceCount]) -> list[PlaceCount]:
+    """Return one count for each prefix and sign that has objects; it leads to the first of those that it joins."""
+    found: dict[tuple[str, Sign], PlaceCount] = {}
+    for one in counts:
+        if one.number:
+            first = found.get((one.prefix, one.sign), replace(one, number=0, new=0))
+            joined = replace(first, number=first.number + one.number, new=first.new + one.new)
+            found[one.prefix, one.sign] = joined
+    return list(found.values())
+
+
 def _rows(counts: Sequence[PlaceCount], columns: tuple[Sign, ...]) -> list[PlaceRow]:
     by_prefix: dict[str, dict[str, int]] = {}
     for one in counts:
-        numbers = by_prefix.setdefault(one.prefix, {})
-        numbers[one.sign.name] = numbers.get(one.sign.name, 0) + one.number
+        by_prefix.setdefault(one.prefix, {})[one.sign.name] = one.number
     rows = []
     for prefix, numbers in by_prefix.items():
         each = tuple(numbers.get(sign.name, 0) for sign in columns)
@@ -409,7 +413,7 @@ def _bar(columns: tuple[Sign, ...], numbers: tuple[int, ...]) -> tuple[tuple[str
 
 
 def _named(prefix: str) -> str:
-    return prefix or "(the whole bucket)"
+    return prefix or "(no prefix)"
 
 
 def _boxes(counts: Sequence[PlaceCount]) -> tuple[Box, ...]:

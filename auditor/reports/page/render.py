@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
 from importlib.resources import files
 from threading import Lock
 from typing import Any, Final
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from auditor.reports import groups, phrases
+from auditor.reports.page import signs
 from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.data import PageData, VerifyPage
 from auditor.reports.page.index_data import IndexPage
-from auditor.reports.page.pictures import in_words
 from auditor.text import harmless, visible
 
+_CODE: Final = re.compile(r"(`[^`]+`|\bs3:[A-Za-z]+|\b(?:[A-Z][a-z0-9]+){2,})")
 _LONGEST: Final = 256
 _BEGIN: Final = 200
 _END: Final = 40
@@ -36,7 +39,7 @@ def audit_page(source: PageSource) -> str:
 
 
 def print_page(page: PageData) -> str:
-    return render("audit.html", page=page, coverage_words=in_words(page.coverage))
+    return render("audit.html", page=page)
 
 
 def print_verification(page: VerifyPage) -> str:
@@ -44,7 +47,7 @@ def print_verification(page: VerifyPage) -> str:
 
 
 def print_index(page: IndexPage) -> str:
-    return render("index.html", page=page, coverage_words=in_words(page.coverage))
+    return render("index.html", page=page)
 
 
 def render(template: str, **values: Any) -> str:
@@ -74,9 +77,8 @@ def _environment() -> Environment:
         finalize=_harmless,
         auto_reload=False,
     )
-    made.filters["key"] = visible
-    made.filters["n"] = _number
-    made.filters["brief"] = _brief
+    made.filters.update(key=visible, n=_number, brief=_brief, prose=_prose, day=phrases.short_date)
+    made.globals.update(groups=groups, phrases=phrases, signs=signs)
     return made
 
 
@@ -85,6 +87,16 @@ def _harmless(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return harmless(value)
     return value
+
+
+def _prose(text: str) -> Markup:
+    """Return a sentence with its names of commands, calls and settings as code: those in backticks, s3:GetObject,
+    BlockPublicAcls.
+    """
+    parts = _CODE.split(text)
+    marked = (Markup("<code>{}</code>").format(harmless(one.strip("`"))) for one in parts[1::2])
+    plain = [escape(harmless(one)) for one in parts[::2]]
+    return Markup("").join(one for pair in zip(plain, (*marked, ""), strict=True) for one in pair)
 
 
 def _number(value: int) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from auditor.model.bucket import PublicAccessBlock
-from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import ChangeKind, Changes, Summary
 from auditor.reports import phrases
 from auditor.reports.highlights import Highlights
-from auditor.reports.page.data import ChangeCard, ExceptionRow, HoleRow, NamedValue, RuleRow
+from auditor.reports.page.data import HoleRow, RuleRow
 from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
 from auditor.rules import RULES
 from auditor.rules.base import Rule
@@ -47,7 +46,7 @@ def unchanged(changes: Changes) -> str:
     return "" if changes.against is None or any(changes.classes.values()) else "Nothing has changed."
 
 
-def change_cards(changes: Changes) -> Iterator[ChangeCard]:
+def change_cards(changes: Changes) -> Iterator[tuple[str, int, str, str]]:
     """Yield a card for each kind of change that occurs: its number of objects, then of findings."""
     for kind, sign, name, text in _KINDS:
         objects = {verdict: counts.get(kind, 0) for verdict, counts in changes.verdicts.items()}
@@ -57,9 +56,9 @@ def change_cards(changes: Changes) -> Iterator[ChangeCard]:
             f"{counted(sum(findings.values()), 'finding')}: {_each(findings)}." if any(findings.values()) else ""
         )
         if number:
-            yield ChangeCard(sign, number, f"{name}: {_each(objects)}", f"{text} {of_findings}".strip())
+            yield sign, number, f"{name}: {_each(objects)}", f"{text} {of_findings}".strip()
         elif of_findings:
-            yield ChangeCard(sign, sum(findings.values()), f"{name} (findings)", f"{_each(findings)}.")
+            yield sign, sum(findings.values()), f"{name} (findings)", f"{_each(findings)}."
 
 
 def _each(counts: Mapping[str, int]) -> str:
@@ -165,25 +164,23 @@ def rules_in_words(rows: tuple[RuleRow, ...]) -> str:
     return f"{counted(len(rows), 'rule')}: {', '.join(each)}"
 
 
-def settings(bucket: BucketFile) -> Iterator[NamedValue]:
+def settings(bucket: BucketFile) -> Iterator[tuple[str, str]]:
     """Yield the bucket's own settings that decide on access, in words."""
     facts = bucket.facts
-    yield NamedValue("Region", _known(facts.region))
-    yield NamedValue("Object Ownership", _known(facts.ownership))
+    yield "Region", _known(facts.region)
+    yield "Object Ownership", _known(facts.ownership)
     for name, block in (("bucket", facts.public_access_block), ("account", facts.account_public_access_block)):
-        yield NamedValue(f"Public access block of the {name}", _block(block))
+        yield f"Public access block of the {name}", _block(block)
     public = facts.policy_is_public
-    yield NamedValue(
-        "Bucket policy is public", ("yes" if public else "no") if isinstance(public, bool) else _known(public)
-    )
-    yield NamedValue("Versioning", _known(facts.versioning))
+    yield "Bucket policy is public", ("yes" if public else "no") if isinstance(public, bool) else _known(public)
+    yield "Versioning", _known(facts.versioning)
     encryption = facts.encryption
     if isinstance(encryption, Unread | Skipped):
-        yield NamedValue("Default encryption", _known(encryption))
+        yield "Default encryption", _known(encryption)
     else:
-        yield NamedValue("Default encryption", encryption.algorithm or "none")
-    yield NamedValue("Rules of access", facts.semantics.value)
-    yield NamedValue("Trusted", ", ".join(bucket.configuration.get("trusted") or ()) or "nobody else")
+        yield "Default encryption", encryption.algorithm or "none"
+    yield "Rules of access", facts.semantics.value
+    yield "Trusted", ", ".join(bucket.configuration.get("trusted") or ()) or "nobody else"
 
 
 def _known(value: object) -> str:
@@ -202,47 +199,20 @@ def _block(block: PublicAccessBlock | Unread | Skipped) -> str:
     return f"on: {', '.join(on)}; off: {', '.join(off)}" if on else "all four switches are off"
 
 
-def numbers(summary: Summary) -> Iterator[NamedValue]:
+def numbers(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield the numbers of the run that no other section has: hashing, calls, audiences, trusted entries."""
     for verdict, counts in summary.audiences.items():
         for audience, number in counts.items():
-            yield NamedValue(f"{verdict}: {phrases.audience(audience)}", counted(number, "object"))
+            yield f"{verdict}: {phrases.audience(audience)}", counted(number, "object")
     if (hashing := summary.hashing) is not None:
         each = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in hashing.counts.items())
-        yield NamedValue(f"Hashing ({', '.join(hashing.algorithms)})", each)
+        yield f"Hashing ({', '.join(hashing.algorithms)})", each
         for phrase in (*not_hashed(hashing.failed), *aside(hashing)):
-            yield NamedValue("Not hashed", phrase)
+            yield "Not hashed", phrase
     for phrase in healed_rows(summary.healed):
-        yield NamedValue("Ledger", phrase)
+        yield "Ledger", phrase
     for name, fact in (("ACLs", summary.kept.acl), ("HEADs", summary.kept.head)):
         if fact.oldest is not None:
-            yield NamedValue(f"{name} kept", kept_fact(fact))
+            yield f"{name} kept", kept_fact(fact)
     if summary.trust_unused:
-        yield NamedValue("Trusted in vain", ", ".join(summary.trust_unused))
-
-
-_ENDS: Final = {
-    ExceptionState.EXPIRED: "has ended: it counts again",
-    ExceptionState.UNUSED: "matched nothing: remove it",
-    ExceptionState.SHADOWED: "others cover all of it: remove it",
-}
-
-
-def exception_rows(found: Iterable[ExceptionUse]) -> Iterator[ExceptionRow]:
-    """Yield a row for each entry, with a word on the work that it leaves to its owner."""
-    for one in found:
-        until, word = phrases.short_date(one.until), _ENDS.get(one.state, "")
-        ends = ", ".join(part for part in (until, word) if part) or "no end"
-        yield ExceptionRow(one.id, _covered(one), one.matched, one.owner or "–", one.reason, ends, bool(word))
-
-
-def _covered(one: ExceptionUse) -> str:
-    what = one.rule or (one.verdict.value if one.verdict else "holes" if one.hole else "everything")
-    parts = [what if not (one.hole and one.rule) else f"holes of {one.rule}"]
-    if one.prefix:
-        parts.append(f"below {one.prefix}")
-    if one.pattern:
-        parts.append(f"matching {one.pattern}")
-    if who := phrases.grantee(one.grantee) or phrases.audience(one.audience):
-        parts.append(f"for {who}")
-    return " ".join(parts)
+        yield "Trusted in vain", ", ".join(summary.trust_unused)

@@ -19,17 +19,17 @@ class Sign(Struct, frozen=True):
     words: str
 
 
-EXPOSED: Final = Sign("exposed", "exposed", "●", "strangers can get in, and nobody has said that this is meant")
+EXPOSED: Final = Sign("exposed", "exposed", "●", "strangers can get in, and no exception covers it")
 SHARED: Final = Sign("shared", "shared", "◆", "another party, one that you do not trust, can get in or owns it")
 UNKNOWN: Final = Sign("unknown", "unknown", "?", "something that decides it could not be read, or not be decided")
-MASKED: Final = Sign("masked", "masked", "◐", "something opens it, and something else holds that back today")
+MASKED: Final = Sign("masked", "masked", "◐", "would be open if nothing blocked it")
 DORMANT: Final = Sign(
     "dormant", "dormant", "◌", "nobody else gets in today, and a stored grant or owner counts again later"
 )
 INTENDED: Final = Sign("intended", "public by intent", "◎", "open, and an exception says why, its owner and its end")
 VANISHED: Final = Sign("vanished", "vanished", "–", "deleted between the listing and the reading")
-PRIVATE: Final = Sign("private", "private", "○", "none of these; see what private does not speak of")
-UNDECIDED: Final = Sign("unknown", "undecided", "?", "its ACL or its HEAD could not be read")
+PRIVATE: Final = Sign("private", "private", "○", "none of these; see what this report cannot see")
+UNDECIDED: Final = Sign("unknown", "could not be checked", "?", "its ACL or its HEAD could not be read")
 LOUD: Final = Sign("bytes", "critical and high", "✱", "the gravest findings")
 CHANGED_BYTES: Final = Sign("bytes", "damaged", "✱", "the bytes are not those that were recorded")
 MISSING: Final = Sign(

@@ -146,7 +146,7 @@ def test_everything_the_run_knows_is_there() -> None:
     said = words_of(made, one, denied("b"))
     for words in (
         "Strangers can get at 1 object.",
-        "All 3 listed objects are accounted for; 1 of them could not be read in full.",
+        "All 3 listed objects are accounted for; 1 of them could not be checked.",
         "Holes: 1 object could not be checked.",
         "Holes accepted in the configuration: 1 rule could not be checked.",
         "GetObjectAcl: AccessDenied",
@@ -197,9 +197,11 @@ def test_rule_that_fired_says_its_reason_and_its_fix() -> None:
     assert "Anyone on the internet can read 7 objects" in said
     assert f"O02 {o02.check.name}" in said
     assert "Set Object Ownership to BucketOwnerEnforced, or remove the grant" in said
-    assert "and 2 more in the run folder" in said
-    assert "k4" in said
+    assert "k0 + 6" in said
+    assert "Further keysk1k2k3k4" in said
     assert "k5" not in said
+    chosen = 'select(.kind == "finding" and .rule == "O02") | .key'
+    assert f"auditor export {sample_summary().out} --format jsonl | jq -c '{chosen}'" in said
 
 
 def test_run_without_findings_or_holes_says_so() -> None:

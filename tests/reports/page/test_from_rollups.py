@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from auditor.reports.highlights import Highlights
 from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.data import PageData
 from auditor.reports.page.render import print_page
+from auditor.reports.page.rows import TOGETHER
 from tests.reports.page.test_audit_page import Page
 from tests.support.samples.reports import RUN, denied, finding, judged, sample_file, sample_summary, tally_of, target
 
@@ -45,10 +47,14 @@ def rollups(*groups: Group, first: tuple[FirstStep, ...] = ()) -> RollUps:
 
 
 def page(found: RollUps, changes: Changes | None = None) -> PageData:
+    return page_data(page_source(found, changes=changes or Changes()))
+
+
+def page_source(found: RollUps, **changes: Any) -> PageSource:
     objects = [judged(f"exports/{at}", finding(f"exports/{at}"), verdict=Verdict.EXPOSED) for at in range(3)]
     made = sample_summary(tally_of(*objects, denied("vault/1"), judged("p")))
-    made = replace(made, unread=(UnreadCount("GetObjectAcl", "AccessDenied", 1),), changes=changes or Changes())
-    return page_data(PageSource(summary=made, shown=Highlights(), bucket=sample_file(), rollups=found))
+    made = replace(made, unread=(UnreadCount("GetObjectAcl", "AccessDenied", 1),), **changes)
+    return PageSource(summary=made, shown=Highlights(), bucket=sample_file(), rollups=found)
 
 
 def words(found: PageData) -> str:
@@ -63,31 +69,104 @@ def test_cards_and_curve_have_the_trend() -> None:
     assert found.curve is not None
     assert found.curve.words == "3 on 1 Jan. No complete run on 1 day: 2 Jan."
     sparks = {card.sign.label: card.spark for card in found.cards}
-    assert all(sparks[name] is not None for name in ("exposed", "shared", "undecided", "critical and high"))
+    assert all(sparks[name] is not None for name in ("exposed", "shared", "could not be checked"))
     assert len(found.curve.gaps) == 1
 
 
+def of_rule(rule: str, severity: Severity = Severity.HIGH, **changes: Any) -> Group:
+    return group(kind=GroupKind.FINDING, rule=rule, verdict=None, severity=severity, **changes)
+
+
 def test_groups_say_who_gets_in_and_where() -> None:
-    of_rule = {"kind": GroupKind.FINDING, "rule": "O02", "verdict": None, "severity": Severity.HIGH, "id": "f" * 12}
-    found = page(rollups(group(), group(**of_rule)))
-    assert [one.id for one in found.openings] == ["0a1b2c3d4e5f"]
-    assert [one.id for one in found.findings] == ["f" * 12]
+    found = page(rollups(group(), of_rule("O02", id="f" * 12)))
+    assert [one.ids for one in found.openings] == [("0a1b2c3d4e5f",)]
+    assert [one.ids for one in found.findings] == [("f" * 12,)]
     said = words(found)
-    assert "Anyone on the internet can reach 3 objects below exports/ 1 new" in said
+    assert "Anyone on the internet can reach 3 objects below exports/ 1 newexports/a" in said
     assert "Anyone on the internet can read 3 objects below exports/" in said
-    assert "exports/b version v1" in said
+    assert "exports/b version v1 + 1" in said
     assert "Since2 January 2026" in said
+
+
+def small(prefix: str, *names: str, **changes: Any) -> Group:
+    """A group whose keys are all known."""
+    samples = tuple(Sample(f"{prefix}{name}") for name in names)
+    made = {"id": f"{prefix}{len(names)}", "prefix": prefix, "count": len(names), "samples": samples, **changes}
+    return of_rule(**made) if "rule" in changes else group(**made)
+
+
+def test_small_groups_of_a_rule_share_a_row_that_shows_all_their_keys() -> None:
+    folders = "abcd"
+    many = [small(f"{one}/", "1", "2", rule="O02") for one in folders]
+    large = small("big/", "1", rule="O02", count=2_000)
+    found = page(rollups(large, *many))
+    assert [(one.group.count, one.prefixes) for one in found.findings] == [(2_000, 1), (8, 4)]
+    said = words(found)
+    assert "can read 8 objects in 4 prefixes 4 newa/1a/2b/1b/2c/1c/2d/1d/2" in said
+    assert "can read 2,000 objects below big/ 1 newbig/1 + 1,999" in said
+    assert [tick.number for tick in found.ticks] == [2_008, 5]
+
+
+def test_row_of_more_small_groups_than_it_has_room_for_counts_the_others() -> None:
+    found = page(rollups(*(small(f"{at:02}/", "1") for at in range(14))))
+    assert [len(one.keys) for one in found.openings] == [TOGETHER]
+    assert "can reach 14 objects in 14 prefixes" in words(found)
+    assert "09/1 + 4" in words(found)
+
+
+def test_groups_of_two_audiences_are_two_rows() -> None:
+    other = small("a/", "2", audience="any-account", id="2" * 12)
+    assert len(page(rollups(small("a/", "1"), other)).openings) == 2
+
+
+def test_objects_are_mended_by_the_rules_that_found_how_they_are_open() -> None:
+    by_acl, by_policy = small("a/", "1"), small("b/", "1", audience="any-account")
+    public = of_rule("B04", prefix=None, count=1, samples=(Sample(None),), id="b" * 12)
+    found = page(rollups(by_acl, by_policy, small("a/", "1", rule="O02"), public))
+    assert [[rules for rules, _ in one.remedies] for one in found.openings] == [["O02"], ["B04"]]
+    assert "O02 Set Object Ownership to BucketOwnerEnforced" in words(found)
+    without = page(rollups(by_policy))
+    assert [[rules for rules, _ in one.remedies] for one in without.openings] == [[""]]
+
+
+@pytest.mark.parametrize("text", ["a b", "$(touch x)", "';touch x;'", "a\nb\x1b", "\u202egpj"])
+def test_commands_have_whole_words_for_the_shell(text: str) -> None:
+    made = small(f"{text}/", "1", "2", count=9, id=text)
+    step = FirstStep(change="turn it on", closes=1, of=1, how=f"--acls-off {text}")
+    source = page_source(rollups(made, first=(step,)), out=f"/runs/{text}")
+    found = page_data(source)
+    commands = [command for _, command in found.first] + [text for _, text in found.openings[0].commands]
+    assert len(commands) == 4
+    for command in commands:
+        assert command.isprintable()
+        shown = subprocess.run(
+            ["/bin/bash", "-c", f"jq() {{ :; }}; auditor() {{ printf '%s\\0' \"$@\" >&2; }}; {command}"],
+            capture_output=True,
+            check=True,
+        )
+        assert shown.stdout == b""
+        assert f"/runs/{text}" in shown.stderr.decode().split("\0")
+
+
+def test_map_needs_four_prefixes_and_its_boxes_lead_to_rows() -> None:
+    three = [small(f"{one}/", "1") for one in "abc"]
+    assert page(rollups(*three)).places is None
+    found = page(rollups(*three, small("", "1", rest=True), small("a/", "2", audience="any-account")))
     assert found.places is not None
-    assert found.places.maps[0].boxes[0].group == "0a1b2c3d4e5f"
+    (one,) = found.places.maps
+    assert {(box.prefix, box.number) for box in one.boxes} == {("a/", 2), ("b/", 1), ("c/", 1), ("", 1)}
+    assert {box.group for box in one.boxes} == {found.openings[0].group.id}
+    assert "(no prefix)" in words(found)
 
 
 def test_widest_verdict_comes_first_and_the_map_counts_exceptions_apart() -> None:
     shared = group(id="1" * 12, verdict=Verdict.SHARED, audience="account 444455556666", prefix="b/", count=9)
-    found = page(rollups(shared, group(count=5, excepted=2)))
-    assert [one.verdict for one in found.openings] == ["exposed", "shared"]
+    others = [group(id=one, prefix=one, count=5, excepted=2) for one in ("a/", "c/", "d/")]
+    found = page(rollups(shared, *others))
+    assert [one.group.verdict for one in found.openings] == ["exposed", "exposed", "exposed", "shared"]
     assert found.places is not None
     assert [sign.label for sign in found.places.columns] == ["exposed", "shared", "public by intent"]
-    assert found.places.totals == (3, 9, 2)
+    assert found.places.totals == (9, 9, 6)
 
 
 def test_first_changes_count_what_each_closes_beyond_the_others() -> None:
@@ -96,8 +175,10 @@ def test_first_changes_count_what_each_closes_beyond_the_others() -> None:
         FirstStep(change="remove the statement PublicSite", closes=1_204, of=1_204, breaks=("account 1",)),
     )
     found = page(rollups(group(), first=steps))
-    assert [(step.number, step.aside) for step in found.first] == [(993, ""), (211, "account 1 would lose access")]
-    assert "auditor what-if RUN --block-public-access" in words(found)
+    assert [(step.number, step.aside) for step, _ in found.first] == [(993, ""), (211, "account 1 would lose access")]
+    said, run = words(found), sample_summary().out
+    assert f"auditor what-if {run} --block-public-access" in said
+    assert f"auditor fix-kit {run} --out kit" in said
 
 
 @pytest.mark.parametrize(
@@ -105,7 +186,9 @@ def test_first_changes_count_what_each_closes_beyond_the_others() -> None:
 )
 def test_first_change_counts_the_objects_that_it_decides(decides: int, text: str) -> None:
     found = page(rollups(group(), first=(FirstStep(change="let the auditor read", closes=0, of=9, decides=decides),)))
-    assert [(step.number, step.words) for step in found.first] == [(decides, text)]
+    assert [(step.number, step.words, command) for step, command in found.first] == [
+        (decides, text, "auditor policy s3://audited")
+    ]
 
 
 def test_hole_names_the_prefix_of_its_objects() -> None:
@@ -124,7 +207,7 @@ def test_changes_are_counted_by_kind_and_said_once_by_cause() -> None:
     found = page(rollups(group()), changes)
     said = words(found)
     assert found.since == "Since the run of 1 January 2026, 03:04 UTC"
-    assert [(card.sign, card.number) for card in found.changes] == [("+", 1), ("+", 1), ("−", 2)]
+    assert [(sign, number) for sign, number, _, _ in found.changes] == [("+", 1), ("+", 1), ("−", 2)]
     assert "the bucket policy changed: moved 2 objects" in said
     assert "Strangers can get at 3 objects. 2 of them are new." in said
     assert "3 findings: 3 high." in said

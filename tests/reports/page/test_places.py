@@ -24,8 +24,14 @@ def test_rows_add_up_to_the_totals() -> None:
         ("b/", (0, 0, 1), 1),
     ]
     assert (found.totals, found.total) == ((5, 7, 1), 13)
-    assert [(one.name, len(one.boxes)) for one in found.maps] == [("exposed", 1), ("risk", 2), ("all", 3)]
-    assert found.maps[0].boxes[0].words == "a/: 5 exposed, 2 of them new"
+    assert [(one.name, len(one.boxes)) for one in found.maps] == [("risk", 2), ("exposed", 1), ("all", 3)]
+    assert found.maps[1].boxes[0].words == "a/: 5 exposed, 2 of them new"
+
+
+def test_counts_of_one_prefix_and_sign_are_one_box() -> None:
+    found = places_of([count("a/", 5, new=1), count("a/", 7, new=2)])
+    assert found is not None
+    assert [(box.number, box.new) for box in found.maps[0].boxes] == [(12, 3)]
 
 
 def test_map_without_an_exposed_object_begins_with_the_next_kind() -> None:

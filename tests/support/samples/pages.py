@@ -34,17 +34,17 @@ _PREFIXES: Final = (
     ("backups/pg/", Verdict.MASKED, 22_140, 0),
 )
 _FINDINGS: Final = (
-    ("O01", "uploads/inbox/", Verdict.EXPOSED, 48, 0, "anyone on the internet"),
-    ("O02", "exports/2026/q3/", Verdict.EXPOSED, 812, 0, "anyone on the internet"),
-    ("O02", "exports/2026/q4/", Verdict.EXPOSED, 37, 37, "anyone on the internet"),
-    ("B02", None, None, 1, 0, ""),
-    ("B04", None, None, 1, 0, ""),
-    ("O04", "backups/legacy/", Verdict.EXPOSED, 96, 0, "any AWS account"),
-    ("O07", "exports/partners/", Verdict.SHARED, 310, 0, "account “Kranz Analytics”"),
-    ("E01", "backups/legacy/", Verdict.PRIVATE, 12_500, 0, ""),
-    ("O08", "exports/partners/", Verdict.SHARED, 4_300, 0, "account “Kranz Analytics”"),
-    ("O08", "uploads/inbox/", Verdict.SHARED, 260, 0, "unknown account 9f31c0de77aa…417c"),
-    ("K01", "uploads/inbox/", Verdict.PRIVATE, 64, 3, ""),
+    ("O01", "uploads/inbox/", 48, 0, "anyone on the internet"),
+    ("O02", "exports/2026/q3/", 812, 0, "anyone on the internet"),
+    ("O02", "exports/2026/q4/", 37, 37, "anyone on the internet"),
+    ("B02", None, 1, 0, ""),
+    ("B04", None, 1, 0, ""),
+    ("O04", "backups/legacy/", 96, 0, "any AWS account"),
+    ("O07", "exports/partners/", 310, 0, "account “Kranz Analytics”"),
+    ("E01", "backups/legacy/", 12_500, 0, ""),
+    ("O08", "exports/partners/", 4_300, 0, "account “Kranz Analytics”"),
+    ("O08", "uploads/inbox/", 260, 0, "unknown account 9f31c0de77aa…417c"),
+    ("K01", "uploads/inbox/", 64, 3, ""),
 )
 KEYS: Final = {
     "exports/2026/q3/": "customers-{:04}.parquet",
@@ -64,7 +64,7 @@ def rich_summary() -> Summary:
     verdicts |= {"dormant": 0, "private": 1_000_722}
     severities: dict[str, int] = dict.fromkeys(Severity, 0)
     rules: dict[str, int] = {}
-    for rule, _, _, count, _, _ in _FINDINGS:
+    for rule, _, count, _, _ in _FINDINGS:
         rules[rule] = rules.get(rule, 0) + count
         severities[_severity(rule)] += count
     return replace(
@@ -184,7 +184,6 @@ def _findings() -> list[Group]:
             kind=GroupKind.FINDING,
             id=f"finding{at}",
             rule=rule,
-            verdict=verdict,
             severity=_severity(rule),
             audience=who,
             prefix=prefix,
@@ -193,7 +192,7 @@ def _findings() -> list[Group]:
             since="2026-11-17T03:00:00Z",
             samples=_samples(prefix) if prefix else (),
         )
-        for at, (rule, prefix, verdict, count, new, who) in enumerate(_FINDINGS)
+        for at, (rule, prefix, count, new, who) in enumerate(_FINDINGS)
     ]
 
 

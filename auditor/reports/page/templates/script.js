@@ -7,7 +7,7 @@
   const search = one('#q');
   const shown = one('#shown');
   const chosen = (name) => all(`.filters input[name=${name}]:checked`).map((box) => box.value);
-  all('.tools, .filters').forEach((element) => { element.hidden = false; });
+  all('.tools, .filters, .copy').forEach((element) => { element.hidden = false; });
 
   const texts = new Map();
   const textOf = (group) => {
@@ -17,13 +17,12 @@
   const show = () => {
     if (!search) return;
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const severities = chosen('sev'), verdicts = chosen('verdict'), fresh = chosen('new').length;
+    const severities = chosen('sev'), fresh = chosen('new').length;
     let many = 0, findings = 0;
     for (const group of groups) {
       const data = group.dataset;
       const fits = words.every((word) => textOf(group).includes(word))
         && (!severities.length || severities.includes(data.sev))
-        && (!verdicts.length || verdicts.includes(data.verdict))
         && (!fresh || Number(data.new) > 0);
       group.hidden = !fits;
       if (fits) { many += 1; findings += Number(data.n); }
@@ -40,13 +39,6 @@
     if (event.key === '/' && !typing) { event.preventDefault(); search.focus(); }
     if (event.key === 'Escape' && document.activeElement === search) { search.value = ''; show(); }
   });
-  all('.card[data-verdict]').forEach((card) => on(card, 'click', () => {
-    const boxes = all('.filters input[name=verdict]');
-    if (!boxes.some((box) => box.value === card.dataset.verdict)) return;
-    boxes.forEach((box) => { box.checked = box.value === card.dataset.verdict; });
-    show();
-  }));
-
   const open = () => {
     const name = decodeURIComponent(location.hash.slice(1));
     const group = name.startsWith('g-') && document.getElementById(name);
@@ -66,9 +58,8 @@
     event.target.textContent = opening ? 'Close all' : 'Open all';
   });
   on(one('#print'), 'click', () => print());
-  on(one('#copy'), 'click', async (event) => {
-    const button = event.target, words = button.textContent;
-    const text = button.dataset.text.split('⏎').join('\n');
+  const copied = async (button, text) => {
+    const words = button.innerHTML;
     try {
       await navigator.clipboard.writeText(text);
     } catch {
@@ -81,18 +72,26 @@
       button.focus();
     }
     button.textContent = 'Copied';
-    setTimeout(() => { button.textContent = words; }, 1500);
+    setTimeout(() => { button.innerHTML = words; }, 1500);
+  };
+  const inOneLine = (element) => element.textContent.replace(/\s+/g, ' ').trim();
+  on(one('#copy'), 'click', (event) => {
+    const steps = all('.first > li').map((step, at) => `${at + 1}. ${inOneLine(step.querySelector('b'))}: `
+      + inOneLine(step.querySelector('.close')));
+    copied(event.currentTarget, [...all('h1, .lead').map(inOneLine), ...steps].join('\n'));
   });
+  all('.copy').forEach((button) => on(button, 'click', () => {
+    copied(button, button.parentElement.querySelector('code').textContent.trim());
+  }));
   on(one('#csv'), 'click', () => {
     const cell = (value) => {
       const text = String(value).replace(/\s+/g, ' ').trim();
       return `"${(/^[=+\-@\t\r']/.test(text) ? `'${text}` : text).replace(/"/g, '""')}"`;
     };
     const rows = groups.filter((group) => !group.hidden).map((group) => [
-      group.dataset.sev, group.dataset.verdict, group.dataset.n, group.dataset.new,
-      group.querySelector('.say').textContent,
+      group.dataset.sev, group.dataset.n, group.dataset.new, group.querySelector('.say').textContent,
     ]);
-    const lines = [['severity', 'verdict', 'findings', 'new', 'what'], ...rows].map((row) => row.map(cell).join(','));
+    const lines = [['severity', 'findings', 'new', 'what'], ...rows].map((row) => row.map(cell).join(','));
     const link = document.createElement('a');
     link.href = URL.createObjectURL(new Blob([lines.join('\r\n')], { type: 'text/csv' }));
     link.download = 'findings.csv';
