@@ -21,7 +21,6 @@ from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import entry_of, others_in, write_index
 from auditor.audit.resume import check_selection, judging
 from auditor.audit.run import Audit
-from auditor.cli.closing_table import TargetResult, closing_table
 from auditor.cli.command_frame import CommandFrame
 from auditor.cli.output import print_json, print_text, remark, say
 from auditor.cli.progress import Show
@@ -35,12 +34,12 @@ from auditor.model.alert import Alert
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports import table
 from auditor.reports.alert import alert_of, event_of
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.summary import exit_code
 from auditor.reports.summed import IndexEntry
+from auditor.reports.terminal import TargetResult, closing_table, render
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
@@ -158,8 +157,7 @@ class Audits:
             written = RunReader(resources.store, target.bucket, summary.run)
             print_text(await asyncio.to_thread("".join, FORMATS[options.format](summary, written)))
         elif not self._several:
-            how = options_of(settings)
-            print_text(table.render(summary, how.fail_on, how.columns, rollups=rollups, colour=how.colour))
+            print_text(render(summary, rollups, options_of(settings, summary.out, options.verbose)))
         self.remark_on(summary, target)
         if not again:
             await self._tell(audit, summary)

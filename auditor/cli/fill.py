@@ -95,5 +95,5 @@ class _Filling:
         return exit_code(summary, self._settings.fail_on)
 
     async def _print(self, summary: Summary, run: RunReader) -> None:
-        how = options_of(self._settings)
+        how = options_of(self._settings, run.uri, self._options.verbose)
         print_text(await asyncio.to_thread("".join, FORMATS[self._options.format](summary, run, how)))

@@ -1,4 +1,4 @@
-"""The terminal on stdout: its width, and whether it shows colours."""
+"""The terminal on stdout: its width, and whether it shows colours and hyperlinks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from typing import TextIO
+from typing import Final, TextIO
 
 from auditor.config.settings import Settings
 from auditor.reports.formats.base import PLAIN, FormatOptions
+
+_LINKING: Final = ("VTE_VERSION", "KONSOLE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "ITERM_SESSION_ID")
+"""Variables that terminals with hyperlinks set: GNOME's and others by VTE, Konsole, Windows Terminal, kitty, iTerm2."""
+_LINKING_PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio"})
+_LINKING_TERMS: Final = ("alacritty", "foot", "xterm-kitty", "xterm-ghostty", "wezterm")
 
 
 def columns(stream: TextIO | None = None) -> int:
@@ -18,14 +23,34 @@ def columns(stream: TextIO | None = None) -> int:
 
 
 def shows_colour(stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:
-    """True if the stream is a terminal that shows colours, and the user has not asked for none (https://no-color.org).
+    """True if the stream is a terminal that shows colours, or if the user forces them (https://force-color.org), but
+    never for a user who asks for none (https://no-color.org).
 
     stream: None for stdout. environment: None for the process's own.
     """
     found = os.environ if environment is None else environment
-    return (stream or sys.stdout).isatty() and not found.get("NO_COLOR") and found.get("TERM") not in (None, "", "dumb")
+    return not found.get("NO_COLOR") and (bool(found.get("FORCE_COLOR")) or _moves(stream, found))
 
 
-def options_of(settings: Settings) -> FormatOptions:
-    """Return the options of a format for stdout."""
-    return FormatOptions(fail_on=settings.fail_on, columns=columns(), colour=shows_colour())
+def shows_links(stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:
+    """True if the stream is a terminal that is known to show hyperlinks, and the user has not asked for plain text."""
+    found = os.environ if environment is None else environment
+    known = found.get("TERM_PROGRAM") in _LINKING_PROGRAMS or found.get("TERM", "").startswith(_LINKING_TERMS)
+    return _moves(stream, found) and not found.get("NO_COLOR") and (known or any(map(found.get, _LINKING)))
+
+
+def _moves(stream: TextIO | None, found: Mapping[str, str]) -> bool:
+    """True if the stream is a terminal that obeys escape sequences."""
+    return (stream or sys.stdout).isatty() and found.get("TERM") not in (None, "", "dumb")
+
+
+def options_of(settings: Settings, place: str, verbose: int) -> FormatOptions:
+    """Return the options of a format for stdout. place: of the run folder. verbose: the number of -v."""
+    return FormatOptions(
+        fail_on=settings.fail_on,
+        columns=columns(),
+        colour=shows_colour(),
+        links=shows_links(),
+        verbose=bool(verbose),
+        folder=place if "://" in place else os.path.abspath(place),
+    )

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.access import Verdict
+from auditor.model.finding import Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.reports import phrases
 from auditor.rules import RULES
@@ -20,7 +22,10 @@ from auditor.rules.docs import sections
 from auditor.text import counted
 
 RULES_BY_ID: Final = {rule.id: rule for rule in RULES}
+WHOLE: Final = 3
+"""Largest number of objects of a small group."""
 _ORDER: Final = list(Verdict)
+_SEVERITIES: Final = list(Severity)
 _REACH: Final = {
     Verdict.MASKED: ("could reach", "if nothing blocked it"),
     Verdict.DORMANT: ("can reach", "once ACLs count again"),
@@ -87,6 +92,38 @@ def first_of(opened: Sequence[Group], found: Sequence[Group], most: int) -> tupl
     """Return the first groups of verdicts and of findings, `most` together: a half of each if both are many."""
     first = opened[: max(most // 2, most - len(found))]
     return first, found[: most - len(first)]
+
+
+def together(found: Sequence[Group]) -> list[Group]:
+    """Return the groups, but small ones of one subject as one group with their sums: the worst first, as before, and of
+    equal ones the largest. The subject is the rule with its severity, the verdict with its audience, or the missing
+    fact.
+    """
+    parts: dict[tuple[object, ...], list[Group]] = {}
+    for group in found:
+        who = group.severity or group.audience
+        alone = group.id if group.count > WHOLE else ""
+        parts.setdefault((group.rule, group.verdict, who, is_intended(group), alone), []).append(group)
+    rows = [one[0] if len(one) == 1 else summed(one) for one in parts.values()]
+    return sorted(rows, key=lambda one: (bool(one.verdict) and is_intended(one), _rank(one), -one.count))
+
+
+def _rank(group: Group) -> int:
+    return _SEVERITIES.index(group.severity) if group.severity else _ORDER.index(group.verdict or Verdict.MASKED)
+
+
+def summed(parts: Sequence[Group]) -> Group:
+    """Return one group with the sums of these, which have their subject in common."""
+    new = [one.new for one in parts if one.new is not None]
+    return replace(
+        parts[0],
+        count=sum(one.count for one in parts),
+        bytes=sum(one.bytes for one in parts),
+        new=sum(new) if new else None,
+        excepted=sum(one.excepted for one in parts),
+        since=min((one.since for one in parts if one.since is not None), default=None),
+        samples=tuple(sample for one in parts for sample in one.samples),
+    )
 
 
 def is_intended(group: Group) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -40,13 +41,17 @@ def text_table(
     indent: str = "",
     gap: str = "  ",
 ) -> Iterator[str]:
-    """Yield the lines of a table, its header first if a column has a title. A column is as wide as its widest cell.
+    """Yield the lines of a table, its header first if a column has a title. A column is as wide as its widest cell;
+    a column without a text in its cells is left out.
 
     rows: a cell for each column; backslashes stay, as results of visible() have them. room: width of a line; None if
     lines may be of any width. indent: begins each line. gap: stands between two columns.
     """
-    titles = [[column.title for column in columns]] if any(column.title for column in columns) else []
-    cells = [list(map(_safe, row)) for row in (*titles, *rows)]
+    safe = [list(map(_safe, row)) for row in rows]
+    used = [at for at in range(len(columns)) if any(any(row[at]) for row in safe)]
+    columns = [columns[at] for at in used]
+    titles = [[_safe(column.title) for column in columns]] if any(column.title for column in columns) else []
+    cells = [*titles, *([row[at] for at in used] for row in safe)]
     widths = [max(width(line) for cell in column for line in cell) for column in zip(*cells, strict=True)]
     if room is not None:
         _shrink(widths, columns, room - len(indent) - len(gap) * (len(columns) - 1))
@@ -82,6 +87,14 @@ def _aligned(cell: str, size: int, column: Column) -> str:
 def painted(text: str, code: str) -> str:
     """Return the text in a colour. code: of ECMA-48, such as "31" for red; "" for no colour."""
     return f"\x1b[{code}m{text}\x1b[0m" if code else text
+
+
+def linked(text: str, path: str) -> str:
+    """Return the text as a hyperlink (OSC 8) to a local file. path: absolute; the text stays as it is for another one.
+
+    The URI has ASCII letters and `%` escapes only, so that no path ends the escape sequence.
+    """
+    return f"\x1b]8;;{Path(path).as_uri()}\x1b\\{text}\x1b]8;;\x1b\\" if path.startswith("/") else text
 
 
 class TableLayout(Struct, frozen=True):

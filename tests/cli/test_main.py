@@ -190,10 +190,10 @@ def test_sixty_small_buckets_are_one_table_of_one_line_each(run: Run, stub: Stub
     targets = [f"s3://{name}" for name in names]
     code, out, err = run("audit", *targets, "--endpoint-url", stub.url, "--ignore", "B01,B02")
     head, *rows, sums, reports = out.splitlines()
-    assert (code, len(rows), head.split()) == (4, 60, ["objects", "exposed", "undecided", "target"]), err
+    assert (code, len(rows), head.split()) == (4, 60, ["objects", "exposed", "not", "checked", "target"]), err
     assert [row.split()[-1] for row in rows] == targets
     assert [row.split()[0] for row in rows if not row.startswith("passed")] == ["FINDINGS", "HOLE"]
-    assert sums == "60 targets: 58 passed, 1 FINDINGS, 1 HOLE; 62 objects, 1 exposed, 1 undecided"
+    assert sums == "60 targets: 58 passed, 1 FINDINGS, 1 HOLE; 62 objects, 1 exposed, 1 that could not be checked"
     assert reports.startswith("reports: ")
 
 
@@ -393,9 +393,12 @@ def test_table_names_what_is_exposed_and_the_report(run: Run, stub: StubServer) 
     code, out, err = run("audit", "s3://audited", "--endpoint-url", stub.url, "--ignore", "B01,B02")
     lines = out.splitlines()
     assert code == 3
-    assert lines[:2] == ["Strangers can get at 1 object.", "1 listed = 1 audited + 0 undecided: complete"]
-    assert "exposed                                1  anyone on the internet  open.txt" in lines
-    assert "high      O02 acl-everyone-read        1  anyone on the internet  open.txt" in lines
+    assert lines[:2] == [
+        "Strangers can get at 1 object.",
+        "1 object listed = 1 audited + 0 that could not be checked: complete",
+    ]
+    assert "exposed  Anyone on the internet can reach 1 object  open.txt" in lines
+    assert "high      O02   Anyone on the internet can read the object: 1 object  open.txt" in lines
     (report,) = (line[16:] for line in lines if line.startswith("Report "))
     assert "Strangers can get at <em>1 object</em>" in Path(report).read_text()
     assert "nothing is listed" not in err

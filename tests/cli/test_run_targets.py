@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from auditor.cli.closing_table import TargetResult, closing_table
 from auditor.cli.progress import Show, Together
 from auditor.cli.run_targets import combined, each_target
 from auditor.errors import BucketError, UsageError
 from auditor.model.target import Target
 from auditor.progress import Snapshot
+from auditor.reports.terminal import TargetResult, closing_table
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.rate import RateLimit

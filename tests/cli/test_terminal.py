@@ -1,13 +1,25 @@
-"""Colours are for terminals that show them, and for users who did not refuse them."""
+"""The closing screen at a real terminal: its width, its colours and links, and the same words in a pipe."""
 
 from __future__ import annotations
 
 import io
+import os
+import re
+import shlex
+from pathlib import Path
 
 import pytest
 
-from auditor.cli.terminal import columns, shows_colour
-from auditor.reports.table import COLUMNS
+from auditor.cli.terminal import columns, shows_colour, shows_links
+from auditor.reports.terminal import COLUMNS
+from auditor.text import width
+from tests.cli.conftest import Run
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.terminals import screen
+
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;;[!-~]*\x1b\\")
+COPIED = ("Report  ", "Run folder  ", "Next  ")
 
 
 class Terminal(io.StringIO):
@@ -16,19 +28,112 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("environment", "shown"),
+    ("environment", "terminal", "pipe"),
     [
-        ({"TERM": "xterm-256color"}, True),
-        ({"TERM": "xterm", "NO_COLOR": ""}, True),
-        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
-        ({"TERM": "dumb"}, False),
-        ({}, False),
+        ({"TERM": "xterm-256color"}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False, False),
+        ({"TERM": "xterm", "NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
+        ({"TERM": "xterm", "FORCE_COLOR": ""}, True, False),
+        ({"TERM": "dumb", "FORCE_COLOR": "0"}, True, True),
+        ({"TERM": "dumb"}, False, False),
+        ({}, False, False),
     ],
 )
-def test_colour_on_a_terminal(environment: dict[str, str], shown: bool) -> None:
-    assert shows_colour(Terminal(), environment) is shown
+def test_colour(environment: dict[str, str], terminal: bool, pipe: bool) -> None:
+    assert shows_colour(Terminal(), environment) is terminal
+    assert shows_colour(io.StringIO(), environment) is pipe
 
 
-def test_a_pipe_has_no_colour_and_the_default_width() -> None:
-    assert not shows_colour(io.StringIO(), {"TERM": "xterm"})
+@pytest.mark.parametrize(
+    ("environment", "shown"),
+    [
+        ({"TERM": "xterm", "VTE_VERSION": "7600"}, True),
+        ({"TERM": "xterm-kitty"}, True),
+        ({"TERM": "xterm", "TERM_PROGRAM": "vscode"}, True),
+        ({"TERM": "xterm", "TERM_PROGRAM": "Apple_Terminal"}, False),
+        ({"TERM": "xterm"}, False),
+        ({"TERM": "xterm", "VTE_VERSION": "7600", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb", "VTE_VERSION": "7600", "FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_links(environment: dict[str, str], shown: bool) -> None:
+    assert shows_links(Terminal(), environment) is shown
+    assert not shows_links(io.StringIO(), environment)
+
+
+def test_a_pipe_has_the_default_width() -> None:
     assert columns(io.StringIO()) == COLUMNS
+
+
+@pytest.fixture
+def folder(run: Run, stub: StubServer, tmp_path: Path) -> str:
+    """The folder of a run over exposed objects, an object of one group being -rf *; relative to the directory."""
+    for key in ("-rf *", "finance/salaries.csv", "odd\x1b[2J", "photos/dog.jpg"):
+        stub.put(BUCKET, key, b"x", acl="public-read")
+    stub.put(BUCKET, "plain", b"x")
+    assert run("audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", "my runs")[0] == 3
+    (found,) = Path("my runs", f"bucket={BUCKET}").glob("run=*")
+    return str(found)
+
+
+@pytest.mark.parametrize("wide", [80, 160])
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"VTE_VERSION": "7600"}], ids=str)
+def test_the_screen(folder: str, tmp_path: Path, wide: int, environment: dict[str, str]) -> None:
+    code, text = screen(tmp_path, "export", folder, "--format", "table", columns=wide, **environment)
+    plain = ESCAPES.sub("", text)
+    lines = plain.splitlines()
+    assert code == 0
+    assert "\x1b" not in plain
+    assert all(width(line) <= wide for line in lines if not line.startswith(COPIED))
+    assert any(width(line) > 70 for line in lines if not line.startswith(COPIED))
+    assert lines[0] == "Strangers can get at 4 objects."
+    first = next(line for line in lines if line.startswith("exposed "))
+    assert first.split("  ")[-1].strip() == "finance/salaries.csv"
+    assert "Anyone on the internet can read" in plain
+    assert (text == plain) is ("NO_COLOR" in environment or "TERM" in environment)
+    assert ("\x1b[1;31mexposed\x1b[0m" in text) is (text != plain)
+    assert ("\x1b]8;;" in text) is ("VTE_VERSION" in environment)
+
+
+def test_the_report_and_the_next_command_have_the_whole_path(folder: str, tmp_path: Path, run: Run) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    _, text = screen(elsewhere, "export", str(tmp_path / folder), "--format", "table", VTE_VERSION="7600")
+    ((uri, report),) = re.findall(r"Report +\x1b\]8;;([!-~]+)\x1b\\(.+)\x1b\]8;;\x1b\\", text)
+    assert report == str(tmp_path / folder / "report.html")
+    assert uri == Path(report).as_uri()
+    ((command,),) = [re.findall(r"^Next +auditor (.+)$", text, re.MULTILINE)]
+    os.chdir(elsewhere)
+    code, out, err = run(*shlex.split(command))
+    assert (code, err) == (0, "")
+    assert "closed to somebody" in out
+
+
+def test_a_pipe_gets_the_same_words(folder: str, tmp_path: Path, run: Run) -> None:
+    _, out, err = run("export", folder, "--format", "table")
+    _, text = screen(tmp_path, "export", folder, "--format", "table", columns=COLUMNS, VTE_VERSION="7600")
+    assert "\x1b" not in out + err
+    assert ESCAPES.sub("", text) == out
+
+
+def test_forced_colour_in_a_pipe(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out = run("export", folder, "--format", "table")[1]
+    assert out.startswith("\x1b[1;31mStrangers")
+    assert "\x1b]8" not in out
+    run("export", folder, "--format", "table", "--out", "file.txt")
+    assert "\x1b" not in Path("file.txt").read_text()
+
+
+def test_an_audit_ends_with_the_screen_of_its_run(stub: StubServer, tmp_path: Path) -> None:
+    stub.put(BUCKET, "open.txt", b"x", acl="public-read")
+    code, text = screen(tmp_path, "audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "-v", columns=160)
+    assert code == 3
+    (folder,) = (tmp_path / "auditor-runs" / f"bucket={BUCKET}").glob("run=*")
+    assert f"\nRun folder      {folder}\n" in text
+    assert "\nHashing         no ledger given\nCalls           list 1   head 1   acl 1 " in text
+    assert text == screen(tmp_path, "export", str(folder), "--format", "table", "-v", columns=160)[1]
+    *_, last = screen(tmp_path, "export", str(folder), "--format", "table", columns=160)[1].splitlines()
+    assert last.startswith("Next ")
+    assert str(folder) in last

@@ -9,7 +9,7 @@ from auditor.model.summary import Summary
 from auditor.reports.formats.base import coverage_sentence
 from auditor.reports.page.build import headline
 from auditor.reports.summary import completeness
-from auditor.reports.table import coverage_line
+from auditor.reports.terminal import coverage_line
 from tests.support.samples.reports import denied, judged, sample_summary, tally_of
 
 UNREAD = sample_summary(tally_of(*(denied(f"k{number}") for number in range(20))))

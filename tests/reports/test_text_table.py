@@ -39,6 +39,12 @@ def test_the_widest_column_gives_way_first_and_no_more_than_it_may() -> None:
     assert next(text_table(columns, rows, 3)) == "fixed  aaa…  one two"
 
 
+def test_a_column_without_a_text_is_left_out() -> None:
+    columns = (Column("name"), Column("new", right=True), Column("key"))
+    assert list(text_table(columns, [("a", "", "x"), ("b", "", "y")])) == ["name  key", "a     x", "b     y"]
+    assert list(text_table(columns, [])) == []
+
+
 def test_a_cell_of_several_lines() -> None:
     assert list(text_table([Column(), Column()], [(("a", "b"), "x"), ((), "y")])) == ["a  x", "b", "   y"]
 

@@ -76,7 +76,9 @@ def run_export(frame: CommandFrame) -> int:
 
 def _choices(run: RunReader, frame: CommandFrame, account: str | None) -> FormatOptions:
     options, settings = frame.options, frame.settings
-    how = options_of(settings) if options.file is None else FormatOptions(fail_on=settings.fail_on)
+    how = options_of(settings, run.uri, options.verbose)
+    if options.file is not None:
+        how = FormatOptions(fail_on=how.fail_on, verbose=how.verbose, folder=how.folder)
     if options.format != "asff":
         return how
     return replace(how, account=account or _fact(run, "account"), region=settings.region or _fact(run, "region"))

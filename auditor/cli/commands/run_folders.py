@@ -189,7 +189,8 @@ async def _judge(frame: CommandFrame) -> int:
             work = JudgeAgain(source, out, by, stop.is_set)
             summary = await in_thread(work.snapshot, work.run, ends=True)
             written = RunReader(out, source.bucket_name, summary.run)
-            print_text("".join(FORMATS[options.format](summary, written, options_of(settings))))
+            how = options_of(settings, written.uri, options.verbose)
+            print_text("".join(FORMATS[options.format](summary, written, how)))
     say(f"run {summary.run}: judged again from {visible(options.run_folder)}")
     return exit_code(summary, settings.fail_on)
 

@@ -18,7 +18,7 @@ from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary
 from auditor.reports.diff_text import numbers
 from auditor.reports.summary import completeness
-from auditor.reports.table import LEAST
+from auditor.reports.terminal import LEAST
 from auditor.reports.text_table import Column, TableLayout, labelled, text_table
 from auditor.rules import RULES
 from auditor.text import counted, shorten, visible

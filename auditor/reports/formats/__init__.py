@@ -31,7 +31,7 @@ class NamedFormat(Struct, frozen=True):
 
 
 FORMATS: Final[Mapping[str, NamedFormat]] = {
-    "table": NamedFormat("..table", "for a terminal, as `auditor audit` prints it", printed=True),
+    "table": NamedFormat("..terminal", "for a terminal, as `auditor audit` prints it", printed=True),
     "json": NamedFormat(".json", "the summary, as in summary.json", printed=True),
     "markdown": NamedFormat(".markdown", "for a comment on a pull request, at most 65,536 characters", printed=True),
     "jsonl": NamedFormat(

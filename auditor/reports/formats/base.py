@@ -29,6 +29,12 @@ class FormatOptions(Struct, frozen=True, kw_only=True):
     """Width of the table."""
     colour: bool = False
     """True if the table is for a terminal that shows colours."""
+    links: bool = False
+    """True if the table is for a terminal that shows hyperlinks."""
+    verbose: bool = False
+    """True if the table has the facts that serve a developer, too."""
+    folder: str | None = None
+    """Place of the run folder, for the table: an absolute path, or a URI; None for the place that the summary names."""
     account: str | None = None
     """Number of the account whose Security Hub gets the findings, for asff."""
     region: str | None = None

@@ -68,9 +68,9 @@ def _number(pattern: str, text: str) -> int:
 
 
 def _table(text: str) -> Counts:
-    second = text.splitlines()[1]
+    sums = " ".join(text.partition("\n\n")[0].split())
     found = {name: number for name, number in _words(text, "Findings").items() if number}
-    return Counts(_number(r"\+ ([\d,]+) undecided", second), _number(r"([\d,]+) rules? undecided", second), found)
+    return Counts(_number(r"\+ ([\d,]+) that could", sums), _number(r"([\d,]+) rules? could not", sums), found)
 
 
 def _unprintable(text: str) -> list[str]:

@@ -1,6 +1,11 @@
-"""The table on a terminal: the verdict first, then the groups, with nothing that moves the cursor."""
+"""The closing screen: the verdict first, then the groups, the next command last, and nothing that moves the cursor."""
 
 from __future__ import annotations
+
+import os
+import re
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import pytest
 from msgspec.structs import replace
@@ -8,16 +13,17 @@ from msgspec.structs import replace
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.exception import Excepted, ExceptionEntry
 from auditor.model.finding import Judgement, RuleUndecided, Severity
-from auditor.model.rollup import RollUps, Sample
-from auditor.model.summary import Summary, UnreadCount
+from auditor.model.rollup import FirstStep, RollUps, Sample
+from auditor.model.summary import Resume, Summary, UnreadCount
+from auditor.reports.formats.base import FormatOptions
 from auditor.reports.page.build import page_data
-from auditor.reports.table import COLUMNS, LEAST, render
-from auditor.reports.table_groups import ROWS
+from auditor.reports.terminal import COLUMNS, LEAST, ROWS, render
 from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
 from auditor.rules.exceptions import Exceptions
-from auditor.text import width
+from auditor.text import visible, width
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import (
+    RUN,
     denied,
     finding,
     judged,
@@ -28,8 +34,10 @@ from tests.support.samples.reports import (
     target,
 )
 
-COPIED = ("Report  ", "Run folder  ")
+COPIED = ("Report  ", "Run folder  ", "Next  ")
 """Lines that are never cut."""
+DETAILS = ("Hashing", "Calls", "Kept", "Run", "Run folder", "Holes")
+"""Labels that a run without a ledger and without a hole has under -v alone."""
 
 
 def rows(text: str) -> dict[str, str]:
@@ -42,25 +50,31 @@ def table(
     fail_on: Severity | None = Severity.HIGH,
     *,
     rollups: RollUps | None = None,
-    columns: int = COLUMNS,
-    colour: bool = False,
+    **options: Any,
 ) -> str:
-    """The table of a run. rollups: None for those of a run that found nothing."""
-    return render(made, fail_on, columns, rollups=rollups or rollups_of(), colour=colour)
+    """The screen of a run. rollups: None for those of a run that found nothing."""
+    return render(made, rollups or rollups_of(), FormatOptions(fail_on=fail_on, **options))
 
 
 def test_quiet_run() -> None:
-    text = table(sample_summary(tally_of(judged("a"))))
+    made = sample_summary(tally_of(judged("a")))
+    text = table(made)
     shown = rows(text)
     assert text.splitlines()[:3] == [
         "No object is open to strangers or to other accounts.",
-        "1 listed = 1 audited + 0 undecided: complete",
+        "1 object listed = 1 audited + 0 that could not be checked: complete",
         "",
     ]
     assert shown["Audited"] == "s3://audited/"
-    assert shown["Holes"] == "none"
-    assert shown["Hashing"] == "no ledger given"
     assert shown["Exit"].startswith("0: ")
+    assert "Next" not in shown
+    assert shown.keys().isdisjoint(DETAILS)
+    more = rows(table(made, verbose=True))
+    assert more["Holes"] == "none"
+    assert more["Hashing"] == "no ledger given"
+    assert more["Run"] == f"{RUN}, engine boto3, 12.3 s"
+    assert more["Run folder"] == made.out
+    assert more.items() >= shown.items()
 
 
 def test_trust_that_trusted_nothing_is_told() -> None:
@@ -72,9 +86,9 @@ def test_findings_holes_and_reasons() -> None:
     made = sample_summary(tally_of(*many), rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "AccessDenied")])
     shown = rows(table(made, rollups=rollups_of(*many)))
     assert shown["Findings"] == "critical 0   high 1   medium 1   low 0   info 0"
-    assert shown["Undecided"] == "1 object: GetObjectAcl AccessDenied, b"
+    assert shown["Not checked"] == "GetObjectAcl AccessDenied: 1 object could not be checked: b"
     assert shown["Rules undecided"] == "B01: GetBucketAcl AccessDenied"
-    assert shown["Holes"] == "1 object undecided; 1 rule undecided"
+    assert shown["Holes"] == "1 object could not be checked; 1 rule could not be checked"
     assert shown["Exit"].startswith("4: ")
 
 
@@ -107,8 +121,8 @@ def test_accepted_holes_are_said() -> None:
     tally = tally_of(denied("a"))
     tally.accept()
     shown = rows(table(sample_summary(tally)))
-    assert shown["Accepted"] == "1 object undecided"
-    assert shown["Holes"] == "none"
+    assert shown["Accepted"] == "1 object could not be checked"
+    assert "Holes" not in shown
 
 
 def test_hashing_of_several_algorithms() -> None:
@@ -126,7 +140,7 @@ def test_odd_words_move_nothing_and_fit(key: str, columns: int) -> None:
     made = sample_summary(target=aim, rules_undecided=[RuleUndecided("B01", key, key)])
     made = replace(made, rules={key: 1}, unread=(UnreadCount(key, key, 1),))
     bad = judged(key, finding(key), verdict=Verdict.EXPOSED)
-    text = table(made, columns=columns, rollups=rollups_of(bad, denied(key)))
+    text = table(made, columns=columns, rollups=rollups_of(bad, denied(key)), verbose=True)
     assert text[-1:] == "\n"
     for line in text.splitlines():
         assert line.isprintable()
@@ -165,9 +179,23 @@ def test_exit_names_the_severity(fail_on: Severity | None, words: str) -> None:
     assert rows(table(sample_summary(tally_of(judged("a", finding("a")))), fail_on))["Exit"] == words
 
 
-def test_report_is_named_beside_its_folder() -> None:
-    shown = rows(table(sample_summary(out="runs/x")))
-    assert (shown["Report"], shown["Run folder"]) == ("runs/x/report.html", "runs/x")
+def test_report_is_named_where_it_lies() -> None:
+    assert rows(table(sample_summary(out="runs/x")))["Report"] == "runs/x/report.html"
+    assert rows(table(sample_summary(out="runs/x"), folder="/mnt/y"))["Report"] == "/mnt/y/report.html"
+
+
+@pytest.mark.parametrize("name", ["plain", "\x1b]8;;https:evil.example\x1b\\x", "a b;\x07\n%2F", "漢\udce9"])
+def test_no_path_breaks_out_of_its_link(name: str) -> None:
+    text = table(sample_summary(), folder=f"/runs/{name}", links=True)
+    (line,) = (line for line in text.splitlines() if line.startswith("Report "))
+    ((uri, shown),) = re.findall(r"\AReport +\x1b\]8;;([!-~]+)\x1b\\([^\x00-\x1f]+)\x1b\]8;;\x1b\\\Z", line)
+    assert os.fsdecode(unquote_to_bytes(uri)) == f"file:///runs/{name}/report.html"
+    assert shown == f"/runs/{visible(name)}/report.html"
+    assert text.count("\x1b") == 4
+
+
+def test_a_report_in_a_bucket_is_no_link() -> None:
+    assert "\x1b" not in table(sample_summary(), folder="s3://reports/x", links=True)
 
 
 def test_words_stay_whole_at_eighty_columns() -> None:
@@ -187,12 +215,6 @@ def test_long_folder_is_never_cut() -> None:
     assert out in table(sample_summary(out=out))
 
 
-def groups(text: str) -> list[list[str]]:
-    """The cells of the two tables of groups."""
-    tables = text.split("\n\n")[1:-1]
-    return [line.split(maxsplit=4) for table in tables for line in table.splitlines()]
-
-
 def exposed(key: str, rule: str = "O02", severity: Severity = Severity.HIGH) -> Judgement:
     access = ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),))
     return replace(judged(key, finding(key, rule, severity)), access=access)
@@ -203,57 +225,75 @@ def partner(key: str) -> Judgement:
 
 
 def test_groups_are_rows_the_worst_first() -> None:
-    many = [*(exposed(f"site/{at}") for at in range(3)), exposed("b.sql", "O01", Severity.CRITICAL), partner("p/x")]
+    many = [*(exposed(f"site/{at}") for at in range(4)), exposed("b.sql", "O01", Severity.CRITICAL), partner("p/x")]
     lines = table(sample_summary(tally_of(*many)), rollups=rollups_of(*many), columns=70).splitlines()
-    assert lines[:2] == ["Strangers can get at 4 objects.", "5 listed = 5 audited + 0 undecided: complete"]
-    assert lines[3:11] == [
-        "verdict        objects  audience                keys",
-        "exposed              3  anyone on the internet  site/",
-        "exposed              1  anyone on the internet  b.sql",
-        "shared               1  account 444444444444    p/x",
+    assert lines[:2] == [
+        "Strangers can get at 5 objects.",
+        "6 objects listed = 6 audited + 0 that could not be checked: complete",
+    ]
+    assert lines[3:15] == [
+        "verdict  objects                                     keys",
+        "exposed  Anyone on the internet can reach 4 objects  site/0",
+        "                                                     site/1",
+        "                                                     site/2",
+        "                                                     site/3",
+        "exposed  Anyone on the internet can reach 1 object   b.sql",
+        "shared   Account 444444444444 can reach 1 object     p/x",
         "",
-        "finding         number  audience                keys",
-        "critical  O01        1  anyone on the internet  b.sql",
-        "high      O02        3  anyone on the internet  site/",
+        "severity  rule  finding                                     keys",
+        "critical  O01   Anyone on the internet can change the       b.sql",
+        "                object's ACL: 1 object",
+        "high      O02   Anyone on the internet can read 4 objects   site/0 + 3",
     ]
 
 
-def test_new_ones_are_counted_where_they_are_known() -> None:
+def test_new_ones_are_counted_only_where_something_is_new() -> None:
     many = [exposed(f"site/{at}") for at in range(3)]
-    text = table(sample_summary(tally_of(*many)), rollups=rollups_of(*many, new=True), columns=70)
-    assert ["exposed", "3", "3", "anyone", "on the internet  site/"] in groups(text)
-    assert "  new  " not in table(sample_summary(tally_of(*many)), rollups=rollups_of(*many))
+    made = sample_summary(tally_of(*many))
+    header, row = table(made, rollups=rollups_of(*many, new=True)).splitlines()[3:5]
+    assert header.split() == ["verdict", "new", "objects", "keys"]
+    assert row.split()[:3] == ["exposed", "3", "Anyone"]
+    for nothing in (None, False):
+        header = table(made, rollups=rollups_of(*many, new=nothing)).splitlines()[3]
+        assert header.split() == ["verdict", "objects", "keys"]
 
 
-def test_twelve_rows_and_how_many_groups_more() -> None:
-    many = [exposed(f"X{at // 2:02}/{at}", f"X{at // 2:02}") for at in range(60)]
+def test_twelve_rows_and_how_many_more() -> None:
+    many = [exposed(f"X{at // 4:02}/{at:03}", f"X{at // 4:02}") for at in range(120)]
     text = table(sample_summary(tally_of(*many)), rollups=rollups_of(*many))
-    shown = [line for line in groups(text) if line and line[0] in {"exposed", "high"}]
+    shown = [line for line in text.splitlines() if line.startswith(("exposed ", "high "))]
     assert len(shown) == ROWS
-    assert "\nand 24 more groups of 48 objects\n" in text
-    assert "\nand 24 more groups of 48 findings\n" in text
-    assert block(text, "First exposed") == ["X00/0", "X00/1", "X01/2", "X01/3", "X02/4", "and 55 more"]
+    assert "\nand 96 further objects in the report\n" in text
+    assert "\nand 96 further findings in the report\n" in text
 
 
-def test_a_rule_is_named_where_there_is_room() -> None:
-    made, groups_ = sample_summary(tally_of(exposed("a"))), rollups_of(exposed("a"))
-    assert "high      O02 acl-everyone-read" in table(made, rollups=groups_)
-    assert "acl-everyone-read" not in table(made, rollups=groups_, columns=LEAST)
+def test_small_groups_share_a_row_and_an_odd_key_comes_last() -> None:
+    keys = ("-rf *", "a/x\x1b[2J", "finance/salaries.csv", "media/photo.png", "../up", "z/z", "b/c")
+    many = [exposed(key) for key in keys]
+    lines = table(sample_summary(tally_of(*many)), rollups=rollups_of(*many)).splitlines()
+    assert [line.split("  ")[-1].strip() for line in lines[4:10]] == [
+        "b/c",
+        "finance/salaries.csv",
+        "media/photo.png",
+        "z/z",
+        "-rf *",
+        "and 2 more",
+    ]
 
 
 def test_undecided_groups_are_named_with_their_keys() -> None:
     many = [denied(f"vault/{at}") for at in range(3)]
     text = table(sample_summary(tally_of(*many)), rollups=rollups_of(*many))
-    assert text.splitlines()[1] == "3 listed = 0 audited + 3 undecided: listing complete"
-    assert block(text, "Undecided") == ["3 objects: GetObjectAcl AccessDenied, vault/"]
+    assert text.splitlines()[1] == "3 objects listed = 0 audited + 3 that could not be checked: listing complete"
+    assert block(text, "Not checked") == ["GetObjectAcl AccessDenied: 3 objects could not be checked: vault/0 + 2"]
 
 
 def test_what_exceptions_cover_comes_last_and_is_called_intended() -> None:
     found = rollups_of(exposed("x/b"))
     site = [replace(group, excepted=1, samples=(Sample("site/a"),)) for group in found.groups]
     text = table(sample_summary(tally_of(exposed("x/b"))), rollups=replace(found, groups=(*site, *found.groups)))
-    assert [line[0] for line in groups(text) if line][:3] == ["verdict", "exposed", "by"]
-    assert "anyone on the internet (1 by intent)" in text
+    assert [line.split("  ")[0] for line in text.splitlines()[3:6]] == ["verdict", "exposed", "by intent"]
+    assert "Anyone on the internet can read the object: 1 object, 1 by intent" in text
 
 
 @pytest.mark.parametrize(
@@ -267,6 +307,47 @@ def test_the_verdict_alone_is_coloured(judgement: Judgement, code: str) -> None:
     assert first == f"\x1b[1;{code}m{verdict_sentence(made)}\x1b[0m"
     assert "\x1b" not in "".join(others)
     assert "\x1b" not in table(made)
+
+
+def test_marks_are_coloured_by_how_bad_they_are() -> None:
+    many = [exposed("a", "O01", Severity.CRITICAL), exposed("b"), partner("c"), exposed("d", "K01", Severity.LOW)]
+    made, found = sample_summary(tally_of(*many)), rollups_of(*many)
+    text = table(made, rollups=found, colour=True)
+    for mark, code in (("exposed", "1;31"), ("shared", "33"), ("critical", "1;31"), ("high", "31")):
+        assert f"\n\x1b[{code}m{mark}\x1b[0m  " in text
+    assert "\nlow  " in text
+    assert re.sub(r"\x1b\[[0-9;]*m", "", text) == table(made, rollups=found)
+
+
+STEP = FirstStep(change="turn ACLs off", closes=1, of=1, how="--acls-off")
+
+
+@pytest.mark.parametrize(
+    ("steps", "many", "command"),
+    [
+        ([STEP], [exposed("a")], "auditor what-if '/my runs/x' --acls-off"),
+        ([replace(STEP, how=None)], [exposed("a")], "auditor fix-kit '/my runs/x' --out kit"),
+        ([replace(STEP, how=None, decides=1)], [denied("a")], "auditor policy s3://audited"),
+        ([], [exposed("-rf *"), exposed("it's")], """auditor explain 's3://audited/it'"'"'s' --run '/my runs/x'"""),
+        ([], [partner("\x1b[2J"), partner("b")], "auditor explain s3://audited/b --run '/my runs/x'"),
+        ([], [exposed("\x1b[2J")], "auditor rules O02"),
+        ([], [judged("a", finding("a", "K01", Severity.LOW))], "auditor rules K01"),
+        ([], [judged("a")], None),
+    ],
+)
+def test_the_next_command_is_whole(steps: list[FirstStep], many: list[Judgement], command: str | None) -> None:
+    rollups = replace(rollups_of(*many), first=tuple(steps))
+    made = sample_summary(tally_of(*many))
+    assert rows(table(made, rollups=rollups, folder="/my runs/x")).get("Next") == command
+    stopped = replace(made, resume=Resume(RUN, None, "Ctrl-C"))
+    assert "Next" not in rows(table(stopped, rollups=rollups))
+
+
+def test_the_next_command_names_the_version() -> None:
+    old = partner("a")
+    old = replace(old, evidence=replace(old.evidence, ref=replace(old.evidence.ref, version_id="v 1")))
+    text = table(sample_summary(target=target(versions=True)), rollups=rollups_of(old))
+    assert "\nNext            auditor explain s3://audited/a --version-id 'v 1' --run " in text
 
 
 def test_a_run_that_did_not_look_at_everything_is_never_green() -> None:
