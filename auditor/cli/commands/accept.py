@@ -20,8 +20,7 @@ from auditor.model.access import Audience
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
 from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine
-from auditor.reports.accept import entry_for
-from auditor.reports.accept_group import entries_for_group
+from auditor.reports.accept import entries_for_group, entry_for
 from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
 
