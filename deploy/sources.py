@@ -47,7 +47,6 @@ LEFT_OUT: Final = (
     "auditor/reports/key_history.py",
     "auditor/reports/terminal.py",
     "auditor/reports/what_if.py",
-    "auditor/reports/what_if_text.py",
     "auditor/runs/checking.py",
     "auditor/runs/folder_place.py",
     "auditor/runs/run.py",

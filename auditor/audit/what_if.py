@@ -18,8 +18,7 @@ from auditor.model.json_codec import encode_line
 from auditor.model.object import Evidence, Outcome
 from auditor.model.run_lines import ObjectLine
 from auditor.progress import Snapshot
-from auditor.reports.what_if import AccessChange, WhatIfCounts, change_of, changed_line
-from auditor.reports.what_if_text import render
+from auditor.reports.what_if import AccessChange, WhatIfCounts, change_of, changed_line, render
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import private

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
+from auditor.model.access import ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
-from auditor.reports.phrases import BY_ENDPOINTS, NOUNS
+from auditor.reports.phrases import words_of
 from auditor.reports.text_table import Column, text_table
 from auditor.text import harmless, visible
 
@@ -77,18 +77,6 @@ _GRANTEES: Final = {
     AUTHENTICATED_USERS: "every AWS account (AuthenticatedUsers)",
     LOG_DELIVERY: "S3's log delivery",
     ANONYMOUS_OWNER: "everyone (the anonymous user)",
-}
-
-_AUDIENCES: Final = {
-    **{kind: f"{noun} {{}}" for kind, noun in NOUNS.items()},
-    AudienceKind.ANYONE: "anyone on the internet",
-    AudienceKind.ANY_ACCOUNT: "any AWS account",
-    AudienceKind.CANONICAL_ID: "the account with the canonical ID {}",
-    AudienceKind.SOURCE: "a service that acts for {}",
-    AudienceKind.ACCESS_POINT: "the users of the access point {}",
-    AudienceKind.ACCESS_GRANTS: "the grantees of the S3 Access Grants instance {}",
-    **BY_ENDPOINTS,
-    AudienceKind.IDENTITY_PROVIDER: "users of the identity provider {}",
 }
 
 _WORDS: Final = {
@@ -161,7 +149,7 @@ def render(explanations: Sequence[Explanation]) -> str:
 
 def _block(one: Explanation) -> Iterator[str]:
     access = one.access
-    first, *more = map(words_of, access.audience) if access.audience else [""]
+    first, *more = [visible(words_of(one)) for one in access.audience] or [""]
     words = f"{_WORDS[access.verdict]} {first}" if first else _ALONE[access.verdict]
     yield f"{one.uri} is {words}"
     rows = [("and", audience) for audience in more]
@@ -191,10 +179,3 @@ def _cause(reason: Reason) -> str:
     if reason.code in (ReasonCode.OBJECT_OWNER, ReasonCode.STORED_OWNER):
         return _GRANTEES.get(cause, visible(cause))
     return visible(cause)
-
-
-def words_of(audience: Audience) -> str:
-    """Return an audience in words, safe to print: "organization o-1 through vpc-endpoint vpce-1"."""
-    name = audience.name or ""
-    words = _GRANTEES.get(name) or _AUDIENCES[audience.kind].format(visible(name))
-    return words if audience.through is None else f"{words} through {visible(audience.through)}"

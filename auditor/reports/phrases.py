@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from msgspec.structs import replace
+
 from auditor.errors import UsageError
 from auditor.model.access import Audience, AudienceKind
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY
@@ -16,25 +18,27 @@ _GROUPS: Final = {
     AUTHENTICATED_USERS: "any AWS account (AuthenticatedUsers)",
     LOG_DELIVERY: "S3's log delivery",
 }
-BY_ENDPOINTS: Final = {
+AUDIENCES: Final = {
+    AudienceKind.ANYONE: "anyone on the internet",
+    AudienceKind.ANY_ACCOUNT: "any AWS account",
+    AudienceKind.ACCOUNT: "account {}",
+    AudienceKind.CANONICAL_ID: "unknown account {}",
+    AudienceKind.ORGANIZATION: "organization {}",
+    AudienceKind.NETWORK: "network {}",
+    AudienceKind.VPC: "VPC {}",
+    AudienceKind.VPC_ENDPOINT: "VPC endpoint {}",
     AudienceKind.VPC_ACCOUNT: "account {}, by its VPC endpoints",
     AudienceKind.VPC_ORGANIZATION: "organization {}, by its VPC endpoints",
+    AudienceKind.SERVICE: "the service {}",
+    AudienceKind.SOURCE: "the source {}",
+    AudienceKind.ACCESS_POINT: "access point {}",
+    AudienceKind.ACCESS_GRANTS: "grantees of the S3 Access Grants instance {}",
+    AudienceKind.IDENTITY_PROVIDER: "the identity provider {}",
+    AudienceKind.GROUP: "the group {}",
+    AudienceKind.DIRECTORY_USER: "directory user {}",
+    AudienceKind.DIRECTORY_GROUP: "directory group {}",
 }
-NOUNS: Final = {
-    AudienceKind.ACCOUNT: "account",
-    AudienceKind.ORGANIZATION: "organization",
-    AudienceKind.NETWORK: "network",
-    AudienceKind.VPC: "VPC",
-    AudienceKind.VPC_ENDPOINT: "VPC endpoint",
-    AudienceKind.SERVICE: "the service",
-    AudienceKind.SOURCE: "the source",
-    AudienceKind.ACCESS_POINT: "access point",
-    AudienceKind.ACCESS_GRANTS: "grantees of the S3 Access Grants instance",
-    AudienceKind.IDENTITY_PROVIDER: "the identity provider",
-    AudienceKind.GROUP: "the group",
-    AudienceKind.DIRECTORY_USER: "directory user",
-    AudienceKind.DIRECTORY_GROUP: "directory group",
-}
+"""The words of each kind. `{}` stands for the name."""
 
 
 def short_id(text: str) -> str:
@@ -59,18 +63,15 @@ def audience(text: str | None) -> str:
         found = Audience.parse(text)
     except ValueError:
         return text
-    through = f", through {found.through}" if found.through else ""
-    if found.kind is AudienceKind.ANYONE:
-        return f"anyone on the internet{through}"
-    if found.kind is AudienceKind.ANY_ACCOUNT:
-        return f"any AWS account{through}"
-    if found.kind is AudienceKind.CANONICAL_ID:
-        return f"unknown account {short_id(found.name or '')}{through}"
-    if found.name in _GROUPS:
-        return f"{_GROUPS[found.name]}{through}"
-    if found.kind in BY_ENDPOINTS:
-        return f"{BY_ENDPOINTS[found.kind].format(found.name)}{through}"
-    return f"{NOUNS.get(found.kind, found.kind.value)} {found.name or ''}".rstrip() + through
+    return words_of(
+        replace(found, name=short_id(found.name or "")) if found.kind is AudienceKind.CANONICAL_ID else found
+    )
+
+
+def words_of(found: Audience) -> str:
+    """Return an audience in words, its name as a whole."""
+    words = _GROUPS.get(found.name or "") or AUDIENCES[found.kind].format(found.name or "").rstrip()
+    return words if found.through is None else f"{words}, through {found.through}"
 
 
 def began(run: str) -> datetime | None:

@@ -1,9 +1,9 @@
-"""Count how a change would move objects from one access to another: by verdict, by audience and by prefix."""
+"""Count how a change would move objects from one access to another: by verdict, audience and prefix, and print that."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -14,8 +14,11 @@ from auditor.model.audiences import contains
 from auditor.model.json_codec import plain
 from auditor.model.line_records import access_texts
 from auditor.model.run_lines import first_prefix
-from auditor.reports.explain import SENTENCES, ReasonGroup
+from auditor.reports.explain import SENTENCES, ReasonGroup, sentences_of
+from auditor.reports.phrases import audience
 from auditor.reports.tally_summary import largest_first
+from auditor.reports.text_table import MOST, TableLayout
+from auditor.text import counted, shorten, visible
 from auditor.verdict.principals import ceph_user
 
 SAMPLES: Final = 5
@@ -23,7 +26,6 @@ SAMPLES: Final = 5
 NAMES: Final = 1000
 """Largest number of prefixes, and of audiences, that are counted separately; the rest counts as OTHERS."""
 OTHERS: Final = "others"
-COLUMNS: Final = 100
 _OPEN: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 _WIDEST_FIRST: Final = list(Verdict)
 
@@ -153,10 +155,10 @@ class WhatIfCounts(Struct):
         self.narrower += change.narrower
         move = Move(change.before.verdict, change.after.verdict)
         self.moves.setdefault(move, MovedObjects()).add(key, version_id)
-        for audience in change.gains:
-            _count(self.gains, audience.text)
-        for audience in change.loses:
-            _count(self.loses, audience.text)
+        for one in change.gains:
+            _count(self.gains, one.text)
+        for one in change.loses:
+            _count(self.loses, one.text)
         if change.wider:
             allowing = _statements(change, ReasonCode.POLICY_ALLOW)
             self.opened_otherwise += not allowing
@@ -236,3 +238,65 @@ def changed_line(key: str, version_id: str | None, change: AccessChange) -> dict
 def _access(access: ObjectAccess | None) -> dict[str, Any]:
     members: dict[str, Any] = plain(dict(zip(("verdict", "audience", "reasons"), access_texts(access), strict=True)))
     return members
+
+
+def render(head: Iterable[tuple[str, str]], counts: WhatIfCounts, remarks: Sequence[str], columns: int) -> str:
+    """Return the counts as a table for a terminal, safe to print. head: labels and words of the first lines, safe to
+    print. remarks: sentences on the change.
+    """
+    layout = TableLayout(max(columns, 40))
+    sections = [
+        *(layout.listed(label, [words]) for label, words in head),
+        _moves(counts, layout),
+        layout.listed("Gain access", _audiences(counts.gains)),
+        layout.listed("Lose access", _audiences(counts.loses)),
+        layout.listed("Not predictable", _unpredictable(counts)),
+        layout.listed("Remarks", remarks),
+        layout.listed("Result", [_result(counts)]),
+    ]
+    return "".join(f"{line}\n" for section in sections for line in section)
+
+
+def _moves(counts: WhatIfCounts, layout: TableLayout) -> Iterator[str]:
+    for move, moved in counts.ordered:
+        words = f"from {move.before} to {move.after}: {counted(moved.objects, 'object')}"
+        if move.before is move.after:
+            words = f"{move.before} as before, for others: {counted(moved.objects, 'object')}"
+        yield from layout.listed("Objects", [words])
+        yield from layout.pairs("", ((prefix or "no folder", n) for prefix, n in largest_first(moved.prefixes).items()))
+        for key, version_id in moved.samples:
+            version = "" if version_id is None else f" (version {visible(version_id)})"
+            yield from layout.listed("", [shorten(f"  {visible(key)}{version}", layout.room)])
+    if not counts.moves:
+        yield from layout.listed("Objects", ["no object is opened or closed to anybody"])
+
+
+def _audiences(counts: Mapping[str, int]) -> Iterator[str]:
+    for text, number in list(largest_first(counts).items())[:MOST]:
+        yield f"{visible(audience(text))}: {counted(number, 'object')}"
+    if (more := len(counts) - MOST) > 0:
+        yield f"and {more:,} more"
+
+
+def _unpredictable(counts: WhatIfCounts) -> Iterator[str]:
+    if not counts.unpredictable:
+        return
+    before = f", {counts.unknown_before:,} of them unknown already" if counts.unknown_before else ""
+    yield f"{counted(counts.unpredictable, 'object')}{before}"
+    for cause, number in largest_first(counts.causes).items():
+        yield f"{counted(number, 'object')}: {_cause(cause)}"
+
+
+def _cause(text: str) -> str:
+    try:
+        (sentence,) = sentences_of([Reason.parse(text)], ReasonGroup.LEAVES_OPEN)
+    except ValueError:
+        return visible(text)
+    return sentence
+
+
+def _result(counts: WhatIfCounts) -> str:
+    opened = f"{counted(counts.wider, 'object')} opened to somebody" if counts.wider else "no new exposure"
+    closed = f"{counted(counts.narrower, 'object')} closed to somebody"
+    unsure = f", {counted(counts.unpredictable, 'object')} not predictable" if counts.unpredictable else ""
+    return f"{opened}, {closed}{unsure}, of {counted(counts.objects, 'object')}"

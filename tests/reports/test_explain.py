@@ -10,15 +10,14 @@ from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, R
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, LOG_DELIVERY
 from auditor.reports.explain import (
     _ALONE,
-    _AUDIENCES,
     _WORDS,
     SENTENCES,
     Explanation,
     ReasonGroup,
     render,
     sentences_of,
-    words_of,
 )
+from auditor.reports.phrases import AUDIENCES, words_of
 
 PUBLIC = ObjectAccess(
     Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),), (Reason(ReasonCode.ACL_GRANT, f"{ALL_USERS} READ"),)
@@ -38,7 +37,7 @@ def explanation(access: ObjectAccess = PUBLIC, **changes: Any) -> Explanation:
 
 def test_each_word_has_its_sentence() -> None:
     assert SENTENCES.keys() == set(ReasonCode)
-    assert _AUDIENCES.keys() == set(AudienceKind)
+    assert AUDIENCES.keys() == set(AudienceKind)
     assert _ALONE.keys() == _WORDS.keys() == set(Verdict)
 
 
@@ -125,13 +124,13 @@ def test_owner_and_grantee_by_name() -> None:
 
 def test_an_audience_and_the_way_in() -> None:
     audience = Audience(AudienceKind.ORGANIZATION, "o-1", "vpc-endpoint vpce-1")
-    assert words_of(audience) == "organization o-1 through vpc-endpoint vpce-1"
+    assert words_of(audience) == "organization o-1, through vpc-endpoint vpce-1"
 
 
 def test_audiences_by_vpc_endpoints_and_by_access_grants() -> None:
     assert words_of(Audience(AudienceKind.VPC_ACCOUNT, "4" * 12)) == f"account {'4' * 12}, by its VPC endpoints"
     assert words_of(Audience(AudienceKind.VPC_ORGANIZATION, "o-1")) == "organization o-1, by its VPC endpoints"
-    grantees = "the grantees of the S3 Access Grants instance arn:aws:s3:r:1:access-grants/default"
+    grantees = "grantees of the S3 Access Grants instance arn:aws:s3:r:1:access-grants/default"
     assert words_of(Audience(AudienceKind.ACCESS_GRANTS, "arn:aws:s3:r:1:access-grants/default")) == grantees
 
 

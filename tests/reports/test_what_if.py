@@ -15,8 +15,8 @@ from auditor.reports.what_if import (
     WhatIfCounts,
     change_of,
     changed_line,
+    render,
 )
-from auditor.reports.what_if_text import render
 
 PRIVATE = ObjectAccess(Verdict.PRIVATE)
 MASKED = ObjectAccess(Verdict.MASKED)

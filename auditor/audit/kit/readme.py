@@ -13,12 +13,12 @@ from auditor.audit.kit.result import POLICY_FILE, Kit
 from auditor.audit.kit.wrong_keys import KEY_ROLE, KEY_SNAPSHOT, NO_KEY, KeptKey
 from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
 from auditor.reports.text_table import TableLayout
-from auditor.reports.what_if import COLUMNS
 from auditor.text import counted, visible
 
 POLICY_BEFORE: Final = "policy-before.json"
 BUCKET_ACL: Final = "bucket-acl-before.json"
 _LABEL: Final = 18
+_COLUMNS: Final = 100
 _KEPT: Final[Mapping[Kept, str]] = {
     Kept.INTENDED: "are exposed on purpose, by an exception: their ACLs stay",
     Kept.BY_POLICY: "are exposed by the bucket policy, not by their ACL: look at `auditor what-if`",
@@ -106,7 +106,7 @@ def _text(sections: Iterable[Iterable[str]]) -> str:
 
 def readme(kit: Kit) -> str:
     """Return README.md."""
-    layout = TableLayout(COLUMNS, _LABEL)
+    layout = TableLayout(_COLUMNS, _LABEL)
     parts = [
         f"# Fix kit for s3://{kit.bucket}",
         f"Made from the run {kit.run}. Nothing was changed and no call was sent: each step below is yours to review and"
