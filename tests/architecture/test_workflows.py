@@ -12,7 +12,7 @@ import yaml  # type: ignore[import-untyped]
 from tests.support.paths import ROOT
 
 GITHUB: Final = ROOT / ".github"
-FILES: Final = sorted([*GITHUB.glob("workflows/*.yml"), *GITHUB.glob("actions/*/action.yml")])
+FILES: Final = sorted([*GITHUB.glob("workflows/*.yml"), *GITHUB.glob("actions/*/action.yml"), ROOT / "action.yml"])
 READ: Final = {"contents": "read"}
 MORE: Final[dict[str, dict[str, str]]] = {
     "assets": {"contents": "write", "id-token": "write", "attestations": "write"},
@@ -22,7 +22,7 @@ MORE: Final[dict[str, dict[str, str]]] = {
 }
 """The jobs that may do more than read the repository."""
 _USES: Final = re.compile(r"\buses: (\S+)(?: # (\S+))?$", re.MULTILINE)
-_PINNED: Final = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40}")
+_PINNED: Final = re.compile(r"[\w-]+(/[\w-]+)+@[0-9a-f]{40}")
 _MAKE: Final = re.compile(r"^ *(?:beside )?make ((?:[a-z][a-z0-9-]* ?)+)", re.MULTILINE)
 
 
