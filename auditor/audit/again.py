@@ -25,8 +25,8 @@ from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.version import VERSION
 from auditor.progress import Snapshot
-from auditor.reports.causes import causes_between
-from auditor.reports.open_kinds import JudgedFor
+from auditor.reports.changes import causes_between
+from auditor.reports.first_steps import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at
 from auditor.reports.trend import nights_of

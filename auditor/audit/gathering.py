@@ -26,8 +26,8 @@ from auditor.model.dates import iso_date
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.reports.compare import judged_by
+from auditor.reports.first_steps import JudgedFor
 from auditor.reports.highlights import Highlights
-from auditor.reports.open_kinds import JudgedFor
 from auditor.rules.judge import Judge
 from auditor.runs.folder import RunFolder
 from auditor.runs.paths import began_at

@@ -16,8 +16,7 @@ from auditor.model.object import ObjectRef
 from auditor.model.run_lines import FindingLine, PastObject, Recorded, Seen, Standing, seen_of
 from auditor.model.summary import ChangeKind, Changes
 from auditor.model.target import Target
-from auditor.reports.causes import causes_between, moved_by
-from auditor.reports.changes import NO_RUN, changes_since
+from auditor.reports.changes import NO_RUN, causes_between, changes_since, moved_by
 from auditor.reports.compare import (
     Step,
     added_kind,

@@ -17,8 +17,8 @@ from auditor.model.dates import iso_date
 from auditor.model.json_codec import JsonError
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Changes, Resume, Summary
+from auditor.reports.first_steps import JudgedFor
 from auditor.reports.highlights import Highlights
-from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at
 from auditor.runs.bucket_file import NAME as BUCKET_FILE

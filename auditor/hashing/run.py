@@ -30,7 +30,7 @@ from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
 from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import NOTHING_LISTED, Target
 from auditor.progress import Snapshot
-from auditor.reports.tally_summary import hashing_of
+from auditor.reports.summary import hashing_of
 from auditor.runs.tally import REASONS, Tally
 from auditor.s3.listing import Listed, listed_still, pages, within_limit
 from auditor.s3.object_reader import ObjectReader

@@ -1,16 +1,105 @@
-"""Make the part of a summary on the changes since the last complete run, from the counts of a tally."""
+"""The changes between two runs: their causes, which are changes of the bucket and of the configuration, the objects
+whose verdict each cause has moved, and the part of a summary that counts them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
+from msgspec import Struct
+
+from auditor.model.access import ReasonCode
+from auditor.model.run_lines import Seen
 from auditor.model.summary import Cause, ChangeKind, Changes, Summary
-from auditor.reports.causes import WORDS
+from auditor.runs.bucket_file import BucketFile
 from auditor.runs.tally import Tally
 
-NO_RUN = "there is no earlier complete run of the target"
-UNREADABLE = "the last run, {run}, could not be read"
-CUT = "the listing did not reach its end: what lies behind its last key counts as unread"
+NO_RUN: Final = "there is no earlier complete run of the target"
+UNREADABLE: Final = "the last run, {run}, could not be read"
+CUT: Final = "the listing did not reach its end: what lies behind its last key counts as unread"
+
+
+class _CauseKind(Struct, frozen=True):
+    """A cause of changes. facts: the bucket's facts that it changes; () for one of the configuration. codes: of the
+    reasons for a verdict that are about it. Other reasons are about the object itself.
+    """
+
+    words: str
+    facts: tuple[str, ...] = ()
+    codes: tuple[ReasonCode, ...] = ()
+
+
+_CAUSES: Final = {
+    "policy": _CauseKind(
+        "the bucket policy changed",
+        ("policy", "policy_is_public"),
+        (
+            ReasonCode.POLICY_ALLOW,
+            ReasonCode.POLICY_DENY,
+            ReasonCode.POLICY_UNREAD,
+            ReasonCode.NOT_BUCKET_OWNED,
+            ReasonCode.KEY_UNKNOWN,
+            ReasonCode.TOO_COMPLEX,
+        ),
+    ),
+    "block": _CauseKind(
+        "the public access block changed",
+        ("public_access_block", "account_public_access_block"),
+        (ReasonCode.IGNORE_PUBLIC_ACLS, ReasonCode.RESTRICT_PUBLIC_BUCKETS),
+    ),
+    "ownership": _CauseKind("the object ownership changed", ("ownership",), (ReasonCode.ACLS_DISABLED,)),
+    "access-points": _CauseKind(
+        "the access points changed",
+        ("access_points",),
+        (ReasonCode.ACCESS_POINT, ReasonCode.ACCESS_POINTS_UNREAD),
+    ),
+    "access-grants": _CauseKind("the S3 Access Grants changed", ("access_grants",), (ReasonCode.ACCESS_GRANT,)),
+    "key-policies": _CauseKind(
+        "policies of KMS keys changed", ("key_policies",), (ReasonCode.KMS_KEY, ReasonCode.KMS_KEY_UNREAD)
+    ),
+    "request-payer": _CauseKind("the payer of requests changed", ("request_payer",), (ReasonCode.REQUESTER_PAYS,)),
+    "tags": _CauseKind("the bucket's tags, or its ABAC, changed", ("abac", "tags"), (ReasonCode.BUCKET_TAGS_UNREAD,)),
+    "trusted": _CauseKind("the setting trusted changed", (), (ReasonCode.TRUSTED,)),
+    "rules": _CauseKind("the selection or the options of the rules changed"),
+}
+"""The causes by the names that a checkpoint has."""
+_OF_CODE: Final = {code.value: name for name, cause in _CAUSES.items() for code in cause.codes}
+_MOVED: Final = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.IMPROVED, ChangeKind.RESOLVED)
+
+
+def causes_between(old: BucketFile, new: BucketFile) -> tuple[str, ...]:
+    """Return the causes: the changes of the bucket's facts and of the configuration between two runs."""
+    differ = {fact for fact in old.facts.__struct_fields__ if getattr(old.facts, fact) != getattr(new.facts, fact)}
+    changed = (name for name, cause in _CAUSES.items() if not differ.isdisjoint(cause.facts))
+    return (*changed, *_settings(old, new))
+
+
+def _settings(old: BucketFile, new: BucketFile) -> Iterator[str]:
+    """Yield the causes that are changes of the configuration."""
+    first, second = old.configuration, new.configuration
+    if (first.get("trusted") or []) != (second.get("trusted") or []):
+        yield "trusted"
+    if set(old.selected) != set(new.selected) or _options(first) != _options(second):
+        yield "rules"
+
+
+def _options(configuration: Mapping[str, Any]) -> str:
+    """Return the options of the rules as JSON, as bucket.json has them."""
+    return json.dumps(configuration.get("rules") or {}, sort_keys=True, default=str)
+
+
+def moved_by(causes: Iterable[str], kind: ChangeKind | None, old: Seen | None, new: Seen | None) -> list[str]:
+    """Return the causes that moved the verdict of an object. Both runs must have read the object.
+
+    A cause moved the verdict if the cause changed between the runs, and the object's reasons about this cause differ. A
+    reason of a later release is about the object.
+    """
+    if kind not in _MOVED or old is None or new is None:
+        return []
+    spoken = {_OF_CODE.get(text.partition(": ")[0]) for text in set(old.reasons) ^ set(new.reasons)}
+    return [cause for cause in causes if cause in spoken]
 
 
 def changes_since(
@@ -38,7 +127,7 @@ def changes_of(
             kind = rest[0]
             classes[kind] = classes.get(kind, 0) + counts[name]
             tables[what].setdefault(word, {})[kind] = counts[name]
-    moved = [Cause(WORDS[cause], counts.get(f"cause {cause}", 0)) for cause in causes]
+    moved = [Cause(_CAUSES[cause].words, counts.get(f"cause {cause}", 0)) for cause in causes]
     return Changes(
         against=against,
         why_not=why_not,

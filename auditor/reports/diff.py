@@ -1,24 +1,24 @@
 """Compare two runs of one target: read the lines of both run folders side by side, and yield the changes key by key, in
-bounded memory.
+bounded memory. Print them as a table that names the first of each kind, or as JSON lines.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
+from auditor.model.json_codec import plain
 from auditor.model.object import Outcome
 from auditor.model.run_lines import FindingLine, PastObject, Seen
 from auditor.model.summary import ChangeKind, Changes, Summary
-from auditor.reports.causes import causes_between, moved_by
-from auditor.reports.changes import changes_of
+from auditor.reports.changes import causes_between, changes_of, moved_by
 from auditor.reports.compare import (
     added_step,
     bucket_kind,
@@ -30,10 +30,14 @@ from auditor.reports.compare import (
     verdict_step,
     worsening,
 )
+from auditor.reports.text_table import TableLayout
 from auditor.runs.bucket_file import BucketFile
-from auditor.text import visible
+from auditor.text import counted, visible
 
+SHOWN: Final = 5
+"""Number of changes of each kind that the table names."""
 _KEY: Final = attrgetter("key")
+_OF_FINDING: Final = ("rule", "severity", "grantee", "permission", "fingerprint", "since")
 
 
 class RunChange(Struct, frozen=True):
@@ -190,3 +194,69 @@ def _joined(
         else:
             yield first[0], first[1], second[1]
             first, second = next(old, None), next(new, None)
+
+
+class FirstChanges:
+    """Keeps the first changes of each kind, of verdicts before those of findings."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[ChangeKind, bool], list[RunChange]] = {}
+
+    def add(self, change: RunChange) -> None:
+        kept = self._first.setdefault((change.kind, change.finding is None), [])
+        if len(kept) < SHOWN:
+            kept.append(change)
+
+    def of(self, kind: ChangeKind) -> list[RunChange]:
+        return [*self._first.get((kind, True), []), *self._first.get((kind, False), [])][:SHOWN]
+
+
+def change_line(change: RunChange) -> dict[str, Any]:
+    """Return a change as a JSON value, in one form for verdicts and findings."""
+    found: dict[str, Any] = plain(
+        {
+            "kind": change.kind,
+            "of": "verdict" if change.finding is None else "finding",
+            "key": change.key,
+            "version_id": change.version_id,
+            "before": change.before,
+            "after": change.after,
+            **{name: getattr(change.finding, name, None) for name in _OF_FINDING},
+        }
+    )
+    return found
+
+
+def render(old: str, new: str, counts: Changes, first: FirstChanges, columns: int) -> str:
+    """Return the changes as lines of text. old, new: IDs of the runs. columns: width of a line."""
+    layout = TableLayout(columns, 12)
+    return "".join(f"{line}\n" for line in _lines(old, new, counts, first, layout))
+
+
+def _lines(old: str, new: str, counts: Changes, first: FirstChanges, layout: TableLayout) -> Iterator[str]:
+    yield from layout.listed("From", [old])
+    yield from layout.listed("To", [new])
+    if not counts.classes:
+        yield from layout.listed("Changes", ["none"])
+    yield from layout.counts("Changes", counts.classes)
+    for label, table in (("Objects", counts.verdicts), ("Findings", counts.findings)):
+        yield from layout.listed(label, [f"{word}: {numbers(kinds)}" for word, kinds in table.items()])
+    yield from layout.listed(
+        "Cause", [f"{cause.change}: moved {counted(cause.objects, 'object')}" for cause in counts.causes]
+    )
+    for kind in ChangeKind:
+        rows = first.of(kind)
+        more = counts.classes.get(kind.value, 0) - len(rows)
+        yield from layout.keyed(kind.value.capitalize(), map(_row, rows), more)
+
+
+def numbers(counts: Mapping[str, int]) -> str:
+    """Return counts as text: `1 new, 1,234 gone`. Their names are words of ours."""
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
+
+
+def _row(change: RunChange) -> tuple[str, str]:
+    if change.finding is not None:
+        return f"{change.finding.rule} ", "the bucket" if change.key is None else change.key
+    before, after = (verdict.value if verdict else "none" for verdict in (change.before, change.after))
+    return f"{before} > {after} ", change.key or ""

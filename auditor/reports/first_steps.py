@@ -1,35 +1,153 @@
-"""Find the fewest changes of a bucket that close most of its exposed objects, each with its effect."""
+"""Find the fewest changes of a bucket that close most of its exposed objects, each with its effect.
+
+The open objects of a run are counted by kind, with one example of each kind: a change affects all objects of a kind as
+it affects the example.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from auditor.model.access import ObjectAccess, ReasonCode, Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, PublicAccessBlock, Semantics
-from auditor.model.object import Acl, Grant
+from auditor.model.json_codec import fact_from_json, fact_to_json, typed
+from auditor.model.object import Acl, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.model.rollup import FirstStep, Group, GroupKind
-from auditor.reports.open_kinds import OpenKinds, OpenObject
 from auditor.text import counted, shorten, visible
 from auditor.verdict.change import OF_ACLS, OF_POLICIES, BucketChange, ChangedObjects
+from auditor.verdict.judge import Kind, VerdictJudge
 from auditor.verdict.policy_text import without_statements
 
+KINDS: Final = 256
+"""Largest number of kinds that are kept; further ones are only counted."""
+OPEN: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 STEPS: Final = 4
 """Largest number of changes that are named."""
 MOST_BROKEN: Final = 5
 """Largest number of audiences that lose access and are named."""
 _STATEMENTS: Final = 6
 """Largest number of policy statements whose removal is tried."""
-_KINDS: Final = 32
+_TRIED: Final = 32
 """Largest number of kinds of objects on which changes are tried. For a long policy the number is smaller, because the
 judge takes long."""
-_LEAST_KINDS: Final = 4
+_LEAST_TRIED: Final = 4
 _SHORT_POLICY: Final = 2048
-"""Number of characters of a policy up to which _KINDS kinds are tried."""
-_PERMISSIONS: Final = {"GetObjectAcl": "s3:GetObjectAcl", "HeadObject": "s3:GetObject"}
-_OF_VERSIONS: Final = {"GetObjectAcl": "s3:GetObjectVersionAcl", "HeadObject": "s3:GetObjectVersion"}
+"""Number of characters of a policy up to which _TRIED kinds are tried."""
+_PERMISSIONS: Final = {
+    "GetObjectAcl": ("s3:GetObjectAcl", "s3:GetObjectVersionAcl"),
+    "HeadObject": ("s3:GetObject", "s3:GetObjectVersion"),
+}
+"""By call, what it takes: of current objects, and of versions."""
+
+
+class OpenObject(Struct, frozen=True):
+    """An open object, reduced to the facts that decide its access. excepted: True if an exception covers it."""
+
+    key: str
+    owner: str | None
+    is_latest: bool
+    acl: Acl | Unread | Skipped
+    head: Head | Unread | Skipped
+    excepted: bool
+
+    @classmethod
+    def of(
+        cls, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped, *, excepted: bool
+    ) -> OpenObject:
+        if isinstance(head, Head):
+            head = Head(
+                etag="",
+                content_length=0,
+                server_side_encryption=head.server_side_encryption,
+                sse_kms_key_id=head.sse_kms_key_id,
+                sse_customer_algorithm=head.sse_customer_algorithm,
+            )
+        return cls(ref.key, ref.owner, ref.is_latest, acl, head, excepted)
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef(self.key, "", 0, "", owner=self.owner, is_latest=self.is_latest)
+
+
+class JudgedFor(Struct, frozen=True):
+    """The facts by which the objects of a run are judged, before and after a hypothetical change. Each field is that of
+    VerdictJudge.
+    """
+
+    facts: BucketFacts
+    trusted: frozenset[str]
+    versions: bool
+    now: datetime | None
+
+    def judge(self, facts: BucketFacts | None = None, trusted: frozenset[str] = frozenset()) -> VerdictJudge:
+        """Return a judge by these facts, or by others in the place of the bucket's."""
+        return VerdictJudge(facts or self.facts, self.trusted | trusted, self.versions, self.now)
+
+
+class OpenKinds:
+    """Counts open objects by kind: the first KINDS kinds with an example each, the objects of the others together."""
+
+    def __init__(self, judged_for: JudgedFor, saved: SavedKinds | None = None) -> None:
+        self.judged_for = judged_for
+        self._judge = judged_for.judge()
+        self._found: dict[tuple[Kind, bool], list[Any]] = {}
+        self._others: Counter[tuple[str, bool]] = Counter()
+        if saved is not None:
+            self.include(saved)
+
+    def include(self, saved: SavedKinds) -> None:
+        """Add the counts of a checkpoint."""
+        for opened, number in saved.kinds:
+            self.add(self._judge.access(opened.ref, opened.acl, opened.head).verdict, opened, number)
+        for verdict, excepted, number in saved.others:
+            self._others[verdict, excepted] += number
+
+    def add(self, verdict: Verdict, opened: OpenObject, number: int = 1) -> None:
+        """Count an object that is exposed or shared."""
+        kind = (self._judge.kind(opened.ref, opened.acl, opened.head), opened.excepted)
+        found = self._found.get(kind)
+        if found is not None:
+            found[1] += number
+        elif len(self._found) < KINDS:
+            self._found[kind] = [opened, number]
+        else:
+            self._others[verdict.value, opened.excepted] += number
+
+    def examples(self) -> Sequence[tuple[OpenObject, int]]:
+        """Return the example of each kind with the number of its objects, the largest numbers first."""
+        return sorted(((opened, number) for opened, number in self._found.values()), key=lambda one: -one[1])
+
+    def others(self, verdict: Verdict, *, excepted: bool = False) -> int:
+        """Return the number of objects of this verdict whose kind is not kept."""
+        return self._others[verdict.value, excepted]
+
+    def saved(self) -> dict[str, Any]:
+        """Return the counts as JSON values, for a checkpoint."""
+        kinds = [[fact_to_json(opened), number] for opened, number in self._found.values()]
+        return {"kinds": kinds, "others": [[*name, number] for name, number in self._others.items()]}
+
+
+class SavedKinds(Struct, frozen=True):
+    """The counts that OpenKinds.saved() wrote, read back."""
+
+    kinds: tuple[tuple[OpenObject, int], ...] = ()
+    others: tuple[tuple[str, bool, int], ...] = ()
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> SavedKinds:
+        """Raises JsonError for anything else."""
+        found = typed(_KindsSaved, saved)
+        return cls(tuple((fact_from_json(OpenObject, one), number) for one, number in found.kinds), found.others)
+
+
+class _KindsSaved(Struct, frozen=True):
+    kinds: tuple[tuple[Any, Annotated[int, Meta(gt=0)]], ...]
+    others: tuple[tuple[Literal["exposed", "shared"], bool, int], ...]
 
 
 class _Change(Struct, frozen=True):
@@ -86,10 +204,10 @@ class _Search:
         judge = self._for.judge()
         every = list(kinds.examples())
         policy = self._for.facts.policy
-        room = max(_LEAST_KINDS, _KINDS * _SHORT_POLICY // max(len(policy) if isinstance(policy, str) else 0, 1))
+        room = max(_LEAST_TRIED, _TRIED * _SHORT_POLICY // max(len(policy) if isinstance(policy, str) else 0, 1))
         judged = (
             _JudgedKind(one, number, judge.access(one.ref, one.acl, one.head))
-            for one, number in every[: min(room, _KINDS)]
+            for one, number in every[: min(room, _TRIED)]
         )
         self._kinds = list(judged)
         rest = every[len(self._kinds) :]
@@ -156,19 +274,29 @@ class _Search:
     def _settings(self) -> Iterator[_Change]:
         """Yield the changes of the bucket's settings that may close something."""
         facts = self._for.facts
-        yield from (*_of_acls(facts), *self._of_policy(), *_of_block(facts), *_off(facts))
-
-    def _exposed(self) -> Iterator[_JudgedKind]:
-        return (one for one in self._kinds if one.today.verdict is Verdict.EXPOSED and not one.example.excepted)
+        owned = facts.ownership == BUCKET_OWNER_ENFORCED
+        if not owned and not _on(facts, OF_ACLS):
+            words = "turn on BlockPublicAcls and IgnorePublicAcls on the bucket"
+            yield _Change(words, "--ignore-public-acls", switches=OF_ACLS)
+        yield from self._of_policy()
+        if facts.policy and not _on(facts, OF_POLICIES) and facts.semantics is not Semantics.CEPH:
+            words = "turn on BlockPublicPolicy and RestrictPublicBuckets on the bucket"
+            yield _Change(words, "--restrict-public-policy", switches=OF_POLICIES)
+        if not _on(facts, OF_ACLS | OF_POLICIES):
+            words = "turn on all four switches of the bucket's public access block"
+            yield _Change(words, "--block-public-access", block=True)
+        if not owned and facts.semantics is Semantics.AWS:
+            yield _Change("turn ACLs off (BucketOwnerEnforced)", "--acls-off", acls_off=True)
 
     def _of_policy(self) -> Iterator[_Change]:
         if not isinstance(self._for.facts.policy, str):
             return
-        numbers: dict[str, int] = {}
-        for kind in self._exposed():
-            for reason in kind.today.reasons:
-                if reason.code is ReasonCode.POLICY_ALLOW and reason.cause:
-                    numbers[reason.cause] = numbers.get(reason.cause, 0) + kind.number
+        numbers: Counter[str] = Counter()
+        for kind in self._kinds:
+            if kind.today.verdict is Verdict.EXPOSED and not kind.example.excepted:
+                for reason in kind.today.reasons:
+                    if reason.code is ReasonCode.POLICY_ALLOW and reason.cause:
+                        numbers[reason.cause] += kind.number
         for name in sorted(numbers, key=lambda name: (-numbers[name], name))[:_STATEMENTS]:
             yield _Change(f"remove the statement {shorten(visible(name), 60)} from the bucket policy", removed=name)
 
@@ -227,39 +355,14 @@ def _on(facts: BucketFacts, switches: Iterable[str]) -> bool:
     return all(any(getattr(level, switch) for level in read) for switch in switches)
 
 
-def _of_acls(facts: BucketFacts) -> Iterator[_Change]:
-    if not _on(facts, OF_ACLS) and facts.ownership != BUCKET_OWNER_ENFORCED:
-        words = "turn on BlockPublicAcls and IgnorePublicAcls on the bucket"
-        yield _Change(words, "--ignore-public-acls", switches=OF_ACLS)
-
-
-def _of_block(facts: BucketFacts) -> Iterator[_Change]:
-    if facts.policy and not _on(facts, OF_POLICIES) and facts.semantics is not Semantics.CEPH:
-        words = "turn on BlockPublicPolicy and RestrictPublicBuckets on the bucket"
-        yield _Change(words, "--restrict-public-policy", switches=OF_POLICIES)
-    if not _on(facts, OF_ACLS | OF_POLICIES):
-        words = "turn on all four switches of the bucket's public access block"
-        yield _Change(words, "--block-public-access", block=True)
-
-
-def _off(facts: BucketFacts) -> Iterator[_Change]:
-    if facts.ownership != BUCKET_OWNER_ENFORCED and facts.semantics is Semantics.AWS:
-        yield _Change("turn ACLs off (BucketOwnerEnforced)", "--acls-off", acls_off=True)
-
-
 def _deciding(groups: Iterable[Group], versions: bool, found: _Search) -> Iterator[FirstStep]:
     """Yield the permission that the auditor lacks for most undecided objects, if it lacks one."""
-    numbers: dict[str, int] = {}
+    numbers: Counter[str] = Counter()
     for group in groups:
         if group.kind is GroupKind.UNDECIDED and group.audience and group.audience.endswith(" AccessDenied"):
-            numbers[group.audience] = numbers.get(group.audience, 0) + group.count
-    for audience in sorted(numbers, key=lambda name: (-numbers[name], name))[:1]:
-        call = audience.partition(" ")[0]
-        names = [table[call] for table in (_PERMISSIONS, _OF_VERSIONS)[: 1 + versions] if call in table]
+            numbers[group.audience] += group.count
+    for audience, number in sorted(numbers.items(), key=lambda item: (-item[1], item[0]))[:1]:
+        names = _PERMISSIONS.get(audience.partition(" ")[0], ())[: 1 + versions]
         if names:
-            yield FirstStep(
-                change=f"let the auditor call {' and '.join(names)}",
-                closes=found.closed,
-                of=found.exposed,
-                decides=numbers[audience],
-            )
+            change = f"let the auditor call {' and '.join(names)}"
+            yield FirstStep(change=change, closes=found.closed, of=found.exposed, decides=number)

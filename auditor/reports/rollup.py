@@ -20,8 +20,7 @@ from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, T
 from auditor.model.run_lines import Recorded, Standing
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.first_steps import first_steps
-from auditor.reports.open_kinds import OPEN, JudgedFor, OpenKinds, OpenObject, SavedKinds
+from auditor.reports.first_steps import OPEN, JudgedFor, OpenKinds, OpenObject, SavedKinds, first_steps
 from auditor.reports.prefix_counts import (
     LONGEST,
     SAMPLES,

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import NOT_OURS, AccessGrants, BucketFacts, Encryption, Semantics
+from auditor.model.dates import seconds_in_utc
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
@@ -30,8 +32,7 @@ from auditor.model.summary import (
     UnreadCount,
 )
 from auditor.model.target import NOTHING_LISTED, Target
-from auditor.reports.tally_summary import audiences_of, hashing_of, kept_of, largest_first
-from auditor.runs.tally import Tally
+from auditor.runs.tally import OTHERS, Tally
 from auditor.s3.access_points import NOT_DELEGATED
 from auditor.s3.bucket_settings import ABAC, ABAC_IS_OFF, MAY_BE_TESTED, NOT_TESTED, SETTINGS, TAGS
 from auditor.text import counted, tallied, visible
@@ -156,6 +157,46 @@ def summarize(
         seconds=round(seconds, 1),
         resume=resume,
     )
+
+
+def audiences_of(tally: Tally) -> dict[str, dict[str, int]]:
+    """Return the number of objects by verdict and by audience, the largest number first and the others last."""
+    found: dict[str, dict[str, int]] = {}
+    for verdict in Verdict:
+        start = f"{verdict.value} "
+        counts = {name.removeprefix(start): n for name, n in tally.audiences.items() if name.startswith(start)}
+        order = sorted(counts.items(), key=lambda item: (item[0] == OTHERS, -item[1], item[0]))
+        if counts:
+            found[verdict.value] = dict(order)
+    return found
+
+
+def hashing_of(tally: Tally, algorithms: Sequence[str]) -> HashingSummary:
+    """Return the counts of the hashing. algorithms: the wanted digests."""
+    left = {name: Amount(number, tally.left_bytes[name]) for name, number in sorted(tally.left_objects.items())}
+    return HashingSummary(
+        algorithms=tuple(algorithms),
+        **tally.hashing,
+        left_for_cost=left,
+        routed=Amount(**tally.routed),
+        failed=largest_first(tally.failed),
+    )
+
+
+def largest_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts in the order of their numbers, the largest first, and then of their names."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def kept_of(tally: Tally) -> KeptFacts:
+    """Return the counts of the facts that the run took from an earlier source."""
+    return KeptFacts(acl=_kept_fact(tally, "acl"), head=_kept_fact(tally, "head"))
+
+
+def _kept_fact(tally: Tally, fact: str) -> KeptFact:
+    at = tally.oldest.get(fact)
+    oldest = None if at is None else seconds_in_utc(datetime.fromtimestamp(at, UTC))
+    return KeptFact(tally.kept.get(f"{fact} run", 0), tally.kept.get(f"{fact} inventory", 0), oldest)
 
 
 def kept_words(kept: KeptFacts) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
@@ -16,6 +16,9 @@ from auditor.model.summary import AcceptedHoles, CallCounts, Coverage, ExceptedC
 from auditor.model.target import Target
 
 _NOWHERE: Final = Target("several")
+_NO_COVERAGE: Final = Coverage(**dict.fromkeys(Coverage.__struct_fields__, 0))
+_NO_CALLS: Final = CallCounts(**dict.fromkeys(CallCounts.__struct_fields__, 0))
+T = TypeVar("T", bound=Struct)
 
 
 class IndexEntry(Struct, frozen=True, kw_only=True):
@@ -56,30 +59,30 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
         target=_NOWHERE,
         engine="",
         complete=all(one.excluded is not None or (one.summary is not None and one.summary.complete) for one in found),
-        coverage=Coverage(**_each((asdict(run.coverage) for run in runs), Coverage.__struct_fields__)),
-        verdicts=_each((run.verdicts for run in runs), [verdict.value for verdict in Verdict]),
-        findings=_each((run.findings for run in runs), [severity.value for severity in Severity]),
+        coverage=_added(_NO_COVERAGE, (run.coverage for run in runs)),
+        verdicts=_sum(dict.fromkeys(map(str, Verdict), 0), (run.verdicts for run in runs)),
+        findings=_sum(dict.fromkeys(map(str, Severity), 0), (run.findings for run in runs)),
         rules_undecided=tuple(one for run in runs for one in run.rules_undecided),
-        accepted=AcceptedHoles(
-            sum(run.accepted.undecided for run in runs),
-            sum(run.accepted.rules for run in runs),
-            _each((run.accepted.hashing for run in runs), []),
-        ),
-        excepted=ExceptedCounts(
-            _each((run.excepted.verdicts for run in runs), []),
-            _each((run.excepted.findings for run in runs), []),
-            sum(run.excepted.undecided for run in runs),
-        ),
+        accepted=_added(AcceptedHoles(), (run.accepted for run in runs)),
+        excepted=_added(ExceptedCounts(), (run.excepted for run in runs)),
         hashing=None,
-        calls=CallCounts(**_each((asdict(run.calls) for run in runs), CallCounts.__struct_fields__)),
+        calls=_added(_NO_CALLS, (run.calls for run in runs)),
         not_looked_at=(),
         seconds=sum(run.seconds for run in runs),
         resume=None,
     )
 
 
-def _each(counts: Iterable[Mapping[str, int]], names: Iterable[str]) -> dict[str, int]:
-    total = Counter(dict.fromkeys(names, 0))
-    for one in counts:
+def _added(zero: T, several: Iterable[T]) -> T:
+    """Return the sum of counts in records of one type: of numbers, and of numbers by name. zero: a record of none."""
+    found = [asdict(one) for one in several]
+    return replace(zero, **{name: _sum(none, (one[name] for one in found)) for name, none in asdict(zero).items()})
+
+
+def _sum(zero: Any, several: Iterable[Any]) -> Any:
+    if isinstance(zero, int):
+        return sum(several)
+    total = Counter(zero)
+    for one in several:
         total.update(one)
     return dict(total)

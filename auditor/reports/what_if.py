@@ -16,7 +16,7 @@ from auditor.model.line_records import access_texts
 from auditor.model.run_lines import first_prefix
 from auditor.reports.explain import SENTENCES, ReasonGroup, sentences_of
 from auditor.reports.phrases import audience
-from auditor.reports.tally_summary import largest_first
+from auditor.reports.summary import largest_first
 from auditor.reports.text_table import MOST, TableLayout
 from auditor.text import counted, shorten, visible
 from auditor.verdict.principals import ceph_user

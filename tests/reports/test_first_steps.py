@@ -13,8 +13,7 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Seman
 from auditor.model.json_codec import JsonError
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, Acl, Grant, Skipped
 from auditor.model.rollup import FirstStep, Group, GroupKind
-from auditor.reports.first_steps import first_steps
-from auditor.reports.open_kinds import KINDS, OPEN, JudgedFor, OpenKinds, OpenObject, SavedKinds
+from auditor.reports.first_steps import KINDS, OPEN, JudgedFor, OpenKinds, OpenObject, SavedKinds, first_steps
 from tests.support.samples.bucket import OWNER, facts
 
 OPENED = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"), Grant(ALL_USERS, "READ")))

@@ -12,7 +12,7 @@ from auditor.model.finding import Judgement, RuleUndecided, Severity
 from auditor.model.json_codec import JsonError, plain, typed
 from auditor.model.object import Unread
 from auditor.model.summary import KeptFact, KeptFacts
-from auditor.reports.tally_summary import audiences_of, kept_of
+from auditor.reports.summary import audiences_of, kept_of
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
 from auditor.runs.tally_merge import add_tally
 from tests.support.samples.reports import denied, finding, gone, judged, tally_of

@@ -29,10 +29,9 @@ from auditor.model.object import Skipped
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.target import Target
-from auditor.reports.causes import causes_between
-from auditor.reports.changes import NO_RUN, changes_since
+from auditor.reports.changes import NO_RUN, causes_between, changes_since
+from auditor.reports.first_steps import JudgedFor
 from auditor.reports.highlights import Highlights
-from auditor.reports.open_kinds import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at
 from auditor.reports.trend import trend

@@ -32,8 +32,7 @@ from auditor.config.layers import Layer
 from auditor.config.settings import SETTINGS
 from auditor.errors import OutputError, UsageError
 from auditor.progress import Snapshot
-from auditor.reports.diff import Diff
-from auditor.reports.diff_text import FirstChanges, change_line, render
+from auditor.reports.diff import Diff, FirstChanges, change_line, render
 from auditor.reports.formats import FORMATS, PRINTED
 from auditor.reports.summary import exit_code
 from auditor.runs.bucket_file import NAME

@@ -16,7 +16,7 @@ from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.hashing.worker.counts import Counts
 from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary
-from auditor.reports.diff_text import numbers
+from auditor.reports.diff import numbers
 from auditor.reports.summary import completeness
 from auditor.reports.terminal import LEAST
 from auditor.reports.text_table import Column, TableLayout, labelled, text_table

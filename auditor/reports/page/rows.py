@@ -16,7 +16,7 @@ from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, RollUps, TrendNight
 from auditor.model.summary import Summary
 from auditor.reports import groups, phrases
-from auditor.reports.open_kinds import OPEN
+from auditor.reports.first_steps import OPEN
 from auditor.reports.page import signs
 from auditor.reports.page.data import FirstChange, Row, Tick
 from auditor.reports.page.pictures import Night, PlaceCount, Places, places_of
