@@ -132,14 +132,12 @@ class WhatIfCounts(Struct):
     gains: Counter[str] = field(default_factory=Counter)
     loses: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
-    opened_by: dict[Reason, MovedObjects] = field(default_factory=dict)
-    """The objects that the change opens, by each statement that then allows it."""
-    opened_otherwise: int = 0
-    """Number of the objects that the change opens without a statement that allows it."""
-    closed_by: dict[Reason, MovedObjects] = field(default_factory=dict)
-    """The objects that the change closes, by each statement that then denies it and did not before."""
-    closed_otherwise: int = 0
-    """Number of the objects that the change closes without such a statement."""
+    opened_by: dict[Reason | None, MovedObjects] = field(default_factory=dict)
+    """The objects that the change opens, by each statement that then allows it; None: without such a statement."""
+    closed_by: dict[Reason | None, MovedObjects] = field(default_factory=dict)
+    """The objects that the change closes, by each statement that then denies it and did not before; None: without such
+    a statement.
+    """
 
     def add(self, key: str, version_id: str | None, change: AccessChange) -> None:
         self.objects += 1
@@ -159,16 +157,10 @@ class WhatIfCounts(Struct):
             _count(self.gains, one.text)
         for one in change.loses:
             _count(self.loses, one.text)
-        if change.wider:
-            allowing = _statements(change, ReasonCode.POLICY_ALLOW)
-            self.opened_otherwise += not allowing
-            for reason in allowing:
-                self.opened_by.setdefault(reason, MovedObjects()).add(key, version_id)
-        if change.narrower:
-            denying = _statements(change, ReasonCode.POLICY_DENY)
-            self.closed_otherwise += not denying
-            for reason in denying:
-                self.closed_by.setdefault(reason, MovedObjects()).add(key, version_id)
+        for reason in _statements(change, ReasonCode.POLICY_ALLOW) if change.wider else ():
+            self.opened_by.setdefault(reason, MovedObjects()).add(key, version_id)
+        for reason in _statements(change, ReasonCode.POLICY_DENY) if change.narrower else ():
+            self.closed_by.setdefault(reason, MovedObjects()).add(key, version_id)
 
     @property
     def ordered(self) -> list[tuple[Move, MovedObjects]]:
@@ -215,10 +207,10 @@ def _count(counts: Counter[str], name: str) -> None:
     counts[name if name in counts or len(counts) < NAMES else OTHERS] += 1
 
 
-def _statements(change: AccessChange, code: ReasonCode) -> list[Reason]:
-    """Return the reasons of this code after the change: the new ones, or all if there is no new one."""
+def _statements(change: AccessChange, code: ReasonCode) -> list[Reason] | list[None]:
+    """Return the reasons of this code after the change: the new ones, or all if none is new; [None] for none at all."""
     found = [reason for reason in change.after.reasons if reason.code is code]
-    return [reason for reason in found if reason not in change.before.reasons] or found
+    return [reason for reason in found if reason not in change.before.reasons] or found or [None]
 
 
 def changed_line(key: str, version_id: str | None, change: AccessChange) -> dict[str, Any]:

@@ -31,7 +31,6 @@ REGION: Final = "us-east-1"
 LAST_CALLS_SECONDS: Final = 5.0
 
 _CLEARED: Final = ("AWS_", "AUDITOR_", "MOTO_")
-_QUIET: Final = ("werkzeug", "moto")
 _NO_PROXY: Final = ("NO_PROXY", "no_proxy")
 
 Import = Callable[[str], ModuleType]
@@ -50,7 +49,7 @@ class Clients(Struct, frozen=True):
 @contextmanager
 def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iterator[Clients]:
     """Run moto's server during the `with` block, and let the environment point to it. load_module: imports moto."""
-    with _quiet(), own_environment(), _server(load_module) as url:
+    with own_environment(), _server(load_module) as url:
         os.environ["AWS_ENDPOINT_URL"] = url
         connection = Connection(bucket=bucket, region=REGION, concurrency=UPLOADS)
         s3, sqs = (aws.make_client(service, connection) for service in ("s3", "sqs"))
@@ -101,6 +100,8 @@ def _server(load_module: Import) -> Iterator[str]:
             f"the demo needs moto, an AWS for tests, and {error.name or 'a part of it'} is missing: install it with"
             " pip install '.[demo]' in the project's folder (or pipx install '.[demo]')"
         ) from error
+    for name in ("werkzeug", "moto"):  # no line for each call
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     server = module.ThreadedMotoServer(ip_address=HOST, port=0, verbose=False)
     undo_quickly(load_module)
     server.start()
@@ -133,19 +134,6 @@ def _last_calls() -> Iterator[None]:
         for thread in set(threading.enumerate()) - before:
             if not thread.daemon:
                 thread.join(max(0.0, deadline - time.monotonic()))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the server's access log during the `with` block."""
-    levels = {name: logging.getLogger(name).level for name in _QUIET}
-    for name in _QUIET:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
 
 
 def make_queue(sqs: Any, name: str) -> str:

@@ -49,7 +49,8 @@ RUN: Final = f"{PRODUCT}/run"
 empty."""
 _EXPOSURE: Final = "Effects/Data Exposure"
 _CHECK: Final = "Software and Configuration Checks/AWS Security Best Practices"
-_FAILED, _WARNING, _NOT_AVAILABLE, _PASSED = "FAILED", "WARNING", "NOT_AVAILABLE", "PASSED"
+_FAILED, _WARNING = "FAILED", "WARNING"
+_NOT_AVAILABLE: Final = ("NOT_AVAILABLE", "MEDIUM")
 _OF_VERDICT: Final = {
     Verdict.EXPOSED: (_FAILED, "HIGH"),
     Verdict.SHARED: (_FAILED, "MEDIUM"),
@@ -90,20 +91,20 @@ class AsffSubject(Struct, frozen=True, kw_only=True):
     generator: str
     """The end of the generator's ID: the rule or the verdict."""
     kind: str
-    compliance: str
-    severity: str
+    status: tuple[str, str]
+    """The compliance status, and the label of the severity."""
     title: str
     text: str
-    fix: str
+    fix: str = groups.GRANT_READ
     """The remedy; "" if there is nothing to do."""
-    count: int
+    count: int = 1
     fields: Mapping[str, str | None] = field(default_factory=dict)
     """More product fields; those that are None are left out."""
     since: str | None = None
     """The time since which it is known, in ISO 8601; None: since this run."""
     keys: Sequence[str] = ()
     """Some of its objects, as S3 has their keys."""
-    types: Sequence[str] = ()
+    types: str = _CHECK
 
 
 def write(summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]:
@@ -138,13 +139,11 @@ def _coverage(summary: Summary, place: str) -> AsffSubject:
         name="coverage",
         generator="coverage",
         kind="coverage",
-        compliance=_PASSED if whole else _WARNING,
-        severity="INFORMATIONAL" if whole else "MEDIUM",
+        status=("PASSED", "INFORMATIONAL") if whole else (_WARNING, "MEDIUM"),
         title=f"Coverage of the audit of {place}",
         text=f"{coverage_sentence(summary)}. Not looked at: {'; '.join(summary.not_looked_at)}",
         fix="" if whole else groups.GRANT_READ,
         count=summary.coverage.listed,
-        types=(_CHECK,),
     )
 
 
@@ -155,27 +154,21 @@ def _undecided_rule(rule: RuleUndecided, place: str) -> AsffSubject:
         name=f"undecided-rule/{name}",
         generator=f"rule/{name}",
         kind="undecided-rule",
-        compliance=_NOT_AVAILABLE,
-        severity="MEDIUM",
+        status=_NOT_AVAILABLE,
         title=f"Rule {name} could not be decided for {place}",
         text=f"The rule lacks a fact of the bucket: {lacking}. It is neither passed nor failed.",
-        fix=groups.GRANT_READ,
-        count=1,
         fields={RULE: name},
-        types=(_CHECK,),
     )
 
 
 def _of_group(group: Group, bucket: str, run: str) -> AsffSubject:
     place = f"s3://{bucket}" if group.prefix is None else f"s3://{bucket}/{visible(group.prefix)}"
     title = f"{_sentence(group)}, in {place}"
-    compliance, severity = _status(group)
     return AsffSubject(
         name=group.id,
         generator=_generator(group),
         kind=group.kind.value,
-        compliance=compliance,
-        severity=severity,
+        status=_status(group),
         title=title,
         text=" ".join(_details(group, title, run)),
         fix=groups.mend(group),
@@ -188,7 +181,7 @@ def _of_group(group: Group, bucket: str, run: str) -> AsffSubject:
         },
         since=group.since,
         keys=[sample.key for sample in group.samples if sample.key is not None],
-        types=(_EXPOSURE if group.verdict is Verdict.EXPOSED else _CHECK,),
+        types=_EXPOSURE if group.verdict is Verdict.EXPOSED else _CHECK,
     )
 
 
@@ -222,7 +215,7 @@ def _details(group: Group, sentence: str, run: str) -> Iterator[str]:
 def _status(group: Group) -> tuple[str, str]:
     """Return the compliance status and the label of the severity."""
     if group.kind is GroupKind.UNDECIDED:
-        return _NOT_AVAILABLE, "MEDIUM"
+        return _NOT_AVAILABLE
     if groups.is_intended(group):
         return _WARNING, "INFORMATIONAL"
     if group.severity is None:
@@ -255,12 +248,12 @@ def asff_finding(summary: Summary, hub: HubAccount, subject: AsffSubject) -> dic
         "Title": clipped(subject.title, TITLE),
         "Description": clipped(subject.text, DESCRIPTION),
         "Resources": list(_resources(hub.partition, summary.target.bucket, subject.keys)),
-        "Compliance": {"Status": subject.compliance},
+        "Compliance": {"Status": subject.status[0]},
         "RecordState": "ACTIVE",
         "ProductFields": {
             name: clipped(value, FIELD) for name, value in {**own, **subject.fields}.items() if value is not None
         },
-        "FindingProviderFields": {"Severity": {"Label": subject.severity}, "Types": list(subject.types)},
+        "FindingProviderFields": {"Severity": {"Label": subject.status[1]}, "Types": [subject.types]},
     }
     if subject.fix:
         finding["Remediation"] = {"Recommendation": {"Text": clipped(subject.fix, RECOMMENDATION)}}
@@ -351,8 +344,6 @@ def _blind(group: Group, bucket: str) -> Iterator[BlindSpot]:
     if group.prefix is None or (group.kind is not GroupKind.UNDECIDED and group.verdict is not Verdict.UNKNOWN):
         return
     keys = [sample.key for sample in group.samples if sample.key is not None]
-    if len(keys) < group.count:
-        yield BlindSpot(f"s3://{bucket}/{visible(group.prefix)}", whole=False)
-        return
-    for key in keys:
-        yield BlindSpot(f"s3://{bucket}/{visible(key)}", whole=True)
+    whole = len(keys) == group.count
+    for place in keys if whole else [group.prefix]:
+        yield BlindSpot(f"s3://{bucket}/{visible(place)}", whole)

@@ -87,6 +87,8 @@ class ExportEntry(Struct, frozen=True):
 
 COLUMNS: Final = ExportEntry.__match_args__
 """The names of an entry's members."""
+_OF_FINDING: Final = tuple(name for name in COLUMNS if name not in ("kind", "bucket", "audience"))
+"""The members that an entry has from the line of a finding."""
 
 
 def entries(summary: Summary, lines: RunLines) -> Iterator[ExportEntry]:
@@ -104,9 +106,8 @@ def entries(summary: Summary, lines: RunLines) -> Iterator[ExportEntry]:
         yield _finding(bucket, line)
     for undecided in lines.undecided():
         facts = ", ".join(f"{fact.action} {fact.code}" for fact in undecided.unread)
-        yield ExportEntry(
-            "undecided", bucket, undecided.key, undecided.version_id, message=f"could not be looked at: {facts}"
-        )
+        message = f"could not be looked at: {facts}"
+        yield ExportEntry("undecided", bucket, undecided.key, undecided.version_id, message=message)
     for found in lines.objects():
         if found.verdict not in (None, Verdict.PRIVATE):
             yield _verdict(bucket, found)
@@ -154,32 +155,10 @@ def encodable(text: str) -> str:
 
 
 def _finding(bucket: str, line: FindingLine) -> ExportEntry:
-    return ExportEntry(
-        "finding",
-        bucket,
-        line.key,
-        line.version_id,
-        line.severity.value,
-        line.rule,
-        line.verdict,
-        grantee=line.grantee,
-        permission=line.permission,
-        since=line.since,
-        exception=line.exception,
-        fingerprint=line.fingerprint,
-        message=line.message,
-    )
+    return ExportEntry("finding", bucket, **{name: getattr(line, name) for name in _OF_FINDING})
 
 
 def _verdict(bucket: str, line: ObjectLine) -> ExportEntry:
-    return ExportEntry(
-        "verdict",
-        bucket,
-        line.key,
-        line.version_id,
-        verdict=line.verdict,
-        audience="; ".join(line.audience) or None,
-        since=line.since,
-        exception=line.exception,
-        message="; ".join(line.reasons) or None,
-    )
+    same = {name: getattr(line, name) for name in ("key", "version_id", "verdict", "since", "exception")}
+    audience, reasons = "; ".join(line.audience), "; ".join(line.reasons)
+    return ExportEntry("verdict", bucket, audience=audience or None, message=reasons or None, **same)

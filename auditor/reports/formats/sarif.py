@@ -47,29 +47,25 @@ def _rules() -> Iterator[dict[str, Any]]:
 
 
 def _results(counts: WhatIfCounts, file: str, lines: Mapping[str, StatementLines]) -> Iterator[dict[str, Any]]:
-    yield from _of_statements("new-exposure", "opens", counts.opened_otherwise, counts.opened_by, file, lines)
+    yield from _of_statements("new-exposure", "opens", counts.opened_by, file, lines)
     if counts.unpredictable:
         text = f"{counted(counts.unpredictable, 'object')}: the facts of the run do not tell who could reach them"
         yield _result("not-predictable", text, file, None)
-    yield from _of_statements("access-lost", "closes", counts.closed_otherwise, counts.closed_by, file, lines)
+    yield from _of_statements("access-lost", "closes", counts.closed_by, file, lines)
 
 
 def _of_statements(
-    rule: str,
-    verb: str,
-    otherwise: int,
-    by_statement: Mapping[Reason, MovedObjects],
-    file: str,
-    lines: Mapping[str, StatementLines],
+    rule: str, verb: str, moved: Mapping[Reason | None, MovedObjects], file: str, lines: Mapping[str, StatementLines]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a result for each statement that opens or closes objects, and one for all objects that the change opens or
-    closes without a statement. otherwise: the number of these objects.
+    """Yield a result for each statement that opens or closes objects, and at the end one for all objects that the
+    change opens or closes without a statement.
     """
-    for reason, moved in by_statement.items():
-        name = reason.cause or "?"
-        yield _result(rule, f"statement {visible(name)} {verb} {_named(moved)}", file, lines.get(name))
-    if otherwise:
-        yield _result(rule, f"the change as a whole {verb} {counted(otherwise, 'object')}", file, None)
+    for reason, objects in moved.items():
+        if reason is not None:
+            name = reason.cause or "?"
+            yield _result(rule, f"statement {visible(name)} {verb} {_named(objects)}", file, lines.get(name))
+    if (others := moved.get(None)) is not None:
+        yield _result(rule, f"the change as a whole {verb} {counted(others.objects, 'object')}", file, None)
 
 
 def _named(moved: MovedObjects) -> str:
