@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import signal
@@ -40,6 +41,7 @@ from auditor.model.summary import Coverage, Summary
 from auditor.rules import RULES
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
+from auditor.text import visible
 from tests.support.engine_names import OURS_FIRST
 from tests.support.paths import ROOT
 from tests.support.samples.reports import RUN, finding, judged, sample_summary
@@ -143,12 +145,21 @@ def shown(files: Path, out: Path, engine: str, folder: Path) -> Shown:
     with open_store(str(out)) as store:
         run = RunReader(store, BUCKET, Path(found[1]).name.removeprefix("run="))
         findings, objects = list(run.findings()), list(run.objects())
-    assert (Path(found[1]) / "report.html").is_file()
+    assert_page_has_keys(Path(found[1]) / "report.html", objects)
     keys = [f"s3://{BUCKET}/{plant.key}" for plant in PLANTED if plant.key is not None]
     explain = [sys.executable, "-m", "auditor", "explain", *keys, "--run", found[1]]
     explained = subprocess.run(explain, capture_output=True, text=True, timeout=120, check=True)
     chains = explained.stdout.partition("not looked at:\n")[0]
     return Shown(done.returncode, done.stdout, done.stderr, findings, objects, chains)
+
+
+def assert_page_has_keys(page: Path, objects: Iterable[ObjectLine]) -> None:
+    """Each exposed key is in a row that nobody has to open."""
+    rows = re.findall(r"<summary>(.*?)</summary>", page.read_text(encoding="utf-8"), re.DOTALL)
+    keys = {html.unescape(key) for row in rows for key in re.findall(r"<code[^>]*>(.*?)</code>", row)}
+    exposed = {visible(line.key) for line in objects if line.verdict is Verdict.EXPOSED}
+    assert exposed
+    assert exposed <= keys
 
 
 def assert_readable(demo: Shown) -> None:
