@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 from typing import Any, Final
 
-from auditor.cli.output import heard
+from auditor.cli.output import heard, status
 from auditor.logs import clean, quiet_sdk, speaks_no_secret
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
@@ -23,6 +23,7 @@ class _Spoken(logging.StreamHandler[Any]):
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.WARNING and _is_ours(record):
             heard()
+        status.clear()
         super().emit(record)
 
 

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable
 from threading import Timer
-from typing import Final
+from typing import Final, TextIO
 
 from auditor.logs import clean
 from auditor.model.json_codec import plain
@@ -43,6 +43,29 @@ class Silence:
 silence = Silence()
 
 
+class StatusLine:
+    """The last line of a terminal, which shows the progress of long work until other text takes its place."""
+
+    def __init__(self) -> None:
+        self._stream: TextIO | None = None
+
+    def show(self, stream: TextIO, text: str) -> None:
+        """Show the text in place of the line before. stream: the terminal. text: safe to print, narrower than it."""
+        self._stream = stream
+        stream.write(f"\r{text}\x1b[K")
+        stream.flush()
+
+    def clear(self) -> None:
+        """Remove the line, so that other text can begin there."""
+        if self._stream is not None:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._stream = None
+
+
+status = StatusLine()
+
+
 class Talk:
     """The talk that the user wants. quiet: only results, warnings and errors. progress: the progress of long work."""
 
@@ -57,6 +80,7 @@ talk = Talk()
 def say(sentence: str) -> None:
     """Print one line on stderr, after "auditor: ". Unprintable characters are escaped, and secrets hidden."""
     silence.end()
+    status.clear()
     sys.stderr.write(f"auditor: {clean(sentence)}\n")
 
 
@@ -100,6 +124,7 @@ def print_json(value: object) -> None:
 
 def print_text(text: str) -> None:
     """Print a result on stdout at once. text: whole lines, safe to print."""
+    status.clear()
     sys.stdout.write(text)
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""Show the progress on stderr: as a bar on a terminal, elsewhere as one line per minute."""
+"""Show the progress on stderr: on a terminal as a line that moves, elsewhere as one line per minute."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
-from auditor.cli.output import heard, talk
+from auditor.cli.output import heard, status, talk
+from auditor.cli.terminal import columns, obeys
 from auditor.progress import Snapshot, reporting
-from auditor.text import counted
+from auditor.text import counted, shorten
 
 SECONDS_BETWEEN_LINES: Final = 60.0
+_LEAST_NAME: Final = 12
 
 Count = Callable[[], Snapshot]
 Show = Callable[[Count], AbstractAsyncContextManager[None]]
@@ -47,33 +49,22 @@ class Lines(Progress):
             self._stream.flush()
 
 
-class Bar(Progress):
-    """Shows the progress as a bar on a terminal, with the package rich (the `cli` extra)."""
+class Moving(Progress):
+    """Shows the progress on the last line of a terminal. If it is too long, the name of the work is cut."""
 
-    def __init__(self, rich_progress: Any, rich_console: Any) -> None:
-        self._bar = rich_progress.Progress(
-            rich_progress.SpinnerColumn(),
-            rich_progress.TextColumn("{task.description}", markup=False),
-            rich_progress.BarColumn(bar_width=24),
-            rich_progress.TextColumn("{task.fields[words]}", markup=False),
-            console=rich_console,
-            transient=True,
-        )
-        self._task: Any = None
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
 
     def update(self, snapshot: Snapshot) -> None:
-        if self._task is None:
-            self._bar.start()
-            self._task = self._bar.add_task(snapshot.what, total=snapshot.expected, words="")
-        self._bar.update(self._task, total=snapshot.expected, completed=snapshot.objects, words=snapshot.words)
         if snapshot.done:
             self.close()
+            return
+        room, words = columns(self._stream) - 1, snapshot.words
+        what = shorten(snapshot.what, max(_LEAST_NAME, room - len(words) - 2))
+        status.show(self._stream, shorten(f"{what}: {words}", room))
 
     def close(self) -> None:
-        self._bar.stop()
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-            self._task = None
+        status.clear()
 
 
 class Together:
@@ -108,21 +99,13 @@ class Together:
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
-    """Return a Progress that shows nothing if the user wants none, a Bar if the stream is a terminal and rich is
-    installed, else Lines.
-
-    stream: None for stderr.
+    """Return a Progress that shows nothing if the user wants none, one that moves on a terminal, else Lines. stream:
+    None for stderr.
     """
     if talk.quiet or not talk.progress:
         return Progress()
     stream = sys.stderr if stream is None else stream
-    if stream.isatty():
-        try:
-            from rich import console, progress  # dear, and not always installed
-        except ImportError:
-            return Lines(stream)
-        return Bar(progress, console.Console(file=stream))
-    return Lines(stream)
+    return Moving(stream) if obeys(stream) else Lines(stream)
 
 
 def counting(what: str, objects: Callable[[], int]) -> Count:
@@ -143,7 +126,7 @@ async def shown(count: Count, *, ends: bool = False) -> AsyncIterator[None]:
 
 def showing(progress: Progress, count: Count, *, ends: bool = True) -> AbstractAsyncContextManager[None]:
     """Return a context manager that shows the progress of its `with` block each second. ends: True to show it a last
-    time, as done, if the block ends without an error; a bar is then removed.
+    time, as done, if the block ends without an error; on a terminal the line is then removed.
     """
 
     def update(snapshot: Snapshot) -> None:

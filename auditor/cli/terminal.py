@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, TextIO
 
 from auditor.config.settings import Settings
@@ -19,29 +20,39 @@ _LINKING_TERMS: Final = ("alacritty", "foot", "xterm-kitty", "xterm-ghostty", "w
 
 def columns(stream: TextIO | None = None) -> int:
     """Return the width of the terminal, or that of PLAIN if the stream is none. stream: None for stdout."""
-    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else PLAIN.columns
+    shown = stream or sys.stdout
+    if not shown.isatty():
+        return PLAIN.columns
+    own = (80, 24)
+    with suppress(OSError):  # no descriptor
+        own = os.get_terminal_size(shown.fileno())
+    return shutil.get_terminal_size(own).columns
 
 
-def shows_colour(stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:
+def shows_colour(stream: TextIO | None = None, environment: Mapping[str, str] = os.environ) -> bool:
     """True if the stream is a terminal that shows colours, or if the user forces them (https://force-color.org), but
     never for a user who asks for none (https://no-color.org).
 
-    stream: None for stdout. environment: None for the process's own.
+    stream: None for stdout.
     """
-    found = os.environ if environment is None else environment
-    return not found.get("NO_COLOR") and (bool(found.get("FORCE_COLOR")) or _moves(stream, found))
+    return not environment.get("NO_COLOR") and (bool(environment.get("FORCE_COLOR")) or obeys(stream, environment))
 
 
-def shows_links(stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:
+def shows_links(stream: TextIO | None = None, environment: Mapping[str, str] = os.environ) -> bool:
     """True if the stream is a terminal that is known to show hyperlinks, and the user has not asked for plain text."""
-    found = os.environ if environment is None else environment
-    known = found.get("TERM_PROGRAM") in _LINKING_PROGRAMS or found.get("TERM", "").startswith(_LINKING_TERMS)
-    return _moves(stream, found) and not found.get("NO_COLOR") and (known or any(map(found.get, _LINKING)))
+    known = environment.get("TERM_PROGRAM") in _LINKING_PROGRAMS or environment.get("TERM", "").startswith(
+        _LINKING_TERMS
+    )
+    return (
+        obeys(stream, environment)
+        and not environment.get("NO_COLOR")
+        and (known or any(map(environment.get, _LINKING)))
+    )
 
 
-def _moves(stream: TextIO | None, found: Mapping[str, str]) -> bool:
-    """True if the stream is a terminal that obeys escape sequences."""
-    return (stream or sys.stdout).isatty() and found.get("TERM") not in (None, "", "dumb")
+def obeys(stream: TextIO | None, environment: Mapping[str, str] = os.environ) -> bool:
+    """True if the stream is a terminal that obeys escape sequences. stream: None for stdout."""
+    return (stream or sys.stdout).isatty() and environment.get("TERM") not in (None, "", "dumb")
 
 
 def options_of(settings: Settings, place: str, verbose: int) -> FormatOptions:

@@ -30,6 +30,7 @@ from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
 from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import NOTHING_LISTED, Target
 from auditor.progress import Snapshot
+from auditor.reports.phrases import read_words
 from auditor.reports.summary import hashing_of
 from auditor.runs.tally import REASONS, Tally
 from auditor.s3.listing import Listed, listed_still, pages, within_limit
@@ -88,6 +89,7 @@ class HashRun:
         self._open: Counter[str] = Counter()
         self._accepted: Counter[str] = Counter()
         self._holes = holes_of(settings.exceptions, target.bucket, now_in_utc()[:10])
+        self._reads: PacedReads | None = None
         self._vanished = 0
         self._markers = 0
         self._started = time.monotonic()
@@ -102,7 +104,7 @@ class HashRun:
                 options = HashOptions.of(
                     target.bucket, settings, self._stop, executor=executor, concurrency=self._concurrency
                 )
-                reads = PacedReads(bucket.engine, bucket.rate)
+                reads = self._reads = PacedReads(bucket.engine, bucket.rate)
                 hasher = InProcessHasher(reads, self._ledger, settings.algorithms, options)
                 finder = HashStatusFinder(
                     target.bucket,
@@ -198,10 +200,11 @@ class HashRun:
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for the progress line on the terminal."""
-        counts = self._tally.hashing
+        counts, seconds = self._tally.hashing, time.monotonic() - self._started
+        states = (f"{counts['hashed_now']:,} hashed now", f"{counts['pending']:,} pending")
         return Snapshot(
             what=visible(self._target.uri),
             objects=sum(counts.values()),
-            seconds=time.monotonic() - self._started,
-            detail=f"{counts['hashed_now']:,} hashed now, {counts['pending']:,} pending",
+            seconds=seconds,
+            detail=", ".join([*read_words(self._reads.bytes if self._reads else 0, seconds), *states]),
         )

@@ -108,11 +108,16 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def size(number: int) -> str:
+def size(number: float) -> str:
     """Return a number of bytes with a unit: "1.9 TB"."""
-    amount = float(number)
+    amount = number
     for unit in ("bytes", "kB", "MB", "GB"):
         if amount < 1000:
             return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:,.1f} TB"
+
+
+def read_words(number: int, seconds: float) -> list[str]:
+    """Return the words for a number of bytes that were read, and for their rate; [] if none was."""
+    return [f"{size(number)} read at {size(number / seconds)}/s"] if number and seconds > 0 else []

@@ -21,11 +21,11 @@ class Reads(Protocol):
 class PacedReads:
     """Reads objects through an engine. Each call first waits for its turn in the limit `rate`.
 
-    calls: number of calls so far.
+    calls, bytes: number of calls and of bytes so far.
     """
 
     def __init__(self, engine: Reads, rate: RateLimit) -> None:
-        self.calls = 0
+        self.calls = self.bytes = 0
         self._engine = engine
         self._rate = rate
 
@@ -36,4 +36,17 @@ class PacedReads:
         self.calls += 1
         await self._rate.take()
         async with self._engine.get(key, version_id, etag, span) as body:
-            yield body
+            yield _CountedBody(body, self)
+
+
+class _CountedBody:
+    """A body that counts its bytes while they arrive."""
+
+    def __init__(self, body: Body, reads: PacedReads) -> None:
+        self.length, self.etag, self.stored = body.length, body.etag, body.stored
+        self._readinto, self._reads = body.readinto, reads
+
+    async def readinto(self, buffer: memoryview) -> int:
+        count = await self._readinto(buffer)
+        self._reads.bytes += count
+        return count

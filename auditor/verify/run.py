@@ -6,9 +6,9 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -33,9 +33,10 @@ from auditor.model.exception_matching import accepts_object, accepts_rule, holes
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
 from auditor.progress import Snapshot
+from auditor.reports.phrases import read_words
 from auditor.runs.paths import new_run_id, parse_run_id
 from auditor.s3.calls import Caller
-from auditor.s3.listing import pages
+from auditor.s3.listing import Listed, pages
 from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
 from auditor.verify.checkpoint import VerifyCheckpoint
@@ -116,6 +117,8 @@ class Verification:
         self._examples = Examples()
         self._notes = HistoryWriter(self._ledger, target.bucket)
         self._lost: list[Verified] = []
+        self._reads: PacedReads | None = None
+        self._listed = 0
         self.advanced = False
         """True if this invocation found the outcome of an object, or read a part of one."""
         self._started = time.monotonic()
@@ -185,7 +188,7 @@ class Verification:
                     attempts=settings.retry_attempts,
                     sleep=_pause,
                 )
-                reads = PacedReads(engine, bucket.rate)
+                reads = self._reads = PacedReads(engine, bucket.rate)
                 hash_one = partial(self._hash, reads, options)
                 reader = VerifyReader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
                 judge = self._judge()
@@ -208,7 +211,7 @@ class Verification:
                 try:
                     async with self._stop.flight() as limit:
                         records = self._ledger.subjects(target.bucket, target.prefix, target.start_after or "")
-                        ended = await walk.all(merged(pages(engine, caller, target), records, target))
+                        ended = await walk.all(merged(self._counted(pages(engine, caller, target)), records, target))
                     self._at.cut = limit.expired()
                     if self._hop is not None and self._at.kept[1] != self._at.start_after:
                         self._drop_last_key()
@@ -216,6 +219,12 @@ class Verification:
                 finally:
                     self.advanced = bool(self._at.paused) or self._at.start_after != begun_at
                     await self._io(self._folder.write, self._drained())
+
+    async def _counted(self, listing: AsyncGenerator[list[Listed], None]) -> AsyncGenerator[list[Listed], None]:
+        async with aclosing(listing):
+            async for page in listing:
+                self._listed += sum(step.ref is not None for step in page)
+                yield page
 
     def _judge(self) -> Comparison:
         settings = self._settings
@@ -339,12 +348,15 @@ class Verification:
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for the progress line on the terminal."""
-        tally, outcomes = self._at.tally, self._at.tally.outcomes
+        tally, seconds = self._at.tally, time.monotonic() - self._started
+        read = self._reads.bytes if self._reads else 0
+        bad = (f"{number:,} {name}" for name in ("mismatch", "missing") if (number := tally.outcomes[name]))
         return Snapshot(
             what=visible(self._target.uri),
             objects=tally.listed + tally.ledger_only,
-            seconds=time.monotonic() - self._started,
-            detail=", ".join(f"{outcomes[name]:,} {name}" for name in ("match", "mismatch", "missing")),
+            seconds=seconds,
+            detail=", ".join([f"{self._listed:,} listed", *read_words(read, seconds), *bad]),
+            heard=self._listed > 0,
         )
 
 

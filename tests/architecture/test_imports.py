@@ -24,7 +24,6 @@ DEAR: Final = frozenset(
         "duckdb",
         "jinja2",
         "moto",
-        "rich",
         "s3transfer",
         "yarl",
     }

@@ -25,5 +25,5 @@ def test_it_has_the_newest_sdk_and_that_which_aioboto3_needs() -> None:
 def test_requirements_txt_has_the_sdk_that_aioboto3_needs() -> None:
     pinned = dict(re.findall(r"^([a-z0-9-]+)==([^ ]+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
     assert {"aioboto3", "awscrt", "boto3", "httptools"} <= pinned.keys()
-    assert not {"duckdb", "moto", "pytest", "rich"} & pinned.keys()
+    assert not {"duckdb", "moto", "pytest"} & pinned.keys()
     assert f'name = "boto3"\nversion = "{pinned["boto3"]}"' in LOCK

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from auditor.cli.progress import Bar, Lines, Progress, make_progress, showing
+from auditor.cli.output import print_text, say
+from auditor.cli.progress import Lines, Progress, make_progress, showing
 from auditor.errors import RunError
 from auditor.progress import Snapshot, clock
+from auditor.text import width
 
 
 def snapshot(**changes: Any) -> Snapshot:
@@ -50,16 +52,44 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_gets_a_bar_that_leaves_nothing_behind() -> None:
-    stream = Terminal()
-    progress = make_progress(stream)
-    assert isinstance(progress, Bar)
-    progress.update(snapshot(what="s3://b/[red]x"))
-    progress.update(snapshot(what="s3://b/[red]x", done=True))
-    progress.update(snapshot(what="s3://c"))
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    return Terminal()
+
+
+def test_a_terminal_gets_a_line_that_moves_and_leaves_nothing_behind(terminal: Terminal) -> None:
+    progress = make_progress(terminal)
+    progress.update(snapshot())
+    progress.update(snapshot(objects=2000, seconds=11.0))
+    progress.update(snapshot(done=True))
     progress.close()
-    assert "1,000 objects" in stream.getvalue()
-    assert "[red]" in stream.getvalue()
+    assert terminal.getvalue() == (
+        "\rs3://b: 1,000 objects, 100/s, 2 findings\x1b[K\rs3://b: 2,000 objects, 182/s, 2 findings\x1b[K\r\x1b[K"
+    )
+
+
+def test_a_long_name_is_cut_not_the_counts(terminal: Terminal) -> None:
+    make_progress(terminal).update(snapshot(what=f"s3://b/{'漢' * 40}"))
+    (line,) = terminal.getvalue().removeprefix("\r").split("\x1b[K")[:-1]
+    assert line.endswith("…: 1,000 objects, 100/s, 2 findings")
+    assert width(line) in (58, 59)
+
+
+def test_other_text_takes_the_place_of_the_line(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    progress = make_progress(terminal)
+    for speak, text in ((say, "a sentence"), (print_text, "a result\n")):
+        progress.update(snapshot())
+        assert not terminal.getvalue().endswith("\r\x1b[K")
+        speak(text)
+        assert terminal.getvalue().endswith("\r\x1b[K")
+    assert capsys.readouterr() == ("a result\n", "auditor: a sentence\n")
+
+
+def test_a_dumb_terminal_gets_lines(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert isinstance(make_progress(terminal), Lines)
 
 
 def test_a_file_gets_lines() -> None:

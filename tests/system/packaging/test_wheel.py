@@ -100,7 +100,7 @@ def test_the_base_is_small_and_has_the_newest_sdk_alone(python: Path) -> None:
         one for one in newest if one.startswith(("boto3==", "botocore=="))
     ]
     names = {one.partition("==")[0] for one in installed}
-    assert not names & {"aioboto3", "aiobotocore", "awscrt", "duckdb", "moto", "rich"}
+    assert not names & {"aioboto3", "aiobotocore", "awscrt", "duckdb", "moto"}
 
 
 def test_the_lock_and_requirements_txt_are_in_step_with_the_project() -> None:
@@ -175,11 +175,10 @@ def test_a_handler_loads_its_engine_before_the_first_event_and_no_other(
 
 @pytest.mark.parametrize("module", ["handlers.audit", "handlers.hashing", "handlers.verify"])
 def test_a_handler_loads_nothing_that_is_for_the_command_line(python: Path, tmp_path: Path, module: str) -> None:
-    code = f"import {module}, sys; print([m for m in ('rich', 'moto', 'argparse', 'auditor.cli') if m in sys.modules])"
+    code = f"import {module}, sys; print([m for m in ('moto', 'argparse', 'auditor.cli') if m in sys.modules])"
     shutil.copytree(ROOT / "handlers", tmp_path / "handlers")
     done = run(python, "-c", code, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.strip()
-    assert "rich" not in loaded
     assert "moto" not in loaded
     assert "auditor.cli" not in loaded
