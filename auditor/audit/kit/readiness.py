@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from auditor.audit.kit.grants import KitObject
+from auditor.audit.kit.policy_change import KitObject
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import (
     ALL_USERS,

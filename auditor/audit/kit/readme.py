@@ -1,19 +1,114 @@
-"""Write the README of a kit, and its table for a terminal. Text from the run stands in blocks, escaped."""
+"""A kit that was written: its JSON, its README and its table. Text from the run stands in blocks, escaped."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
-from auditor.audit.kit.closing import Kept
-from auditor.audit.kit.grants import agreed, sentences
-from auditor.audit.kit.jobs import MOST_RESTORED, OTHERS, ROLE, SNAPSHOT, JobFiles
+from msgspec import Struct
+
+from auditor.audit.kit.acl_jobs import (
+    KEY_ROLE,
+    KEY_SNAPSHOT,
+    MOST_RESTORED,
+    NO_KEY,
+    OTHERS,
+    ROLE,
+    SNAPSHOT,
+    JobFiles,
+    Kept,
+    KeptKey,
+)
+from auditor.audit.kit.policy_change import LeftOut, PolicyDraft, agreed, sentences
 from auditor.audit.kit.readiness import Assessment
-from auditor.audit.kit.result import POLICY_FILE, Kit
-from auditor.audit.kit.wrong_keys import KEY_ROLE, KEY_SNAPSHOT, NO_KEY, KeptKey
 from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
+from auditor.model.exception import ExceptionUse
 from auditor.reports.text_table import TableLayout
 from auditor.text import counted, visible
+
+POLICY_FILE: Final = "policy.json"
+
+
+class Kit(Struct, frozen=True, kw_only=True):
+    """A kit that was written."""
+
+    run: str
+    source: str
+    """Path or URI of the run's folder."""
+    bucket: str
+    versions: bool
+    place: str
+    files: tuple[str, ...]
+    acls_off: bool
+    """True if ACLs are off already, so that the kit has the jobs on keys alone."""
+    now: Assessment
+    after: Assessment
+    policy: PolicyDraft
+    has_policy_before: bool
+    ownership: str
+    """Object Ownership before the kit."""
+    left_out: dict[LeftOut, int]
+    """Number of objects with a grant that the policy does not carry, by the reason."""
+    kept: dict[str, int]
+    """Number of exposed objects that keep their ACL, by the reason."""
+    changing: tuple[JobFiles, ...]
+    restoring: tuple[JobFiles, ...]
+    others: int
+    """Number of changed objects that no job brings back, but a line of restore-others.jsonl."""
+    key_jobs: tuple[JobFiles, ...]
+    """The jobs that put objects under an allowed KMS key (E03)."""
+    keys_kept: dict[str, int]
+    """Number of objects under a wrong key that no job changes, by the reason."""
+    remarks: tuple[str, ...]
+    exceptions: tuple[ExceptionUse, ...]
+    has_bucket_acl: bool
+    """True if the bucket's own ACL grants something to others, and the kit has it."""
+
+    @property
+    def exit_code(self) -> int:
+        """4 if something is not known, else 0."""
+        return 4 if self.now.unknown else 0
+
+    @property
+    def what_if(self) -> tuple[str, ...]:
+        """The commands that predict the effect of the policy, and that of ACLs turned off, safe to print."""
+        if self.acls_off:
+            return ()
+        if self.policy.text is None:
+            return (f"{self.ask} --acls-off",)
+        policy = visible(f"--policy {shlex.quote(str(Path(self.place, POLICY_FILE).absolute()))}")
+        return f"{self.ask} {policy}", f"{self.ask} --acls-off {policy}"
+
+    @property
+    def ask(self) -> str:
+        """The beginning of each of these commands."""
+        return visible(f"auditor what-if {shlex.quote(self.source)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "target": f"s3://{self.bucket}",
+            "out": self.place,
+            "files": list(self.files),
+            "readiness": {"now": self.now.to_dict(), "after_kit": self.after.to_dict()},
+            "policy": {
+                "written": self.policy.text is not None,
+                "bytes": self.policy.size,
+                "statements_added": self.policy.added,
+                "reasons": list(self.policy.reasons),
+                "keys_left_out": list(self.policy.left_out),
+                "grants_left_out": {reason.value: number for reason, number in self.left_out.items() if number},
+            },
+            "jobs": [one._asdict() for one in self.changing],
+            "exposed_objects_kept": self.kept,
+            "restore": {"jobs": [one._asdict() for one in self.restoring], "others": self.others},
+            "keys": {"jobs": [one._asdict() for one in self.key_jobs], "kept": self.keys_kept},
+            "what_if": list(self.what_if),
+            "remarks": list(self.remarks),
+        }
+
 
 POLICY_BEFORE: Final = "policy-before.json"
 BUCKET_ACL: Final = "bucket-acl-before.json"
@@ -180,7 +275,8 @@ def _job_steps(kit: Kit) -> Iterator[str]:
     yield (
         f"Make a role for S3 Batch Operations with the policy `{ROLE}`, which trusts"
         " `batchoperations.s3.amazonaws.com`, and choose a bucket for the manifests. In each"
-        f" `.json` of a job replace `{NO_BUCKET}` and `{NO_ROLE}`, and `{NO_ACCOUNT}` if it is there."
+        f" `.json` of a job replace `{NO_BUCKET}` and `{NO_ROLE}`, and `{NO_ACCOUNT}` if it is there. Ask what closes"
+        f" where no public grant counts, those on purpose too:\n\n       {kit.ask} --ignore-public-acls"
     )
     for job in kit.changing:
         yield (

@@ -7,9 +7,8 @@ import json
 import os
 from typing import Final
 
-from auditor.audit.kit.prepare import FixKit
-from auditor.audit.kit.readme import table
-from auditor.audit.kit.result import Kit
+from auditor.audit.kit.build import FixKit
+from auditor.audit.kit.readme import Kit, table
 from auditor.audit.what_if import WhatIf, WhatIfQuestion, lines_to, read_policy
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command, in_thread

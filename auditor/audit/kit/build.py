@@ -14,16 +14,23 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.audit.kit.closing import AclCloser
-from auditor.audit.kit.cover import KeyCover
+from auditor.audit.kit.acl_jobs import MOST_RESTORED, RULE, AclCloser, AclJobs, JobWriter, WrongKeys, access_control
 from auditor.audit.kit.folder import KitFolder
-from auditor.audit.kit.grants import UNINTENDED, Carried, GrantReader, KitObject, agreed, kit_objects, sentences
-from auditor.audit.kit.jobs import MOST_RESTORED, AclJobs, JobWriter, access_control
-from auditor.audit.kit.policy import PolicyDraft, PolicyWriter, no_policy
+from auditor.audit.kit.policy_change import (
+    UNINTENDED,
+    Carried,
+    GrantReader,
+    KitObject,
+    PolicyDraft,
+    PolicyWriter,
+    agreed,
+    kit_objects,
+    no_policy,
+    sentences,
+)
+from auditor.audit.kit.prefix_cover import KeyCover
 from auditor.audit.kit.readiness import Assessment, Assessor, SeenObjects
-from auditor.audit.kit.readme import BUCKET_ACL, POLICY_BEFORE, readme
-from auditor.audit.kit.result import POLICY_FILE, Kit
-from auditor.audit.kit.wrong_keys import RULE, WrongKeys
+from auditor.audit.kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, Kit, readme
 from auditor.aws.iam.arns import Arns
 from auditor.aws.partition import partition_of
 from auditor.errors import RunStopped, UsageError
