@@ -236,6 +236,7 @@ release: install node_modules/.installed ## sdist and wheel, zips, templates tha
 			--param level=$$level --param architecture=$$architecture $(PARAMS) >/dev/null && \
 		$(BIN)/python -m deploy.template --buckets-parameter --output dist/template-$$level-$$architecture.json || exit 1; \
 	done; done
+	@cp deploy/member-role.yml dist/
 	@$(UV) export --quiet --frozen --format cyclonedx1.5 --extra crc64 --group newest > dist/sbom.cdx.json
 	@rm -f dist/*.stamp dist/.gitignore && cd dist && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
@@ -275,6 +276,7 @@ check-template: install node_modules/.installed .venv-deploy/.installed
 		$(UV) tool run --quiet --from 'checkov>=3.2' checkov --quiet --compact --config-file deploy/checkov.yml \
 			-f $$out/cloudformation-template-update-stack.json && echo "$$level: clean" || exit 1; \
 	done
+	@$(UV) tool run --quiet --from 'checkov>=3.2' checkov --quiet --compact --config-file deploy/checkov.yml -f deploy/member-role.yml
 
 bench: install ## measure it all and write docs/performance.md; QUICK=1 minutes, in .build/bench; PART=engines a part
 	@$(BIN)/python -m benchmarks $(if $(PART),--part $(PART)) $(if $(QUICK),--quick) $(ARGS)
