@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NAME: Final = "index.html"
 MOST: Final = 100
 """Largest number of buckets whose runs are read for one page at the end of an audit: three files of each target."""
-_LINKED: Final = re.compile(rb'href="bucket=([a-z0-9.-]{3,63})/run=')
+_LINKED: Final = rb'href="bucket=([a-z0-9.-]{3,63})/run='
 
 
 def entry_of(target: Target, summary: Summary, rollups: RollUps | None = None) -> IndexEntry:
@@ -70,7 +70,7 @@ def others_in(store: Store, own: Iterable[IndexEntry]) -> list[IndexEntry]:
     if store.bucket is None:
         found = _buckets(store)
     else:
-        found = sorted({name.decode() for name in _LINKED.findall(store.get(NAME) or b"")})
+        found = sorted({name.decode() for name in re.findall(_LINKED, store.get(NAME) or b"")})
     if len(found) > MOST:
         more = f"runs of more than {MOST} buckets are at {store.uri()}"
         raise OutputError(f"{more}: write the page of all by `auditor report {store.uri()}`")

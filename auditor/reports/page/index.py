@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import Final
 
+from msgspec import Struct
+
 from auditor.model.access import Verdict
-from auditor.model.estate import EarlierEstate, EstateReport
+from auditor.model.estate import BucketCounts, EarlierEstate, EstateReport
 from auditor.model.finding import Severity
 from auditor.model.target import Target
 from auditor.model.version import VERSION
 from auditor.reports import phrases
 from auditor.reports.page import signs
 from auditor.reports.page.data import Chip, Headline, NumberCard
-from auditor.reports.page.index_data import AccountRow, IndexPage, TargetList, TargetRow
-from auditor.reports.page.pictures import Night, counts, coverage_bar, spark
+from auditor.reports.page.pictures import CoverageBar, Night, Spark, counts, coverage_bar, spark
 from auditor.reports.page.rows import nights_of
 from auditor.reports.page.signs import Sign
 from auditor.reports.summary import UNCHECKED, accepted, alarming, counting, has_hole, holes
@@ -27,7 +29,7 @@ from auditor.text import counted, visible
 
 OLD: Final = timedelta(hours=36)
 """A target whose run is so much older than the newest one was left out of a night: its numbers are a hole."""
-COLUMNS: Final = ("exposed", "new", "undecided", "critical, high", "listed")
+COLUMNS: Final = ("exposed", "new", "not checked", "critical, high", "listed")
 _FAILED: Final = Sign("rest", "not audited", "✕", "no result")
 _EXCLUDED: Final = Sign("rest", "excluded", "–", "left out by name")
 _HOLE: Final = Sign("unknown", "with holes", "?", "something could not be read")
@@ -39,6 +41,73 @@ SHOWN: Final = 2
 """Number of targets that a list shows before it is opened."""
 
 AnyEstate = EstateReport | EarlierEstate
+
+
+class AccountRow(Struct, frozen=True):
+    """One account of an estate. role: ARN of the role by which it was read; "" for the own credentials. counts: of its
+    buckets. hole: why its buckets are not all known, or None.
+    """
+
+    name: str
+    role: str
+    counts: BucketCounts
+    hole: str | None
+
+
+class TargetRow(Struct, frozen=True):
+    """One target. sign: its worst objects, or its failure. link: relative address of its report; None if it has none.
+    sentence: its verdict in words. numbers: in the order of the columns; None for one that is not known. bad: True for
+    a hole. aside: the hole in words, or "". day: when its run began, in words. account: in words; "" if the page
+    has one only.
+    """
+
+    sign: Sign
+    target: str
+    link: str | None
+    sentence: str
+    numbers: tuple[int | None, ...]
+    bad: bool = False
+    aside: str = ""
+    day: str = ""
+    spark: Spark | None = None
+    account: str = ""
+
+
+class TargetList(Struct, frozen=True):
+    """The targets of one sign, the largest numbers first. rows: those that the page shows. more: those that it shows
+    once the list is opened. has_numbers: False for targets without a run, which have a reason in place of numbers.
+    """
+
+    sign: Sign
+    rows: tuple[TargetRow, ...]
+    more: tuple[TargetRow, ...]
+    has_numbers: bool
+
+    @property
+    def length(self) -> int:
+        return len(self.rows) + len(self.more)
+
+
+class IndexPage(Struct, frozen=True, kw_only=True):
+    """The whole content of the index page. columns: the names of the numbers. lists: of the targets, those with exposed
+    objects first, then those that were not audited. totals: the sums of the numbers over all rows; None for one that no
+    row knows. accounts: of the estates on the page.
+    """
+
+    title: str
+    headline: Headline
+    cards: tuple[NumberCard, ...]
+    coverage: CoverageBar
+    columns: tuple[str, ...]
+    lists: tuple[TargetList, ...]
+    totals: tuple[int | None, ...]
+    footer: str
+    accounts: tuple[AccountRow, ...] = ()
+
+    @property
+    def rows(self) -> tuple[TargetRow, ...]:
+        """The rows of all lists."""
+        return tuple(row for one in self.lists for row in (*one.rows, *one.more))
 
 
 def index_page(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyEstate] = ()) -> IndexPage:
@@ -71,13 +140,10 @@ def _moment(entry: IndexEntry) -> datetime | None:
 
 def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
     target, summary, moment = entry.name, entry.summary, _moment(entry)
-    if entry.excluded is not None:
-        return TargetRow(
-            _EXCLUDED, target, None, "", (None,) * len(COLUMNS), aside=entry.excluded, account=entry.account
-        )
-    if summary is None:
-        missing = entry.failed or "there is no run of it"
-        return TargetRow(_FAILED, target, None, "", (None,) * len(COLUMNS), True, missing, account=entry.account)
+    if entry.excluded is not None or summary is None:
+        bad, why = entry.excluded is None, entry.excluded or entry.failed or "there is no run of it"
+        sign = _FAILED if bad else _EXCLUDED
+        return TargetRow(sign, target, None, "", (None,) * len(COLUMNS), bad, why, account=entry.account)
     intended = summary.excepted.verdicts
     numbers = counts(summary, intended)
     exposed = numbers[signs.EXPOSED]
@@ -119,17 +185,12 @@ def _sign(numbers: dict[Sign, int], hole: bool, listed: int) -> Sign:
     return next((sign for sign in (signs.UNKNOWN, signs.SHARED) if numbers[sign]), _CLOSED)
 
 
-_PLACES: Final = {
-    sign: place
-    for place, sign in enumerate(
-        (signs.EXPOSED, _FAILED, _HOLE, signs.UNKNOWN, signs.SHARED, _EMPTY, _CLOSED, _EXCLUDED)
-    )
-}
+_ORDER: Final = (signs.EXPOSED, _FAILED, _HOLE, signs.UNKNOWN, signs.SHARED, _EMPTY, _CLOSED, _EXCLUDED)
 
 
 def _order(row: TargetRow) -> tuple[int, int, str]:
     """Return the place of a row: the worst ones first, then failures, the largest numbers first."""
-    return _PLACES[row.sign], -(row.numbers[0] or 0), row.target
+    return _ORDER.index(row.sign), -(row.numbers[0] or 0), row.target
 
 
 def _lists(rows: Iterable[TargetRow]) -> Iterator[TargetList]:
@@ -158,13 +219,11 @@ def _headline(
         before, emphasis, after = "No target was audited.", "", ""
     exposed = sum(row.sign is signs.EXPOSED for row in rows)
     bold = f"{exposed:,} of {counted(len(rows), 'target')} {'has' if exposed == 1 else 'have'} exposed objects."
-    missing = sum(row.sign in (_FAILED, _EXCLUDED) for row in rows)
     bold = bold if exposed else ""
-    lead = f"{counted(whole.coverage.listed, 'listed object')} of {counted(len(rows) - missing, 'target')}"
+    lead = f"{counted(whole.coverage.listed, 'listed object')} of {counted(len(summed(entries)), 'target')}"
     lead = f"{lead} are accounted for." if summed(entries) else ""
-    line = _sum_line(estates)
-    if line:
-        bold, lead = line, f"{bold} {lead}".strip()
+    if len(estates) == 1:  # the line that adds up its buckets
+        bold, lead = f"{estates[0].line}.", f"{bold} {lead}".strip()
     return Headline(
         kicker="Audits in",
         target=place,
@@ -183,11 +242,8 @@ def _chips(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable
     bad, missing = sum(row.bad for row in rows), sum(row.sign is _FAILED for row in rows)
     excluded = sum(row.sign is _EXCLUDED for row in rows)
     state = "listing complete" if any(map(has_hole, summed(entries))) else "complete"
-    yield (
-        Chip(f"✓ {counted(len(rows) - excluded, 'target')}, each {state}", "ok")
-        if not bad
-        else Chip(f"{counted(len(rows) - excluded, 'target')}")
-    )
+    number = counted(len(rows) - excluded, "target")
+    yield Chip(number) if bad else Chip(f"✓ {number}, each {state}", "ok")
     if excluded:
         yield Chip(f"{excluded:,} excluded", "warn")
     if missing:
@@ -252,32 +308,21 @@ def _cards(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable
 
 def summed_nights(entries: Sequence[IndexEntry]) -> tuple[Night, ...]:
     """Return the trend of all targets together. A day on which a target has no complete run has no sum."""
-    entries = [one for one in entries if one.excluded is None]
-    trends = [nights_of(one.nights) for one in entries]
-    if not all(trends):
+    trends = [{night.day: night.counts for night in nights_of(one.nights)} for one in entries if one.excluded is None]
+    if not trends or not all(trends):
         return ()
-    by_day = [{night.day: night.counts for night in trend} for trend in trends]
-    days = sorted({day for found in by_day for day in found})
-    first = max(min(found) for found in by_day) if by_day else None
-    nights = []
-    for day in days:
-        each = [found.get(day) for found in by_day]
-        if first is None or day < first:
-            continue
-        total: dict[str, int] | None = {}
-        for numbers in each:
-            if numbers is None or total is None:
-                total = None
-                continue
-            for name, number in numbers.items():
-                total[name] = total.get(name, 0) + number
-        nights.append(Night(day, total))
-    return tuple(nights)
+    first = max(map(min, trends))
+    days = sorted({day for trend in trends for day in trend if day >= first})
+    return tuple(Night(day, _summed_night([trend.get(day) for trend in trends])) for day in days)
 
 
-def _sum_line(estates: Sequence[AnyEstate]) -> str:
-    """Return the line that adds up the buckets of the page; "" if it has those of several estates, or of none."""
-    return f"{estates[0].line}." if len(estates) == 1 else ""
+def _summed_night(several: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
+    total = Counter[str]()
+    for one in several:
+        if one is None:
+            return None
+        total.update(one)
+    return dict(total)
 
 
 def _estate_notes(estates: Sequence[AnyEstate]) -> list[str]:
@@ -290,12 +335,9 @@ def _estate_notes(estates: Sequence[AnyEstate]) -> list[str]:
 
 def _account_rows(estates: Sequence[AnyEstate]) -> tuple[AccountRow, ...]:
     """Return the rows of the accounts, those with holes first."""
-    return tuple(sorted(_rows_of(estates), key=lambda row: (row.hole is None, -row.counts.holes, row.name)))
-
-
-def _rows_of(estates: Sequence[AnyEstate]) -> Iterator[AccountRow]:
-    several = len(estates) > 1
+    found: list[AccountRow] = []
     for estate in estates:
-        for one in estate.accounts:
-            of = f", {estate.folder}" if several and estate.folder else ""
-            yield AccountRow(name=f"{one.words}{of}", role=one.role or "", counts=one.counts, hole=one.hole)
+        of = f", {estate.folder}" if len(estates) > 1 and estate.folder else ""
+        accounts = estate.accounts
+        found += [AccountRow(f"{one.words}{of}", one.role or "", one.counts, one.hole) for one in accounts]
+    return tuple(sorted(found, key=lambda row: (row.hole is None, -row.counts.holes, row.name)))

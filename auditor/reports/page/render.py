@@ -21,7 +21,7 @@ from auditor.reports import groups, phrases
 from auditor.reports.page import signs
 from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.data import PageData, VerifyPage
-from auditor.reports.page.index_data import IndexPage
+from auditor.reports.page.index import IndexPage
 from auditor.text import harmless, visible
 
 _CODE: Final = re.compile(r"(`[^`]+`|\bs3:[A-Za-z]+|\b(?:[A-Z][a-z0-9]+){2,})")
