@@ -1,0 +1,35 @@
+# The functions, roles, schedules, queues and the table of a release, as the stack of its own template: docs/deploy.md,
+# "Without Node". `release` is the folder that `make release` writes.
+
+terraform {
+  required_version = ">= 1.5"
+  required_providers {
+    aws = {
+      source  = "hashicorp/aws"
+      version = ">= 5.0"
+    }
+  }
+}
+
+locals {
+  package  = "${var.release}/function-${var.architecture}.zip"
+  template = "${var.release}/template-${var.level}-${var.architecture}.json"
+}
+
+# Another package has another key, so that the stack takes it.
+resource "aws_s3_object" "package" {
+  bucket = var.code_bucket
+  key    = "s3-auditor/${filesha256(local.package)}.zip"
+  source = local.package
+}
+
+resource "aws_cloudformation_stack" "auditor" {
+  name          = "s3-auditor-prod"
+  template_body = file(local.template)
+  capabilities  = ["CAPABILITY_IAM"]
+  parameters = merge(var.parameters, {
+    Buckets    = join(",", var.buckets)
+    CodeBucket = aws_s3_object.package.bucket
+    CodeKey    = aws_s3_object.package.key
+  })
+}

@@ -1,0 +1,145 @@
+"""The Terraform module: the values that it gives to the stack, by Terraform's own evaluation, and the stack of these.
+
+The provider of AWS is not at hand offline. Each of its resources is `terraform_data` here, which only has values.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+import pytest
+
+from deploy.template import PLACEHOLDER, plain, with_buckets
+from tests.support.paths import ROOT
+from tests.system.deploy.checks.packaged import needs_osls, template
+from tests.system.e2e.deployment import serving
+
+MODULE: Final = ROOT / "deploy" / "terraform"
+TERRAFORM: Final = shutil.which("terraform")
+SERVER: Final = shutil.which(str(ROOT / ".venv-deploy" / "bin" / "moto_server"))
+_RESOURCE: Final = re.compile(r'^resource "(aws_\w+)" "(\w+)" \{\n(.*?)^\}\n', re.DOTALL | re.MULTILINE)
+pytestmark = pytest.mark.skipif(TERRAFORM is None, reason="terraform is not here")
+
+
+def terraform(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    assert TERRAFORM is not None
+    command = [TERRAFORM, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+
+
+def as_values(text: str) -> str:
+    """Turn the resources of AWS into values, and what reads them too."""
+    text = re.sub(r"    aws = \{.*?\n    \}\n", "", text, flags=re.DOTALL)
+    text = re.sub(r"\baws_(?:s3_object|cloudformation_stack)\.(\w+)\.", r"terraform_data.\1.output.", text)
+    return _RESOURCE.sub(r'resource "terraform_data" "\2" {\n  input = {\n\3  }\n}\n', text)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of the level fixity; its package is a zip with nothing of ours."""
+    folder = tmp_path_factory.mktemp("release")
+    given = (f"buckets={PLACEHOLDER}", "level=fixity", "bucketAlarms=false")
+    made = with_buckets(plain(template("--stage", "prod", *(part for one in given for part in ("--param", one)))))
+    (folder / "template-fixity-arm64.json").write_text(json.dumps(made))
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        archive.writestr("handlers/audit.py", "")
+    (folder / "function-arm64.zip").write_bytes(written.getvalue())
+    return folder
+
+
+@pytest.fixture
+def apply(release: Path, tmp_path: Path) -> Any:
+    """Apply the module with variables; what its resources are given, by their names, or Terraform's words."""
+    for path in MODULE.glob("*.tf"):
+        (tmp_path / path.name).write_text(as_values(path.read_text()))
+    (tmp_path / "outputs.tf").write_text(
+        'output "package" { value = terraform_data.package.output }\n'
+        'output "stack" { value = terraform_data.auditor.output }\n'
+    )
+
+    def call(**variables: Any) -> dict[str, Any] | str:
+        given = {"release": str(release), "code_bucket": "code", "buckets": ["photos", "a.b-c"], "level": "fixity"}
+        (tmp_path / "terraform.tfvars.json").write_text(json.dumps(given | variables))
+        for command in (("init",), ("apply", "-auto-approve")):
+            done = terraform(tmp_path, *command, "-input=false", "-no-color")
+            if done.returncode:
+                return done.stderr
+        found = json.loads(terraform(tmp_path, "output", "-json").stdout)
+        return {name: one["value"] for name, one in found.items()}
+
+    return call
+
+
+def test_the_page_gives_variables_that_there_are() -> None:
+    (example,) = re.findall(r"```hcl\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8"), re.DOTALL)
+    text = (MODULE / "variables.tf").read_text()
+    variables = dict(re.findall(r'^variable "(\w+)" \{\n(.*?)^\}', text, re.DOTALL | re.MULTILINE))
+    given = set(re.findall(r"^  (\w+) +=", example, re.MULTILINE)) - {"source"}
+    assert {name for name, one in variables.items() if "default" not in one} <= given <= variables.keys()
+
+
+def test_its_files_are_formatted() -> None:
+    done = terraform(MODULE, "fmt", "-check", "-diff")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@needs_osls
+@pytest.mark.skipif(SERVER is None, reason="moto's server is not installed: .venv-deploy")
+def test_what_it_gives_makes_the_stack(apply: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = apply(parameters={"AlertAddress": "me@example.com"})
+    package, stack = made["package"], made["stack"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    assert SERVER is not None
+    with serving(SERVER, tmp_path / "server.log") as url:
+        s3, formation = (
+            boto3.client(name, endpoint_url=url, region_name="us-east-1") for name in ("s3", "cloudformation")
+        )
+        s3.create_bucket(Bucket=package["bucket"])
+        s3.upload_file(package["source"], package["bucket"], package["key"])
+        formation.create_stack(
+            StackName=stack["name"],
+            TemplateBody=stack["template_body"],
+            Capabilities=stack["capabilities"],
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in stack["parameters"].items()],
+        )
+        found = formation.list_stack_resources(StackName=stack["name"])["StackResourceSummaries"]
+        functions = boto3.client("lambda", endpoint_url=url, region_name="us-east-1").list_functions()["Functions"]
+    assert {one["FunctionName"]: one["Environment"]["Variables"].get("AUDITOR_BUCKETS") for one in functions} == {
+        "s3-auditor-prod-audit": "photos,a.b-c",
+        "s3-auditor-prod-hashing": None,
+        "s3-auditor-prod-verify": "photos,a.b-c",
+    }
+    assert {"AuditRole", "HashQueue", "Ledger", "ReportsBucket"} <= {one["LogicalResourceId"] for one in found}
+
+
+@needs_osls
+def test_every_other_parameter_of_the_template_may_be_given(apply: Any, release: Path) -> None:
+    parameters = json.loads((release / "template-fixity-arm64.json").read_text())["Parameters"]
+    own = {"Buckets", "CodeBucket", "CodeKey"}
+    given = {name: str(one.get("Default", "")) for name, one in parameters.items() if name not in own}
+    assert apply(parameters=given)["stack"]["parameters"].keys() == parameters.keys()
+
+
+@needs_osls
+@pytest.mark.parametrize(
+    ("variables", "word"),
+    [
+        ({"buckets": []}, "Name at least one bucket"),
+        ({"level": "deep"}, "Give exposure, metadata or fixity"),
+        ({"architecture": "riscv"}, "Give arm64 or x86_64"),
+        ({"parameters": {"CodeKey": "k"}}, "have variables of their own"),
+    ],
+    ids=["buckets", "level", "architecture", "parameters"],
+)
+def test_a_wrong_variable_is_refused_in_a_sentence(apply: Any, variables: dict[str, Any], word: str) -> None:
+    assert word in " ".join(apply(**variables).replace("\u2502", " ").split())
