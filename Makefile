@@ -223,7 +223,7 @@ template: install node_modules/.installed
 	@$(SLS) package --stage $(STAGE) $(given)
 	@$(BIN)/python -m deploy.template --output .build/template.json
 
-release: install node_modules/.installed ## sdist and wheel, zips, templates that take the buckets, bill of materials, in dist/; [PROJECT_URL=..] [TAG=v1.2.3]
+release: install node_modules/.installed ## sdist and wheel, zips, templates that take the buckets, bill of materials, formula, in dist/; [PROJECT_URL=..] [TAG=v1.2.3]
 	@version=$$($(BIN)/python -c 'from auditor.model.version import VERSION; print(VERSION)'); \
 		test "$${TAG:-v$$version}" = "v$$version" || { echo "the tag is not v$$version, the version of the code" >&2; exit 2; }
 	@rm -rf dist && mkdir -p dist
@@ -237,6 +237,7 @@ release: install node_modules/.installed ## sdist and wheel, zips, templates tha
 		$(BIN)/python -m deploy.template --buckets-parameter --output dist/template-$$level-$$architecture.json || exit 1; \
 	done; done
 	@cp deploy/member-role.yml dist/
+	@$(if $(PROJECT_URL),$(BIN)/python -m tools.formula --home "$(PROJECT_URL)" dist/*.tar.gz > dist/s3-auditor.rb)
 	@$(UV) export --quiet --frozen --format cyclonedx1.5 --extra crc64 --group newest > dist/sbom.cdx.json
 	@rm -f dist/*.stamp dist/.gitignore && cd dist && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
