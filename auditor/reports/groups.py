@@ -6,7 +6,7 @@ alert and in a file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from auditor.text import counted
 
 RULES_BY_ID: Final = {rule.id: rule for rule in RULES}
 WHOLE: Final = 3
-"""Largest number of objects of a small group."""
+"""Largest number of objects of a small group, whose keys are all in its row."""
 _ORDER: Final = list(Verdict)
 _SEVERITIES: Final = list(Severity)
 _REACH: Final = {
@@ -94,26 +94,28 @@ def first_of(opened: Sequence[Group], found: Sequence[Group], most: int) -> tupl
     return first, found[: most - len(first)]
 
 
-def together(found: Sequence[Group]) -> list[Group]:
-    """Return the groups, but small ones of one subject as one group with their sums: the worst first, as before, and of
-    equal ones the largest. The subject is the rule with its severity, the verdict with its audience, or the missing
-    fact.
+def together(found: Iterable[Group]) -> list[list[Group]]:
+    """Return the groups as rows, the worst first, then those on the bucket, then the largest. Small groups of one
+    subject share a row: of one rule and severity, of one verdict and audience, or of one missing fact.
     """
-    parts: dict[tuple[object, ...], list[Group]] = {}
+    rows: dict[tuple[object, ...], list[Group]] = {}
     for group in found:
-        who = group.severity or group.audience
-        alone = group.id if group.count > WHOLE else ""
-        parts.setdefault((group.rule, group.verdict, who, is_intended(group), alone), []).append(group)
-    rows = [one[0] if len(one) == 1 else summed(one) for one in parts.values()]
-    return sorted(rows, key=lambda one: (bool(one.verdict) and is_intended(one), _rank(one), -one.count))
+        subject = (group.rule, group.verdict, group.severity or group.audience, is_intended(group))
+        rows.setdefault((*subject, None if group.count <= WHOLE else group.id), []).append(group)
+    return sorted(rows.values(), key=_rank)
 
 
-def _rank(group: Group) -> int:
-    return _SEVERITIES.index(group.severity) if group.severity else _ORDER.index(group.verdict or Verdict.MASKED)
+def _rank(parts: Sequence[Group]) -> tuple[bool, int, bool, int]:
+    group, number = parts[0], -sum(one.count for one in parts)
+    if group.severity is not None:
+        return False, _SEVERITIES.index(group.severity), not is_of_bucket(group), number
+    return is_intended(group), _ORDER.index(group.verdict or Verdict.UNKNOWN), True, number
 
 
 def summed(parts: Sequence[Group]) -> Group:
-    """Return one group with the sums of these, which have their subject in common."""
+    """Return one group with the sums of those of a row."""
+    if len(parts) == 1:
+        return parts[0]
     new = [one.new for one in parts if one.new is not None]
     return replace(
         parts[0],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from typing import Final
 
@@ -121,3 +122,16 @@ def size(number: float) -> str:
 def read_words(number: int, seconds: float) -> list[str]:
     """Return the words for a number of bytes that were read, and for their rate; [] if none was."""
     return [f"{size(number)} read at {size(number / seconds)}/s"] if number and seconds > 0 else []
+
+
+def shell_line(*words: str) -> str:
+    """Return the words as a command for a shell, safe to print: bash, zsh and ksh read the escapes of unprintable
+    characters.
+    """
+    return " ".join(shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_quoted, word))}'" for word in words)
+
+
+def _quoted(character: str) -> str:
+    if character.isprintable() and character not in "\\'":
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode(errors="surrogateescape"))

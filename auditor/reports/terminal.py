@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -13,12 +12,12 @@ from msgspec.structs import asdict, replace
 from auditor.model.access import Verdict, told_verdicts
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, Severity
-from auditor.model.rollup import FirstStep, Group, RollUps, Sample
+from auditor.model.rollup import Group, RollUps, Sample
 from auditor.model.summary import HashingSummary, Summary
 from auditor.model.target import Target
 from auditor.reports import groups
 from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines
-from auditor.reports.page.rows import first_changes
+from auditor.reports.page.rows import command_of, explaining, first_changes
 from auditor.reports.summary import NEVER, UNCHECKED, accepted, aside, completeness, exit_code, holes, kept_fact
 from auditor.reports.text_table import Cell, Column, TableLayout, folded, labelled, linked, painted, text_table
 from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
@@ -109,7 +108,7 @@ def _verdict(summary: Summary, layout: TableLayout, *, colour: bool) -> Iterator
 
 def _groups(rollups: RollUps, layout: TableLayout, *, colour: bool) -> Iterator[str]:
     """Yield two tables, of the objects by their verdict and of the findings: a row for each group, ROWS at most."""
-    opened, found = groups.together(groups.openings(rollups)), groups.together(groups.findings(rollups))
+    opened, found = _rows(groups.openings(rollups)), _rows(groups.findings(rollups))
     first, then = groups.first_of(opened, found, ROWS)
     for titles, shown, rest in (
         (("verdict", "objects", "object"), first, opened[len(first) :]),
@@ -122,6 +121,10 @@ def _groups(rollups: RollUps, layout: TableLayout, *, colour: bool) -> Iterator[
             yield f"and {counted(number, f'further {titles[2]}')} in the report"
     if found:
         yield ""
+
+
+def _rows(found: Sequence[Group]) -> list[Group]:
+    return [groups.summed(parts) for parts in groups.together(found)]
 
 
 def _table(titles: Sequence[str], shown: Sequence[Group], layout: TableLayout, *, colour: bool) -> Iterator[str]:
@@ -178,7 +181,7 @@ def _not_looked_at(summary: Summary, rollups: RollUps, layout: TableLayout) -> I
     """Yield the facts that could not be read, and the things that this run did not look at, but not those that no run
     ever looks at (NEVER).
     """
-    unread = groups.together(groups.undecided(rollups))
+    unread = _rows(groups.undecided(rollups))
     lines = [f"{visible(groups.sentence(group).text)}: {_keys(group)}" for group in unread[:_UNREAD]]
     if rest := sum(group.count for group in unread[_UNREAD:]):
         lines.append(f"and {counted(rest, 'further object')} in the report")
@@ -250,7 +253,7 @@ def _foot(summary: Summary, rollups: RollUps, layout: TableLayout, options: Form
     report = f"{summary.out}/report.html"
     yield labelled("Report", linked(visible(report), report if options.links else ""))
     if command := next_command(summary, rollups):
-        yield labelled("Next", visible(command))
+        yield labelled("Next", command)
 
 
 def _meaning(code: int, fail_on: Severity | FailOn | None) -> str:
@@ -277,24 +280,11 @@ def next_command(summary: Summary, rollups: RollUps) -> str:
         return command_of(step, summary)
     for group in groups.openings(rollups):
         for one in () if groups.is_intended(group) else plain_first(group.samples):
-            if one.key and one.key.isprintable():
-                version = ["--version-id", one.version_id] if one.version_id else []
-                uri = f"s3://{summary.target.bucket}/{one.key}"
-                return shlex.join(["auditor", "explain", uri, *version, "--run", summary.out])
+            return explaining(summary.target.bucket, one, summary.out)
     for group in groups.findings(rollups):
         if groups.rule_of(group) and not groups.is_intended(group):
             return f"auditor rules {group.rule}"
     return ""
-
-
-def command_of(step: FirstStep, summary: Summary) -> str:
-    """Return the whole command of a change to make first: its prediction, or the files that make it."""
-    target = summary.target
-    if step.decides:
-        return shlex.join(["auditor", "policy", target.uri, *(["--versions"] if target.versions else [])])
-    if step.how:
-        return shlex.join(["auditor", "what-if", summary.out, *step.how.split()])
-    return shlex.join(["auditor", "fix-kit", summary.out, "--out", "kit"])
 
 
 class TargetResult(Struct, frozen=True):

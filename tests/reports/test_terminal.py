@@ -330,7 +330,7 @@ STEP = FirstStep(change="turn ACLs off", closes=1, of=1, how="--acls-off")
         ([replace(STEP, how=None, decides=1)], [denied("a")], "auditor policy s3://audited"),
         ([], [exposed("-rf *"), exposed("it's")], """auditor explain 's3://audited/it'"'"'s' --run '/my runs/x'"""),
         ([], [partner("\x1b[2J"), partner("b")], "auditor explain s3://audited/b --run '/my runs/x'"),
-        ([], [exposed("\x1b[2J")], "auditor rules O02"),
+        ([], [exposed("\x1b[2J")], r"auditor explain $'s3://audited/\x1b[2J' --run '/my runs/x'"),
         ([], [judged("a", finding("a", "K01", Severity.LOW))], "auditor rules K01"),
         ([], [judged("a")], None),
     ],

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Final
 
-from msgspec.structs import replace
-
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.rollup import FirstStep, Group, RollUps, TrendNight
+from auditor.model.rollup import FirstStep, Group, RollUps, Sample, TrendNight
 from auditor.model.summary import Summary
 from auditor.reports import groups, phrases
 from auditor.reports.first_steps import OPEN
 from auditor.reports.page import signs
 from auditor.reports.page.data import FirstChange, Row, Tick
 from auditor.reports.page.pictures import Night, PlaceCount, Places, places_of
+from auditor.reports.phrases import shell_line
 
-WHOLE: Final = 3
-"""Largest number of objects of a group whose keys are all in its row; the small groups of a subject share a row."""
 TOGETHER: Final = 10
 """Largest number of keys in a row that groups share."""
 _LEAST_PREFIXES: Final = 4
 """Least number of prefixes of which there is a map: fewer are said by their rows."""
-_SEVERITIES: Final = list(Severity)
-_VERDICTS: Final = list(Verdict)
 _MANY: Final = 120
 """Largest number of rows that have keys beside those which they show closed: the page stays below a megabyte."""
 
@@ -59,19 +53,13 @@ class Rows:
         return self._rows(self._found)
 
     def _rows(self, found: Sequence[Group]) -> list[Row]:
-        shared: dict[tuple[object, ...], list[Group]] = {}
-        for group in found:
-            who = group.audience if group.rule is None else None
-            alone = None if group.count <= WHOLE else group.id
-            subject = (group.rule, group.verdict, group.severity, groups.is_intended(group), who, alone)
-            shared.setdefault(subject, []).append(group)
-        room = len(shared) <= _MANY
-        return sorted((self._row(parts, room=room) for parts in shared.values()), key=_rank)
+        shared = groups.together(found)
+        return [self._row(parts, room=len(shared) <= _MANY) for parts in shared]
 
     def _row(self, parts: Sequence[Group], *, room: bool) -> Row:
-        group = parts[0] if len(parts) == 1 else _summed(parts)
+        group = groups.summed(parts)
         samples = [one for one in group.samples if one.key is not None]
-        shown = TOGETHER if len(parts) > 1 else WHOLE if group.count <= WHOLE else 1
+        shown = TOGETHER if len(parts) > 1 else group.count if group.count <= groups.WHOLE else 1
         further = samples[shown:] if room else []
         return Row(
             group=group,
@@ -103,52 +91,19 @@ class Rows:
         """
         first = next(iter(group.samples), None)
         if group.rule is None and first is not None:
-            version = ["--version-id", first.version_id] if first.version_id else []
-            key = f"s3://{self._bucket}/{first.key}"
-            yield "Say why", _command("auditor", "explain", key, *version, "--run", self._run)
+            yield "Say why", explaining(self._bucket, first, self._run)
         if hidden and group.prefix is not None:
-            lines = _command("auditor", "export", self._run, "--format", "jsonl")
-            yield "List all keys", f"{lines} | {_command('jq', '-c', f'select({_condition(group)}) | .key')}"
+            lines = shell_line("auditor", "export", self._run, "--format", "jsonl")
+            yield "List all keys", f"{lines} | {shell_line('jq', '-c', f'select({_condition(group)}) | .key')}"
         if group.verdict is not Verdict.UNKNOWN and not groups.is_intended(group):
-            accept = (_command("auditor", "accept", one.id, "--run", self._run) for one in parts[:TOGETHER])
+            accept = (shell_line("auditor", "accept", one.id, "--run", self._run) for one in parts[:TOGETHER])
             yield "Accept it", "\n".join(accept)
 
 
-def _command(*words: str) -> str:
-    """Return the words as a shell's: bash, zsh and ksh read the escapes of unprintable characters."""
-    return " ".join(shlex.quote(one) if one.isprintable() else f"$'{_escaped(one)}'" for one in words)
-
-
-def _escaped(text: str) -> str:
-    each = (one if one.isprintable() and one not in "\\'" else _bytes(one) for one in text)
-    return "".join(each)
-
-
-def _bytes(character: str) -> str:
-    return "".join(f"\\x{one:02x}" for one in character.encode())
-
-
-def _rank(row: Row) -> tuple[bool, int, bool, int]:
-    """Return the row's place: the worst first, then the findings on the bucket, then the largest number."""
-    group = row.group
-    worst = _VERDICTS.index(group.verdict or Verdict.UNKNOWN)
-    if group.severity is not None:
-        return False, _SEVERITIES.index(group.severity), not groups.is_of_bucket(group), -group.count
-    return groups.is_intended(group), worst, True, -group.count
-
-
-def _summed(parts: Sequence[Group]) -> Group:
-    """Return one group with the sums of small ones."""
-    new = [one.new for one in parts if one.new is not None]
-    return replace(
-        parts[0],
-        count=sum(one.count for one in parts),
-        bytes=sum(one.bytes for one in parts),
-        new=sum(new) if new else None,
-        excepted=sum(one.excepted for one in parts),
-        since=min((one.since for one in parts if one.since is not None), default=None),
-        samples=tuple(sample for one in parts for sample in one.samples),
-    )
+def explaining(bucket: str, sample: Sample, run: str) -> str:
+    """Return the whole command that explains an object of a run. run: place of the run folder."""
+    version = ["--version-id", sample.version_id] if sample.version_id else []
+    return shell_line("auditor", "explain", f"s3://{bucket}/{sample.key}", *version, "--run", run)
 
 
 def _condition(group: Group) -> str:
@@ -230,10 +185,10 @@ def command_of(step: FirstStep, summary: Summary) -> str:
     """Return the whole command of a change to make first: its prediction, or the files that make it."""
     target = summary.target
     if step.decides:
-        return _command("auditor", "policy", target.uri, *(["--versions"] if target.versions else []))
+        return shell_line("auditor", "policy", target.uri, *(["--versions"] if target.versions else []))
     if step.how:
-        return _command("auditor", "what-if", summary.out, *step.how.split())
-    return _command("auditor", "fix-kit", summary.out, "--out", "kit")
+        return shell_line("auditor", "what-if", summary.out, *step.how.split())
+    return shell_line("auditor", "fix-kit", summary.out, "--out", "kit")
 
 
 def nights_of(nights: Iterable[TrendNight]) -> tuple[Night, ...]:
