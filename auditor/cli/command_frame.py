@@ -38,7 +38,9 @@ class CommandFrame:
     def __init__(self, options: argparse.Namespace, *needed: str) -> None:
         """needed: names of settings that must have a value. Raises UsageError for wrong settings and targets."""
         self.options = options
-        self.settings = settings_of(options) if "config" in options else Settings()
+        given = vars(options)
+        flags = Layer({name: given.get(name) for name in SETTINGS}, lambda name: SETTINGS[name].option)
+        self.settings = load_settings(flags, path=given.get("config"))
         self.targets: list[Target] = []
         if "start_after" in options:
             bounds = {"start_after": options.start_after, "stop_at": options.stop_at}
@@ -107,13 +109,6 @@ def whole_key(uri: str) -> Target:
     if not target.prefix:
         raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")
     return target
-
-
-def settings_of(options: argparse.Namespace) -> Settings:
-    """Read the settings from flags, then AUDITOR_ variables, then auditor.toml, then defaults. Raises UsageError."""
-    given = vars(options)
-    flags = Layer({name: given.get(name) for name in SETTINGS}, lambda name: SETTINGS[name].option)
-    return load_settings(flags, path=given.get("config"))
 
 
 async def in_thread(count: Count, work: Callable[[], T], *, ends: bool = False) -> T:

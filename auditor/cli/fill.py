@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import nullcontext
 from functools import partial
 from typing import Final
 
@@ -56,13 +55,9 @@ async def _fill(frame: CommandFrame) -> int:
             return await filling.read_back(run, "nothing is undecided: no call was sent")
         target = (await asyncio.to_thread(lambda: run.begun_with)).target
         kept = f"run {run.run_id} is as it was, and what was written is in place"
-        return await each_target([target], _resources(run, target), filling.one, verb="filled", kept=kept)
-
-
-@asynccontextmanager
-async def _resources(run: RunReader, target: Target) -> AsyncIterator[Resources]:
-    check_output(run.store, [target], "the place of the run")
-    yield Resources(store=run.store)
+        check_output(run.store, [target], "the place of the run")
+        opening = nullcontext(Resources(store=run.store))
+        return await each_target([target], opening, filling.one, verb="filled", kept=kept)
 
 
 class _Filling:

@@ -71,11 +71,10 @@ class CommandParser(argparse.ArgumentParser):
         self._chosen = [commands]
         for title, members in groups.items():
             for one in members:
-                word = one.name.split()[-1]
                 sentence = f"{one.summary[0].upper()}{one.summary[1:]}."
                 lazy = one if one.module else None
-                self.commands[word] = commands.add_parser(word, description=sentence, command=lazy)
-                self._listed.setdefault(title, []).append(argparse.Action([], word, help=one.summary))
+                self.commands[one.name] = commands.add_parser(one.name, description=sentence, command=lazy)
+                self._listed.setdefault(title, []).append(argparse.Action([], one.name, help=one.summary))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self.declared()

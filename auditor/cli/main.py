@@ -11,8 +11,7 @@ from importlib import import_module
 from typing import Final
 
 from auditor.cli.help import make_parser
-from auditor.cli.logs import set_up
-from auditor.cli.output import heard, say, talk
+from auditor.cli.output import heard, log_to_stderr, say, talk
 from auditor.cli.process_end import GivenUp, leave
 from auditor.errors import AuditorError, UsageError
 
@@ -38,7 +37,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return UsageError.exit_code  # nothing was audited: no success for a script
     options = parser.parse_args([*given[1:], "--help"] if given[0] == "help" else given)
     talk.quiet, talk.progress = options.quiet, not options.no_progress
-    set_up(options.verbose)
+    log_to_stderr(options.verbose)
     try:
         code: int = options.run(options)
         sys.stdout.flush()

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.logs import ours_or_warning
 from auditor.cli.main import main
-from auditor.cli.output import talk
+from auditor.cli.output import ours_or_warning, talk
 from auditor.cli.progress import Progress, make_progress
 from tests.support.servers.stub import StubServer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.logs import Plain
+from auditor.cli.output import Plain
 from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
 

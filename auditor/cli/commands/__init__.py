@@ -16,8 +16,8 @@ from auditor.cli.flags import Flags
 
 
 class Command(NamedTuple):
-    """One command. name: as it is typed, "digests export" for an action. module: the one that has its functions, in
-    this package; "" for a command that only has actions. summary: one sentence, without capital and full stop.
+    """One command, or one action of a command. name: as it is typed. module: the one that has its functions, in this
+    package; "" for a command that only has actions. summary: one sentence, without capital and full stop.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Command(NamedTuple):
 
     def functions(self) -> tuple[Callable[[Flags], None], Callable[[argparse.Namespace], int]]:
         """Import the command's module, and return the functions that declare its flags and run it."""
-        module, word = import_module(f"{__name__}.{self.module}"), self.name.replace("-", "_").replace(" ", "_")
+        module, word = import_module(f"{__name__}.{self.module}"), self.name.replace("-", "_")
         return getattr(module, f"declare_{word}"), getattr(module, f"run_{word}")
 
 
@@ -51,11 +51,7 @@ COMMANDS: Final = {
         Command("sql", "sql", "answer an SQL query on a run, or list its tables"),
         Command("judge", "run_folders", "judge a run again, by other rules or settings"),
         Command("check", "run_folders", "prove that no part of a run was altered, cut, left out or added"),
-        Command(
-            "accept",
-            "accept",
-            "print an entry of [[exceptions]], for auditor.toml, that covers a finding or a group of the page",
-        ),
+        Command("accept", "accept", "print an entry of [[exceptions]] that covers a finding or a group of the page"),
         Command("who", "accept", "name an account or another party, and count its access in a run"),
     ),
     "digests of the bytes": (
@@ -73,21 +69,11 @@ COMMANDS: Final = {
 }
 ACTIONS: Final = {
     "digests": (
-        Command("digests export", "digests", "write digests that the ledger has, as sha256sum does"),
-        Command("digests import", "digests", "record a manifest's digests as expected digests for `auditor verify`"),
-        Command("digests history", "digests", "write the history of all keys, line by line"),
-        Command(
-            "digests import-report",
-            "digests",
-            "record the checksums in the report of a compute checksum job of S3 Batch Operations",
-        ),
-        Command(
-            "digests retire", "digests", "stop expecting keys: `auditor verify` counts them as retired, not missing"
-        ),
-        Command(
-            "digests acknowledge",
-            "digests",
-            "mark the last findings of keys as looked into: `auditor verify` counts them apart",
-        ),
+        Command("export", "digests", "write digests that the ledger has, as sha256sum does"),
+        Command("import", "digests", "record a manifest's digests as expected digests for `auditor verify`"),
+        Command("history", "digests", "write the history of all keys, line by line"),
+        Command("import-report", "digests", "record the checksums that a report of S3 Batch Operations states"),
+        Command("retire", "digests", "stop expecting keys: `auditor verify` counts them as retired, not missing"),
+        Command("acknowledge", "digests", "mark the last findings of keys as looked into: verify counts them apart"),
     )
 }

@@ -24,7 +24,7 @@ from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
 from auditor.hashing.batch.report import open_report
-from auditor.ledger.base import Event, KeyHistory
+from auditor.ledger.base import Event, KeyHistory, Ledger
 from auditor.ledger.history import LONGEST
 from auditor.ledger.manifests import FORMS
 from auditor.ledger.manifests.base import Form, ManifestFile
@@ -51,7 +51,7 @@ Told = list[tuple[Target, list[Event]]]
 key."""
 
 
-def declare_digests_export(flags: Flags) -> None:
+def declare_export(flags: Flags) -> None:
     """Declare the flags of `auditor digests export`.
 
     auditor digests export s3://my-bucket --ledger sqlite:digests.db | sha256sum --check
@@ -68,7 +68,7 @@ def declare_digests_export(flags: Flags) -> None:
 
 
 @command("ledger", given_up="given up: there is no manifest")
-def run_digests_export(frame: CommandFrame) -> int:
+def run_export(frame: CommandFrame) -> int:
     """Write the checksum manifest to stdout or a file, name the keys left out on stderr, and return the exit code."""
     options, settings = frame.options, frame.settings
     target = parse_target(options.target)
@@ -78,10 +78,8 @@ def run_digests_export(frame: CommandFrame) -> int:
 
     async def exported(write: _Write) -> Exported:
         check_ledger(settings)
-        watch = _Watch(target)
-        async with watch.shown(), ledger_of(settings) as ledger:
-            relative = options.relative
-            return await export(ledger, target, form, algorithms, write, relative=relative, go_on=watch.go_on)
+        async with _ledger_for(target, settings) as (ledger, go_on):
+            return await export(ledger, target, form, algorithms, write, relative=options.relative, go_on=go_on)
 
     counts = _written(options.file, exported, lambda counts: counts.whole or (counts.complete and not options.strict))
     for sentence in _left_out(counts, target, form, algorithms):
@@ -144,7 +142,7 @@ def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[st
         yield f"nothing of {visible(target.uri)} is in the manifest{fix}"
 
 
-def declare_digests_history(flags: Flags) -> None:
+def declare_history(flags: Flags) -> None:
     """Declare the flags of `auditor digests history`.
 
     auditor digests history s3://my-bucket --ledger sqlite:digests.db --out history.csv
@@ -156,7 +154,7 @@ def declare_digests_history(flags: Flags) -> None:
 
 
 @command("ledger", given_up="given up: the history is not whole")
-def run_digests_history(frame: CommandFrame) -> int:
+def run_history(frame: CommandFrame) -> int:
     """Write the history of all keys to stdout or a file, and return the exit code."""
     options, settings = frame.options, frame.settings
     target = parse_target(options.target)
@@ -164,9 +162,8 @@ def run_digests_history(frame: CommandFrame) -> int:
 
     async def exported(write: _Write) -> HistoryCounts:
         check_ledger(settings)
-        watch = _Watch(target)
-        async with watch.shown(), ledger_of(settings) as ledger:
-            return await export_history(ledger, target, options.form, write, watch.go_on)
+        async with _ledger_for(target, settings) as (ledger, go_on):
+            return await export_history(ledger, target, options.form, write, go_on)
 
     counts = _written(options.file, exported, lambda counts: counts.complete)
     if not counts.complete:
@@ -176,7 +173,7 @@ def run_digests_history(frame: CommandFrame) -> int:
     return 0 if counts.complete else 4
 
 
-def declare_digests_import(flags: Flags) -> None:
+def declare_import(flags: Flags) -> None:
     """Declare the flags of `auditor digests import`.
 
     auditor digests import SHA256SUMS s3://my-bucket/masters/ --ledger sqlite:digests.db
@@ -192,7 +189,7 @@ def declare_digests_import(flags: Flags) -> None:
 
 
 @command("ledger", given_up="given up; import again for the rest")
-def run_digests_import(frame: CommandFrame) -> int:
+def run_import(frame: CommandFrame) -> int:
     """Record the digests of manifests as expected ones, print the counts, and return the exit code."""
     options, settings = frame.options, frame.settings
     target = parse_target(options.target)
@@ -211,9 +208,8 @@ def run_digests_import(frame: CommandFrame) -> int:
 
 
 async def _expect(settings: Settings, spool: Spool, target: Target) -> Imported:
-    watch = _Watch(target)
-    async with watch.shown(), ledger_of(settings) as ledger:
-        return await import_all(spool, ledger, target, seconds_in_utc(datetime.now(UTC)), watch.go_on)
+    async with _ledger_for(target, settings) as (ledger, go_on):
+        return await import_all(spool, ledger, target, seconds_in_utc(datetime.now(UTC)), go_on)
 
 
 def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
@@ -246,31 +242,24 @@ def _print(files: Sequence[Read], done: Imported, target: Target, frame: Command
     frame.print_lines(document, [words])
 
 
-class _Watch:
-    """Shows the progress of a command on digests, and stops the work at Ctrl-C or SIGTERM. The event loop has to run
-    already when an instance is made.
+@asynccontextmanager
+async def _ledger_for(target: Target, settings: Settings) -> AsyncIterator[tuple[Ledger, Callable[[int], bool]]]:
+    """Open the ledger for work on the digests of a target, and show its progress. Yield the ledger, and a function that
+    notes how many keys, lines or digests are done, and returns False once a signal has asked the work to stop.
     """
+    stop, what, done = signals.stop_on_signals(), visible(target.uri), 0
 
-    def __init__(self, target: Target) -> None:
-        self._stop = signals.stop_on_signals()
-        self._what = visible(target.uri)
-        self._done = 0
+    def go_on(number: int) -> bool:
+        nonlocal done
+        done = number
+        return not stop
 
-    def go_on(self, done: int) -> bool:
-        """Note for the progress how many keys, lines or digests are done. Return False once a signal has asked the work
-        to stop.
-        """
-        self._done = done
-        return not self._stop
-
-    @asynccontextmanager
-    async def shown(self) -> AsyncIterator[None]:
-        first_word(f"asking the ledger about {self._what}")
-        async with shown(counting(self._what, lambda: self._done)):
-            yield
+    first_word(f"asking the ledger about {what}")
+    async with shown(counting(what, lambda: done)), ledger_of(settings) as ledger:
+        yield ledger, go_on
 
 
-def declare_digests_import_report(flags: Flags) -> None:
+def declare_import_report(flags: Flags) -> None:
     """Declare the flags of `auditor digests import-report`.
 
     auditor digests import-report s3://reports/job-1/manifest.json --ledger dynamodb:digests
@@ -283,7 +272,7 @@ def declare_digests_import_report(flags: Flags) -> None:
 
 
 @command("ledger")
-def run_digests_import_report(frame: CommandFrame) -> int:
+def run_import_report(frame: CommandFrame) -> int:
     """Record the checksums of the reports, print the counts, and return the exit code."""
     given: list[str] = frame.options.reports
     first_word(f"reading {counted(len(given), 'report')} into the ledger")
@@ -331,7 +320,7 @@ def _report_text(counts: ImportCounts) -> str:
     )
 
 
-def declare_digests_retire(flags: Flags) -> None:
+def declare_retire(flags: Flags) -> None:
     """Declare the flags of `auditor digests retire`.
 
     auditor digests retire s3://my-bucket/old.tif --by Ada --reason 'replaced by new.tif' --ledger sqlite:d.db
@@ -339,7 +328,7 @@ def declare_digests_retire(flags: Flags) -> None:
     _decision(flags)
 
 
-def declare_digests_acknowledge(flags: Flags) -> None:
+def declare_acknowledge(flags: Flags) -> None:
     """Declare the flags of `auditor digests acknowledge`.
 
     auditor digests acknowledge s3://my-bucket/a.tif --by Ada --reason 'restored' --ledger sqlite:digests.db
@@ -357,13 +346,13 @@ def _decision(flags: Flags) -> None:
 
 
 @command("ledger")
-def run_digests_retire(frame: CommandFrame) -> int:
+def run_retire(frame: CommandFrame) -> int:
     """Note in the history of each key that it is no longer expected."""
     return _decided(frame, _retired)
 
 
 @command("ledger")
-def run_digests_acknowledge(frame: CommandFrame) -> int:
+def run_acknowledge(frame: CommandFrame) -> int:
     """Note in the history of each key that its last findings are looked into."""
     return _decided(frame, _acknowledged)
 

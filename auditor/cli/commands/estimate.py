@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -78,20 +78,12 @@ def run_estimate(frame: CommandFrame) -> int:
         _print(frame, estimate)
         return 0 if estimate.complete else HOLE
 
-    code = signals.run(each_target(frame.targets, _ledger(settings), one, verb="estimated", kept="nothing is kept"))
+    opening: AbstractAsyncContextManager[Ledger | None] = ledger_of(settings) if settings.ledger else nullcontext()
+    code = signals.run(each_target(frame.targets, opening, one, verb="estimated", kept="nothing is kept"))
     if done and len(frame.targets) > 1:
         total = summed(done)
         _print(frame, replace(total, complete=total.complete and len(done) == len(frame.targets)))
     return code
-
-
-@asynccontextmanager
-async def _ledger(settings: Settings) -> AsyncIterator[Ledger | None]:
-    if settings.ledger is None:
-        yield None
-    else:
-        async with ledger_of(settings) as ledger:
-            yield ledger
 
 
 def _last(frame: CommandFrame, target: Target, stack: ExitStack) -> RunReader | None:

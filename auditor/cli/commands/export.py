@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -27,7 +23,7 @@ from auditor.reports.formats import FORMATS
 from auditor.reports.formats.asff import LookedAt
 from auditor.reports.formats.base import FormatOptions
 from auditor.runs.reading import RunReader
-from auditor.runs.stores.local import output_errors
+from auditor.runs.stores.outfile import OutFile
 from auditor.text import counted, visible
 
 _HUB: Final = "AWS Security Hub, for asff"
@@ -111,23 +107,13 @@ def _fact(run: RunReader, name: str) -> str | None:
 
 
 def _write(pieces: Iterable[str], file: str | None) -> None:
-    if file is not None:
-        write_whole(Path(file), pieces)
+    """Write the pieces to stdout, or to a file that exists only when it is whole."""
+    if file is None:
+        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
+        sys.stdout.writelines(pieces)
+        sys.stdout.flush()
         return
-    sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
-    sys.stdout.writelines(pieces)
-    sys.stdout.flush()
-
-
-def write_whole(place: Path, pieces: Iterable[str]) -> None:
-    """Write the file so that it exists only when it is whole. Only its owner may read it (mode 600)."""
-    growing = place.with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
-    with output_errors(place):
-        try:
-            descriptor = os.open(growing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-                file.writelines(pieces)
-            os.replace(growing, place)
-        finally:
-            with suppress(OSError):
-                growing.unlink(missing_ok=True)
+    with OutFile(file) as growing:
+        for piece in pieces:
+            growing.write(piece.encode())
+        growing.keep()

@@ -6,8 +6,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.aws.iam.policy import Access, audit_policy, every_bucket
@@ -36,6 +37,7 @@ from auditor.text import counted
 _KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
 _FILES: Final = re.compile(r"arn:[a-z-]+:elasticfilesystem:[a-z0-9-]+:[0-9]{12}:access-point/fsap-[0-9a-f]+")
 _STAGE: Final = re.compile(r"[A-Za-z0-9-]+")
+_KEYS: Final = ("audited_keys", "reports_key", "inventory_key")
 _DEPLOYED: Final = "the role of a deployed function"
 _ROLES: Final = {
     "audit": audit_role_policy,
@@ -117,22 +119,16 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
     chosen = select(
         RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None
     )
+    given = _members(Access, settings) | {name: getattr(deployment, name) for name in _KEYS}
+    if settings.source != MIXED:
+        del given["inventory"]
     return Access(
         acl=any(rule.needs("acl") or rule.needs("owner") for rule in chosen),
         head=any(rule.needs("head") for rule in chosen),
-        hash=settings.hash,
-        key_policies=settings.key_policies,
-        out=settings.out,
         manifests=settings.batch_manifest,
-        inventory=settings.inventory if settings.source == MIXED else None,
-        inventory_key=deployment.inventory_key,
         asks_inventory=settings.source == MIXED and settings.inventory is None,
-        queue=settings.queue,
-        ledger=settings.ledger,
         topics=tuple(topic for topic in (settings.topic, settings.chat_topic) if topic),
-        event_bus=settings.event_bus,
-        audited_keys=deployment.audited_keys,
-        reports_key=deployment.reports_key,
+        **given,
     )
 
 
@@ -162,21 +158,19 @@ def _deployment(frame: CommandFrame) -> Deployment:
         raise UsageError(f"--stage {stage[:100]!r} is no stage: letters, digits and hyphens")
     return Deployment(
         stage=stage,
-        level=settings.level,
-        out=settings.out,
-        ledger=settings.ledger,
-        topic=settings.topic,
-        chat_topic=settings.chat_topic,
-        event_bus=settings.event_bus,
         audited_keys=keys,
-        key_policies=settings.key_policies,
         reports_key=options.reports_key,
-        inventory=settings.inventory,
         inventory_key=options.inventory_key,
         divides=options.state_machine,
         in_vpc=options.vpc,
         file_system=options.file_system,
+        **_members(Deployment, settings),
     )
+
+
+def _members(kind: type[Struct], settings: Settings) -> dict[str, Any]:
+    """Return the settings that have the name of a member of a Struct."""
+    return {name: getattr(settings, name) for name in kind.__struct_fields__ if hasattr(settings, name)}
 
 
 def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iterator[str]:

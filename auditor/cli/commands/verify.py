@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from io import TextIOWrapper
 from typing import TextIO
 
@@ -68,15 +68,11 @@ def run_verify(frame: CommandFrame) -> int:
         return signals.run(work.teller.around(each))
 
 
-@contextmanager
-def _opened(place: str | None) -> Iterator[TextIO | None]:
-    if place is None:
-        yield None
-    elif place == "-":
-        yield sys.stdout
-    else:
-        with _Lines(place) as file:
-            yield file
+def _opened(place: str | None) -> AbstractContextManager[TextIO | None]:
+    """Open the stream of the combined report; None for no such report."""
+    if place is None or place == "-":
+        return nullcontext(sys.stdout if place else None)
+    return _Lines(place)
 
 
 class _Lines(TextIOWrapper):
