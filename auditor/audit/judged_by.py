@@ -23,6 +23,7 @@ from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.rules.judge import Judge
+from auditor.rules.named import rule_id
 from auditor.rules.plan import Plan
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at
@@ -65,11 +66,15 @@ def judge_of(settings: Settings, plan: Plan, facts: BucketFacts, *, versions: bo
 
 
 def configuration_of(settings: Settings) -> dict[str, Any]:
-    """Return the settings that decide on verdicts and findings, as a document in the form of auditor.toml."""
+    """Return the settings that decide on verdicts and findings, as a document in the form of auditor.toml, which names
+    rules by their IDs.
+    """
     found: dict[str, Any] = {}
     for name in JUDGING:
         value = getattr(settings, name)
         found[name] = sorted(value) if isinstance(value, frozenset) else plain(value)
+    for name in ("only", "ignore"):
+        found[name] = [rule_id(one, RULES) for one in found[name]]
     return {
         **{name: value for name, value in found.items() if value is not None},
         "rules": plain(settings.rules),

@@ -25,7 +25,7 @@ _GROUPS: Final = {"AllUsers": ALL_USERS, "AuthenticatedUsers": AUTHENTICATED_USE
 
 
 def checked_exceptions(entries: Sequence[ExceptionEntry], name: str, today: date | None) -> tuple[ExceptionEntry, ...]:
-    """Return the entries with the URIs of groups that they name in short; check_rules() checks the rules that they
+    """Return the entries with the URIs of groups that they name in short; named_rules() finds the rules that they
     name. name: name of the file, for messages. today: None for the present day in UTC. Raises ConfigError.
     """
     found = tuple(replace(one, grantee=_GROUPS.get(one.grantee or "", one.grantee)) for one in entries)

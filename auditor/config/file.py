@@ -97,8 +97,8 @@ def read(
     exceptions = checked_exceptions(given.exceptions, name, today)
     tables = asdict(replace(given, exceptions=exceptions, prices=read_prices(given.prices, name)))
     if judges and (given.rules or given.exceptions):
-        from auditor.config.rule_tables import check_rules  # few files name rules, whose import is dear
+        from auditor.config.rule_tables import named_rules  # few files name rules, whose import is dear
 
-        check_rules(tables, name)
+        tables = named_rules(tables, name)
     values = {key: document[key] for key in document.keys() & SETTINGS.keys()}
     return Layer(values, lambda key: f"{name}: {key}"), tables

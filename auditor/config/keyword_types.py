@@ -32,9 +32,9 @@ class AuditKeywords(TypedDict, total=False):
     level: Literal["exposure", "metadata", "fixity"] | None
     """Exposure: send no HEAD; metadata, fixity: what the rules need."""
     only: Names | None
-    """Only these rules."""
+    """Only these rules: IDs or names."""
     ignore: Names | None
-    """All rules but these."""
+    """All rules but these: IDs or names."""
     fail_on: str | None
     """Exit 3 from this severity on (high), or never; new:high: only for what the last run did not have."""
     out: str | PathLike[str] | None
@@ -230,9 +230,9 @@ class JudgeKeywords(TypedDict, total=False):
     level: Literal["exposure", "metadata", "fixity"] | None
     """Exposure: send no HEAD; metadata, fixity: what the rules need."""
     only: Names | None
-    """Only these rules."""
+    """Only these rules: IDs or names."""
     ignore: Names | None
-    """All rules but these."""
+    """All rules but these: IDs or names."""
     semantics: Literal["aws", "ceph", "other", "auto"] | None
     """The server whose rules of access hold: aws, ceph, other, or auto (the default)."""
     trusted: Names | None

@@ -1,4 +1,4 @@
-"""Check the rules that auditor.toml names: those of the tables [rules.ID], and those of [[exceptions]]."""
+"""Find and check the rules that auditor.toml names: those of the tables [rules.ID], and those of [[exceptions]]."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import defstruct
+from msgspec.structs import replace
 
 from auditor.config.exceptions import EXCEPTIONS
 from auditor.config.toml_tables import entry_label, read_table
@@ -13,19 +14,27 @@ from auditor.errors import ConfigError
 from auditor.model.exception import ExceptionEntry
 from auditor.rules import RULES
 from auditor.rules.base import Rule
-from auditor.rules.unknown import no_rule
+from auditor.rules.named import no_rule, rule_id
 
 
-def check_rules(tables: Mapping[str, Any], name: str) -> None:
-    """Raise ConfigError for a rule that there is not, for wrong options of a rule, and for an exception with keys for a
-    rule on the bucket itself. tables: those of auditor.toml. name: name of the file, for messages.
+def named_rules(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the tables of auditor.toml with the ID of each rule that they name by its ID or name. name: name of the
+    file, for messages.
+
+    Raises ConfigError for a rule that there is not or that has two tables, for wrong options of a rule, and for an
+    exception with keys for a rule on the bucket itself.
     """
     registered = {rule.id: rule for rule in RULES}
-    for rule_id, options in tables["rules"].items():
-        if rule_id not in registered:
-            raise ConfigError(f"{name}: {no_rule(rule_id, RULES)}")
-        _check_options(options, registered[rule_id], f"{name}: [rules.{rule_id}]")
-    _check_exceptions(tables[EXCEPTIONS], registered, name)
+    options: dict[str, Any] = {}
+    for given, table in tables["rules"].items():
+        rule = registered.get(rule_id(given, RULES))
+        if rule is None:
+            raise ConfigError(f"{name}: {no_rule(given, RULES)}")
+        if rule.id in options:
+            raise ConfigError(f"{name}: [rules.{given}] is a second table of rule {rule.id}: write one")
+        _check_options(table, rule, f"{name}: [rules.{given}]")
+        options[rule.id] = table
+    return {**tables, "rules": options, EXCEPTIONS: _named_exceptions(tables[EXCEPTIONS], registered, name)}
 
 
 def _check_options(options: Any, rule: Rule, here: str) -> None:
@@ -37,11 +46,15 @@ def _check_options(options: Any, rule: Rule, here: str) -> None:
         raise ConfigError(f"{here}: {error}") from error
 
 
-def _check_exceptions(entries: Sequence[ExceptionEntry], registered: Mapping[str, Rule], name: str) -> None:
-    for number, entry in enumerate(entries, 1):
+def _named_exceptions(
+    entries: Sequence[ExceptionEntry], registered: Mapping[str, Rule], name: str
+) -> tuple[ExceptionEntry, ...]:
+    found = [replace(entry, rule=entry.rule and rule_id(entry.rule, RULES)) for entry in entries]
+    for number, (entry, given) in enumerate(zip(found, entries, strict=True), 1):
         here = entry_label(name, EXCEPTIONS, number, len(entries))
-        if entry.rule and entry.rule not in registered:
-            raise ConfigError(f"{here}: {no_rule(entry.rule, RULES)}")
+        if given.rule and entry.rule not in registered:
+            raise ConfigError(f"{here}: {no_rule(given.rule, RULES)}")
         keyed = "prefix" if entry.prefix else "pattern" if entry.pattern else None
         if entry.rule and keyed and not registered[entry.rule].per_object:
-            raise ConfigError(f"{here}: rule {entry.rule} is on the bucket itself: remove the {keyed}")
+            raise ConfigError(f"{here}: rule {given.rule} is on the bucket itself: remove the {keyed}")
+    return tuple(found)

@@ -105,8 +105,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     level: str | None = _setting(
         values.level, None, "exposure: send no HEAD; metadata, fixity: what the rules need", "--level NAME"
     )
-    only: tuple[str, ...] = _setting(values.words, (), "only these rules", "--only RULE,..", _AUDIT)
-    ignore: tuple[str, ...] = _setting(values.words, (), "all rules but these", "--ignore RULE,..", _AUDIT)
+    only: tuple[str, ...] = _setting(values.words, (), "only these rules: IDs or names", "--only RULE,..", _AUDIT)
+    ignore: tuple[str, ...] = _setting(
+        values.words, (), "all rules but these: IDs or names", "--ignore RULE,..", _AUDIT
+    )
     fail_on: Severity | FailOn | None = _setting(
         values.fail_on,
         Severity.HIGH,

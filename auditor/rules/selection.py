@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor.errors import UsageError
 from auditor.rules.base import Rule
-from auditor.rules.unknown import no_rule
+from auditor.rules.named import no_rule, rule_id
 
 
 def select(
@@ -21,17 +21,20 @@ def select(
 ) -> tuple[Rule, ...]:
     """Return the rules of a run, in the order of `rules`.
 
-    only: IDs of the rules to choose; empty for all. ignore: IDs of the rules to leave out. options: the options in
-    auditor.toml, by rule ID. level: "exposure" if the run sends no HEAD. ledger: True if the run has a ledger.
+    only: IDs or names of the rules to choose; empty for all. ignore: those of the rules to leave out. options: the
+    options in auditor.toml, by rule ID. level: "exposure" if the run sends no HEAD. ledger: True if the run has a
+    ledger.
 
     A rule is left out if auditor.toml lacks its options, if it reads the HEAD and the level is "exposure", or if it
-    reads digests and there is no ledger. Raises UsageError for an unknown ID, for a rule in `only` that lacks its
+    reads digests and there is no ledger. Raises UsageError for an unknown rule, for a rule in `only` that lacks its
     options or the ledger, and if no rule is left.
     """
     known = {rule.id for rule in rules}
-    only, ignore = {name.upper() for name in only}, {name.upper() for name in ignore}
-    if unknown := sorted((only | ignore) - known):
+    only, ignore = tuple(only), tuple(ignore)
+    named = {name: rule_id(name, rules) for name in (*only, *ignore)}
+    if unknown := [name for name, ident in named.items() if ident not in known]:
         raise UsageError(no_rule(unknown[0], rules))
+    only, ignore = {named[name] for name in only}, {named[name] for name in ignore}
     chosen = [rule for rule in rules if (not only or rule.id in only) and rule.id not in ignore]
     if level == "exposure":
         chosen = [rule for rule in chosen if not rule.needs("head")]

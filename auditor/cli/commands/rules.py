@@ -13,7 +13,7 @@ from auditor.errors import UsageError
 from auditor.reports.text_table import Column, text_table
 from auditor.rules import RULES
 from auditor.rules.docs import as_details, as_json
-from auditor.rules.unknown import no_rule
+from auditor.rules.named import no_rule, rule_id
 
 try:  # the extra "cli" has it
     from argcomplete import autocomplete
@@ -34,17 +34,17 @@ def declare_rules(flags: Flags) -> None:
     auditor rules O02 B01
     auditor rules --format json
     """
-    flags.add("ids RULE", "explain these", nargs="*")
+    flags.add("ids RULE", "explain these: IDs or names", nargs="*")
     flags.form()
 
 
 def run_rules(options: argparse.Namespace) -> int:
     """Print the table of the rules, or the documentation of some. Return 0."""
     registered = {rule.id: rule for rule in RULES}
-    wanted = [name.upper() for name in options.ids]
-    if unknown := [name for name in wanted if name not in registered]:
+    wanted = {name: rule_id(name, RULES) for name in options.ids}
+    if unknown := [name for name, ident in wanted.items() if ident not in registered]:
         raise UsageError(no_rule(unknown[0], RULES))
-    chosen = [registered[name] for name in wanted] or list(RULES)
+    chosen = [registered[ident] for ident in dict.fromkeys(wanted.values())] or list(RULES)
     if options.format == "json":
         text = as_json(chosen)
     elif wanted:
@@ -93,6 +93,8 @@ def complete(parser: CommandParser) -> None:
 
 
 def rule_ids(prefix: str, **_: object) -> list[str]:
-    """Return the IDs of rules that go on with the prefix, which may be a list with commas."""
+    """Return the IDs of rules that go on with the prefix, or else the names. The prefix may be a list with commas."""
     before, comma, last = prefix.rpartition(",")
-    return [f"{before}{comma}{rule.id}" for rule in RULES if rule.id.startswith(last.upper())]
+    found = [rule.id for rule in RULES if rule.id.startswith(last.upper())]
+    found = found or [rule.name for rule in RULES if rule.name.startswith(last.lower())]
+    return [f"{before}{comma}{one}" for one in found]
