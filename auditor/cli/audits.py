@@ -181,10 +181,9 @@ class Audits:
 
     async def _tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
         """Send the alert and the event on a run."""
-        if self._teller.listens:
-            fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
-            alert = self.alert_now(alert_of(summary, audit.rollups, fail_on, notes))
-            await self._teller.tell(alert, event_of(summary, fail_on, notes))
+        fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
+        alert = self.alert_now(alert_of(summary, audit.rollups, fail_on, notes))
+        await self._teller.tell(alert, event_of(summary, fail_on, notes))
 
     def failed(self, target: Target, sentence: str, code: int) -> None:
         """Note that a target has no summary, and print that in the format of the summaries."""

@@ -211,8 +211,7 @@ class EstateStart:
         self._print(report, page, audits.table() if audits.targets else "")
         if report.stopped is not None:
             offer_to_resume(report.stopped, self._options, None, self._id)
-        if self.teller.listens:
-            await self.teller.tell(estate_alert(report, audits.alerts, page))
+        await self.teller.tell(estate_alert(report, audits.alerts, page))
         return code
 
     def _print(self, report: EstateReport, page: str, table: str) -> None:

@@ -48,47 +48,36 @@ def fill(frame: CommandFrame) -> int:
 
 
 async def _fill(frame: CommandFrame) -> int:
-    settings = frame.settings
-    with open_run(frame.run_place(frame.options.fill), **settings.connection) as run:
-        filling = _Filling(frame, run)
-        if not await asyncio.to_thread(has_holes, run):
-            return await filling.read_back(run, "nothing is undecided: no call was sent")
-        target = (await asyncio.to_thread(lambda: run.begun_with)).target
-        kept = f"run {run.run_id} is as it was, and what was written is in place"
-        check_output(run.store, [target], "the place of the run")
-        opening = nullcontext(Resources(store=run.store))
-        return await each_target([target], opening, filling.one, verb="filled", kept=kept)
+    options, settings = frame.options, frame.settings
 
+    async def printed(summary: Summary, written: RunReader) -> int:
+        how = options_of(settings, written.uri, options.verbose)
+        print_text(await asyncio.to_thread("".join, FORMATS[options.format](summary, written, how)))
+        return exit_code(summary, settings.fail_on)
 
-class _Filling:
-    """The filling of one run. run: the one to be filled."""
+    async def read_back(whole: RunReader, words: str) -> int:
+        """Print the summary of a run that stays as it is, and return its exit code. words: why it stays."""
+        code = await printed(complete_summary(whole), whole)
+        say(f"{visible(whole.uri)}: {words}")
+        return code
 
-    def __init__(self, frame: CommandFrame, run: RunReader) -> None:
-        self._options = frame.options
-        self._settings = frame.settings
-        self._run = run
-
-    async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
-        """Fill the run, print the summary of the new one, and return its exit code."""
-        run, resumed = self._run, self._options.resume
-        work = fill_audit(run, self._settings, resources, stop, began=partial(announce, target), resume=resumed)
+    async def one(target: Target, resources: Resources, stop: Stop, show: Show) -> int:
+        resumed = options.resume
+        work = fill_audit(run, settings, resources, stop, began=partial(announce, target), resume=resumed)
         try:
             async with show(work.snapshot):
                 summary = await work.run()
         except RunComplete as error:
             done = run if resumed is None else RunReader(run.store, target.bucket, resumed)
-            return await self.read_back(done, str(error))
-        await self._print(summary, RunReader(run.store, target.bucket, summary.run))
-        remark_on(summary, target, self._options)
-        return exit_code(summary, self._settings.fail_on)
+            return await read_back(done, str(error))
+        code = await printed(summary, RunReader(run.store, target.bucket, summary.run))
+        remark_on(summary, target, options)
+        return code
 
-    async def read_back(self, run: RunReader, words: str) -> int:
-        """Print the summary of a run that stays as it is, and return its exit code. words: why it stays."""
-        summary = complete_summary(run)
-        await self._print(summary, run)
-        say(f"{visible(run.uri)}: {words}")
-        return exit_code(summary, self._settings.fail_on)
-
-    async def _print(self, summary: Summary, run: RunReader) -> None:
-        how = options_of(self._settings, run.uri, self._options.verbose)
-        print_text(await asyncio.to_thread("".join, FORMATS[self._options.format](summary, run, how)))
+    with open_run(frame.run_place(options.fill), **settings.connection) as run:
+        if not await asyncio.to_thread(has_holes, run):
+            return await read_back(run, "nothing is undecided: no call was sent")
+        target = (await asyncio.to_thread(lambda: run.begun_with)).target
+        check_output(run.store, [target], "the place of the run")
+        kept = f"run {run.run_id} is as it was, and what was written is in place"
+        return await each_target([target], nullcontext(Resources(store=run.store)), one, verb="filled", kept=kept)

@@ -173,15 +173,9 @@ class Flags:
 
     def of_all_commands(self) -> None:
         """Add the flags that each command has."""
-        self.add(
-            "--verbose",
-            "log each step to stderr; -vv logs more, -vvv the SDKs' steps too",
-            OPTIONS,
-            "-v",
-            action="count",
-            default=0,
-        )
-        self.add("--quiet", "print only results, warnings and errors", OPTIONS, "-q")
+        text = "log each step to stderr; -vv logs more, -vvv the SDKs' steps too"
+        self.add("--verbose", text, "", "-v", action="count", default=0)
+        self.add("--quiet", "print only results, warnings and errors", "", "-q")
         self.add("--no-progress", "show no progress")
 
 

@@ -44,15 +44,12 @@ def _run(arguments: Sequence[str] | None) -> int:
     except AuditorError as error:
         return _fail(str(error), error, options.verbose, error.exit_code)
     except BrokenPipeError:
-        # The reader of our output is gone.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_stdout()
         return 1
     except OSError as error:
         if error.errno not in _OUTPUT_REFUSED or error.filename is not None:
             return _bug(error, options.verbose)
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # or the interpreter writes a second complaint at its end
+        _forget_stdout()
         return _fail(f"the results cannot be written ({error.strerror}): check where stdout goes", error, 0, 1)
     except KeyboardInterrupt:
         return _fail("interrupted before anything was audited", None, 0, 4)
@@ -70,6 +67,11 @@ def _open_closed_streams() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _forget_stdout() -> None:
+    """Write what is left to nowhere: the reader is gone, or the interpreter writes a second complaint at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bug(error: Exception, verbose: int) -> int:

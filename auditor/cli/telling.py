@@ -31,11 +31,6 @@ class Teller:
         self._failures: list[str] = []
         self._undelivered = False
 
-    @property
-    def listens(self) -> bool:
-        """True if the settings name a channel."""
-        return self._channels is not None
-
     async def tell(self, alert: Alert | None, event: RunEvent | None = None) -> None:
         """Send the alert and the event. Print a sentence if a channel does not take it."""
         if self._channels is None:
@@ -68,5 +63,5 @@ class Teller:
         return code or int(self._undelivered)
 
     async def _tell_failures(self) -> None:
-        if self._failures and self.listens:
+        if self._failures:
             await self.tell(failure_alert(self._noun, "; ".join(self._failures)))

@@ -6,6 +6,7 @@ import argparse
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -148,8 +149,6 @@ def _in_run(opened: RunReader, party: str) -> Iterator[str]:
 
 
 def _names(text: str, party: str) -> bool:
-    try:
-        audience = Audience.parse(text)
-    except ValueError:  # the rest of many audiences
-        return False
-    return audience.name == party
+    with suppress(ValueError):  # the rest of many audiences
+        return Audience.parse(text).name == party
+    return False

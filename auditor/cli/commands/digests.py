@@ -122,23 +122,20 @@ def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tupl
 
 
 def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[str, ...]) -> Iterator[str]:
-    if counts.deleted:
-        yield f"{counted(counts.deleted, 'key')} left out: deleted, as a notification said"
-    if counts.retired:
-        yield f"{counted(counts.retired, 'key')} left out: retired"
-    if counts.stale:
-        fate = "left out" if form.single else "stale"
-        yield f"{counted(counts.stale, 'key')} {fate}: a notification told of newer content without a digest"
-    if counts.without:
-        wanted = "digest" if algorithms == form.algorithms else f"{' or '.join(algorithms)} digest"
-        yield f"{counted(counts.without, 'key')} left out: without a {wanted}{' of the last version' * form.single}"
-    if counts.unnameable:
-        yield f"{counted(counts.unnameable, 'key')} left out: no {form.name} manifest can name them; --manifest csv can"
+    fate = "left out" if form.single else "stale"
+    wanted = "digest" if algorithms == form.algorithms else f"{' or '.join(algorithms)} digest"
+    left = {
+        "left out: deleted, as a notification said": counts.deleted,
+        "left out: retired": counts.retired,
+        f"{fate}: a notification told of newer content without a digest": counts.stale,
+        f"left out: without a {wanted}{' of the last version' * form.single}": counts.without,
+        f"left out: no {form.name} manifest can name them; --manifest csv can": counts.unnameable,
+    }
+    yield from (f"{counted(number, 'key')} {words}" for words, number in left.items() if number)
     if not counts.complete:
         yield "stopped: the manifest is not whole"
     elif not counts.keys:
-        others = counts.deleted or counts.retired or counts.stale or counts.without or counts.unnameable
-        fix = "" if others else ": check the bucket and the prefix"
+        fix = "" if any(left.values()) else ": check the bucket and the prefix"
         yield f"nothing of {visible(target.uri)} is in the manifest{fix}"
 
 
@@ -229,11 +226,12 @@ def _print(files: Sequence[Read], done: Imported, target: Target, frame: Command
         f"{visible(target.uri)}: {counted(digests, 'digest')} of {counted(len(files), 'file')},"
         f" {done.new:,} new to the ledger, {done.known:,} known before, complete: {'yes' if done.complete else 'NO'}"
     )
-    names = ("file", "manifest", "digests", "other_algorithms")
-    each = [dict(zip(names, (one.file, one.form or None, one.digests, one.other), strict=True)) for one in files]
     document = {
         "target": {"bucket": target.bucket, "prefix": target.prefix},
-        "files": each,
+        "files": [
+            {"file": one.file, "manifest": one.form or None, "digests": one.digests, "other_algorithms": one.other}
+            for one in files
+        ],
         "digests": digests,
         "new": done.new,
         "known": done.known,

@@ -40,7 +40,6 @@ from auditor.runs.checking import RunCheck, RunChecker
 from auditor.runs.folder_place import is_run_folder, open_run
 from auditor.runs.reading import RunReader
 from auditor.runs.run import Run
-from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import private
 from auditor.text import counted, visible
 
@@ -184,7 +183,9 @@ async def _judge(frame: CommandFrame) -> int:
         file = await asyncio.to_thread(lambda: source.begun_with)
         where, trust = f"{source.uri}/{NAME}", options.trust or ()
         by = judged_by(file, where, given, options.config, anew=options.all_rules, trust=trust)
-        with nullcontext(source.store) if options.out is None else _writable(frame) as out:
+        with nullcontext(source.store) if options.out is None else frame.store(options.out) as out:
+            if options.out is not None:
+                out.check_writable()
             work = JudgeAgain(source, out, by, stop.is_set)
             summary = await in_thread(work.snapshot, work.run, ends=True)
             written = RunReader(out, source.bucket_name, summary.run)
@@ -192,12 +193,6 @@ async def _judge(frame: CommandFrame) -> int:
             print_text("".join(FORMATS[options.format](summary, written, how)))
     say(f"run {summary.run}: judged again from {visible(options.run_folder)}")
     return exit_code(summary, settings.fail_on)
-
-
-def _writable(frame: CommandFrame) -> Store:
-    store = frame.store(frame.options.out)
-    store.check_writable()
-    return store
 
 
 def declare_check(flags: Flags) -> None:
