@@ -96,9 +96,11 @@ def test_a_function_imports_only_what_it_needs(function: str) -> None:
     assert modules & SELDOM == set()
 
 
-def test_the_command_line_declares_its_flags_without_a_loop_or_a_rule() -> None:
-    code = "from auditor.cli.main import main\ntry:\n    main(['--version'])\nexcept SystemExit:\n    pass"
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_the_command_line_declares_its_flags_without_a_loop_or_a_rule(argument: str) -> None:
+    code = f"from auditor.cli.main import main\ntry:\n    main([{argument!r}])\nexcept SystemExit:\n    pass"
     modules, _ = imported(code)
+    assert [name for name in modules if name.startswith("auditor.cli.commands.")] == []
     assert rooms(modules) & {"audit", "hashing", "rules", "runs", "verdict", "verify"} == set()
     assert libraries(modules) & (DEAR | {"asyncio", "httptools", "ssl", "subprocess", "uvloop"}) == set()
     assert modules & (SELDOM - {"argparse", "shutil"}) == set()  # argparse asks shutil for the terminal's width

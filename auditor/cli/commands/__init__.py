@@ -63,7 +63,7 @@ COMMANDS: Final = {
     "large buckets, and a shell": (
         Command("renew", "renew", "read changed objects again: those that S3's events on a queue name"),
         Command("plan", "estimate", "cut a bucket or prefix into ranges with about the same number of keys"),
-        Command("inventory", "estimate", "print the S3 Inventory to set up for a bucket, its policy and its price"),
+        Command("inventory", "policy", "print the S3 Inventory to set up for a bucket, its policy and its price"),
         Command("completion", "rules", "print the code that completes the auditor's commands and flags in a shell"),
     ),
 }

@@ -1,13 +1,10 @@
-"""The commands `auditor estimate`, `plan` and `inventory`: what an audit of a bucket takes, before it begins."""
+"""The commands `auditor estimate` and `plan`: list a bucket before an audit of it, for its calls, cost and ranges."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import shlex
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
-from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -15,12 +12,10 @@ from auditor.aio.stop import Stop
 from auditor.audit.estimate import EstimateRun
 from auditor.audit.ranges.plan import RangePlan, check_number, plan_by_listing, plan_from_run
 from auditor.audit.resume import rules_of
-from auditor.aws.partition import partition_of
-from auditor.aws.session import make_session
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import OBJECTS, Flags, whole_number
-from auditor.cli.output import first_word, heard, remark
+from auditor.cli.output import first_word, heard
 from auditor.cli.progress import Show, counting, make_progress, showing
 from auditor.cli.run_targets import HOLE, each_target
 from auditor.cli.terminal import columns
@@ -28,18 +23,12 @@ from auditor.config.resources import check_ledger, ledger_of, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.ledger.base import Ledger
-from auditor.model.target import Target, parse_target
+from auditor.model.target import Target
 from auditor.reports.estimate import Estimate, estimate_text, summed
 from auditor.reports.text_table import Column, text_table
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader
-from auditor.s3.inventory.configuration import ID, InventoryRequest, configuration, destination_policy
-from auditor.s3.inventory.fields import CSV, PARQUET
-from auditor.s3.inventory.place import parse_place
-from auditor.s3.prices import Prices, in_dollars, money, prices_with
 from auditor.text import counted, visible
-
-_BILLION: Final = 10**9
 
 
 def declare_estimate(flags: Flags) -> None:
@@ -155,72 +144,3 @@ def _table(plan: RangePlan) -> Iterator[str]:
 
 def _bound(word: str, key: str | None) -> str:
     return "" if key is None else f"{word} {visible(key)}"
-
-
-def declare_inventory(flags: Flags) -> None:
-    """Declare the flags of `auditor inventory`.
-
-    auditor inventory s3://my-bucket
-    auditor inventory s3://my-bucket --versions --inventory s3://reports/inventory --expected-owner 123456789012
-    """
-    flags.add("target s3://BUCKET[/PREFIX]", "the bucket, or the keys with a prefix")
-    flags.settings("versions", inventory="where S3 is to write the reports: s3://BUCKET/PREFIX in another bucket")
-    flags.add("--weekly", "a report each Sunday, not each day")
-    flags.add("--parquet", "reports in Parquet in place of CSV; reading them takes duckdb")
-    flags.settings("profile", "region", expected_owner="the account (12 digits) that owns the bucket")
-    flags.config()
-    flags.form()
-
-
-@command()
-def run_inventory(frame: CommandFrame) -> int:
-    """Print the configuration of S3 Inventory, the policy of its destination and its price, and return 0. No call is
-    made.
-    """
-    asked = _request(frame)
-    prices = prices_with(frame.settings.prices)
-    document = {
-        "bucket": asked.target.bucket,
-        "id": ID,
-        "configuration": configuration(asked),
-        "destination_policy": destination_policy(asked),
-        "dollars_per_billion": in_dollars(prices.inventory * _BILLION),
-        "placeholders": list(asked.placeholders),
-    }
-    frame.print_lines(document, _commands(asked, prices))
-    if asked.placeholders:
-        remark(f"replace {' and '.join(asked.placeholders)}, or name them by --inventory and --expected-owner")
-    return 0
-
-
-def _request(frame: CommandFrame) -> InventoryRequest:
-    options, settings = frame.options, frame.settings
-    given: dict[str, Any] = {}
-    if settings.inventory is not None:
-        place = parse_place(settings.inventory)
-        given = {"bucket": place.bucket, "prefix": place.prefix}
-    if settings.expected_owner is not None:
-        given["account"] = settings.expected_owner
-    return InventoryRequest(
-        target=parse_target(options.target, versions=settings.versions),
-        form=PARQUET if options.parquet else CSV,
-        frequency="Weekly" if options.weekly else "Daily",
-        partition=partition_of(make_session(settings.profile, settings.region).region_name),
-        **given,
-    )
-
-
-def _commands(asked: InventoryRequest, prices: Prices) -> Iterator[str]:
-    yield "# The policy of the destination: S3 may write reports of this bucket there. Add its statement to the one"
-    yield "# that the bucket has, because put-bucket-policy replaces the whole policy."
-    policy = shlex.quote(json.dumps(destination_policy(asked), indent=2))
-    yield f"aws s3api put-bucket-policy --bucket {asked.bucket} --policy {policy}"
-    yield ""
-    dollars = money(prices.inventory * _BILLION)
-    yield f"# The configuration. A report costs {dollars} for each 1,000,000,000 objects that it lists (price of"
-    yield f"# {prices.as_of}, {prices.region}), and its storage. The first one comes within 48 hours."
-    form = shlex.quote(json.dumps(configuration(asked), indent=2))
-    yield (
-        f"aws s3api put-bucket-inventory-configuration --bucket {asked.target.bucket} --id {ID}"
-        f" --inventory-configuration {form}"
-    )

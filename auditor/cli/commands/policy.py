@@ -1,9 +1,10 @@
-"""The command `auditor policy`."""
+"""The commands `auditor policy` and `inventory`: print what is to be set up before an audit, without a call."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -24,19 +25,24 @@ from auditor.aws.partition import partition_of
 from auditor.aws.session import make_session
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import Flags
-from auditor.cli.output import say
+from auditor.cli.output import remark, say
 from auditor.config.estate import read_estate
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED, words
 from auditor.errors import UsageError
-from auditor.model.target import Target
+from auditor.model.target import Target, parse_target
 from auditor.rules import RULES
 from auditor.rules.selection import select
+from auditor.s3.inventory.configuration import ID, InventoryRequest, configuration, destination_policy
+from auditor.s3.inventory.fields import CSV, PARQUET
+from auditor.s3.inventory.place import parse_place
+from auditor.s3.prices import Prices, in_dollars, money, prices_with
 from auditor.text import counted
 
 _KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
 _FILES: Final = re.compile(r"arn:[a-z-]+:elasticfilesystem:[a-z0-9-]+:[0-9]{12}:access-point/fsap-[0-9a-f]+")
 _STAGE: Final = re.compile(r"[A-Za-z0-9-]+")
+_BILLION: Final = 10**9
 _KEYS: Final = ("audited_keys", "reports_key", "inventory_key")
 _DEPLOYED: Final = "the role of a deployed function"
 _ROLES: Final = {
@@ -79,7 +85,7 @@ def run_policy(frame: CommandFrame) -> int:
     options, settings = frame.options, frame.settings
     targets, roles = _objects(frame)
     deployment = _deployment(frame)
-    partition = partition_of(make_session(settings.profile, settings.region).region_name)
+    partition = _partition(settings)
     if options.role:
         policy = _ROLES[options.role](targets, deployment, partition)
     else:
@@ -168,6 +174,10 @@ def _deployment(frame: CommandFrame) -> Deployment:
     )
 
 
+def _partition(settings: Settings) -> str:
+    return partition_of(make_session(settings.profile, settings.region).region_name)
+
+
 def _members(kind: type[Struct], settings: Settings) -> dict[str, Any]:
     """Return the settings that have the name of a member of a Struct."""
     return {name: getattr(settings, name) for name in kind.__struct_fields__ if hasattr(settings, name)}
@@ -191,3 +201,72 @@ def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iter
         yield "this role reads its run folders by the policies of the reports bucket and its key (docs/deploy.md)"
         if settings.inventory is not None:
             yield "it reads the reports of S3 Inventory by the policies of their bucket and key (docs/deploy.md)"
+
+
+def declare_inventory(flags: Flags) -> None:
+    """Declare the flags of `auditor inventory`.
+
+    auditor inventory s3://my-bucket
+    auditor inventory s3://my-bucket --versions --inventory s3://reports/inventory --expected-owner 123456789012
+    """
+    flags.add("target s3://BUCKET[/PREFIX]", "the bucket, or the keys with a prefix")
+    flags.settings("versions", inventory="where S3 is to write the reports: s3://BUCKET/PREFIX in another bucket")
+    flags.add("--weekly", "a report each Sunday, not each day")
+    flags.add("--parquet", "reports in Parquet in place of CSV; reading them takes duckdb")
+    flags.settings("profile", "region", expected_owner="the account (12 digits) that owns the bucket")
+    flags.config()
+    flags.form()
+
+
+@command()
+def run_inventory(frame: CommandFrame) -> int:
+    """Print the configuration of S3 Inventory, the policy of its destination and its price, and return 0. No call is
+    made.
+    """
+    asked = _request(frame)
+    prices = prices_with(frame.settings.prices)
+    document = {
+        "bucket": asked.target.bucket,
+        "id": ID,
+        "configuration": configuration(asked),
+        "destination_policy": destination_policy(asked),
+        "dollars_per_billion": in_dollars(prices.inventory * _BILLION),
+        "placeholders": list(asked.placeholders),
+    }
+    frame.print_lines(document, _commands(asked, prices))
+    if asked.placeholders:
+        remark(f"replace {' and '.join(asked.placeholders)}, or name them by --inventory and --expected-owner")
+    return 0
+
+
+def _request(frame: CommandFrame) -> InventoryRequest:
+    options, settings = frame.options, frame.settings
+    given: dict[str, Any] = {}
+    if settings.inventory is not None:
+        place = parse_place(settings.inventory)
+        given = {"bucket": place.bucket, "prefix": place.prefix}
+    if settings.expected_owner is not None:
+        given["account"] = settings.expected_owner
+    return InventoryRequest(
+        target=parse_target(options.target, versions=settings.versions),
+        form=PARQUET if options.parquet else CSV,
+        frequency="Weekly" if options.weekly else "Daily",
+        partition=_partition(settings),
+        **given,
+    )
+
+
+def _commands(asked: InventoryRequest, prices: Prices) -> Iterator[str]:
+    yield "# The policy of the destination: S3 may write reports of this bucket there. Add its statement to the one"
+    yield "# that the bucket has, because put-bucket-policy replaces the whole policy."
+    policy = shlex.quote(json.dumps(destination_policy(asked), indent=2))
+    yield f"aws s3api put-bucket-policy --bucket {asked.bucket} --policy {policy}"
+    yield ""
+    dollars = money(prices.inventory * _BILLION)
+    yield f"# The configuration. A report costs {dollars} for each 1,000,000,000 objects that it lists (price of"
+    yield f"# {prices.as_of}, {prices.region}), and its storage. The first one comes within 48 hours."
+    form = shlex.quote(json.dumps(configuration(asked), indent=2))
+    yield (
+        f"aws s3api put-bucket-inventory-configuration --bucket {asked.target.bucket} --id {ID}"
+        f" --inventory-configuration {form}"
+    )
