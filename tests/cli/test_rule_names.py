@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from auditor import audit_bucket
+from auditor.cli.commands.rules import rule_ids
 from auditor.cli.main import main
 from auditor.rules import RULES
 from tests.support.servers.stub import StubServer
@@ -100,6 +101,11 @@ def test_auditor_rules_explains_a_rule_by_its_name(capsys: pytest.CaptureFixture
         assert main(["rules", name]) == 0
         pages.append(capsys.readouterr().out)
     assert pages[0] == pages[1] == pages[2] != ""
+
+
+def test_a_shell_completes_names_where_no_id_fits() -> None:
+    assert rule_ids("O0") == [rule.id for rule in RULES if rule.id.startswith("O0")]
+    assert rule_ids("O02,acl-everyone-r") == ["O02,acl-everyone-read"]
 
 
 def test_a_program_names_rules_as_it_likes(bucket: StubServer, tmp_path: Path) -> None:
