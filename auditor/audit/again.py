@@ -120,7 +120,7 @@ class JudgeAgain:
             self._judge_parts(lines, parts, read, plans)
             summary = self._summary(lines, plans[-1])
             groups = finished_rollups(rollups, summary, nights_of(self._run) if self._same else ())
-            page = page_of(summary, lines.shown, judged, groups)
+            page = page_of(summary, judged, groups)
             return folder.finish(summary, page, groups.to_json())
 
     def snapshot(self) -> Snapshot:

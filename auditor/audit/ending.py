@@ -10,17 +10,15 @@ from auditor.audit.context import RunContext
 from auditor.audit.digests import write_routed
 from auditor.audit.line_writer import summed_up
 from auditor.audit.recorder import Recorder
-from auditor.audit.report import highlights_of, page_of
+from auditor.audit.report import page_of
 from auditor.model.object import Skipped
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Changes, Resume, Summary
-from auditor.reports.highlights import Highlights
 from auditor.reports.rollup import finished_rollups
 from auditor.reports.summary import not_looked_at
 from auditor.reports.trend import trend
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import RangeEnd
-from auditor.runs.reading import RunReader
 from auditor.s3.object_facts import NO_OBJECT_ACLS
 
 
@@ -33,8 +31,7 @@ class RunEnding:
     without a ledger. more_unseen: phrases on further things that the run did not look at. started: the time of the
     monotonic clock at which this process began.
 
-    rollups: the roll-ups of the run; None before finish(). shown: the objects that a report names, whole after
-    finish(). Of a resumed run it has only the undecided objects.
+    rollups: the roll-ups of the run; None before finish().
     """
 
     def __init__(
@@ -61,7 +58,6 @@ class RunEnding:
         self._stopped = run.stop.reason
         self._more_unseen = more_unseen
         self._started = started
-        self.shown = recorder.lines.shown
         self.rollups: RollUps | None = None
 
     async def hand_on(self) -> Summary:
@@ -91,9 +87,8 @@ class RunEnding:
         self.rollups = groups = await save(folder, lambda: self._finished_rollups(result))
         if self._resumed:  # only the run folder has the lines of earlier processes
             await save(folder, folder.save)
-            self.shown = await save(folder, self._read_highlights)
         described = BucketFile.from_json(folder.described)
-        page = await save(folder, lambda: page_of(result, self.shown, described, groups, run.places.index_link))
+        page = await save(folder, lambda: page_of(result, described, groups, run.places.index_link))
         latest = run.before.is_latest
         return await save(folder, lambda: folder.finish(result, page, groups.to_json(), update_latest=latest))
 
@@ -122,12 +117,6 @@ class RunEnding:
     def _finished_rollups(self, result: Summary) -> RollUps:
         """Return the roll-ups, with the trend that the last complete run carries on. Blocks."""
         return finished_rollups(self._lines.rollups, result, trend(result, self._run.earlier))
-
-    def _read_highlights(self) -> Highlights:
-        """Return the highlights that a report needs beside the roll-ups. Blocks."""
-        run = self._run
-        written = RunReader(run.places.store, run.target.bucket, run.run_id)
-        return highlights_of(written, self._lines.tally.coverage["undecided"])
 
     async def _write_routed(self) -> None:
         """Write the manifests and jobs for the objects that are left to S3 Batch Operations."""

@@ -27,7 +27,6 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.reports.compare import judged_by
 from auditor.reports.first_steps import JudgedFor
-from auditor.reports.highlights import Highlights
 from auditor.rules.judge import Judge
 from auditor.runs.folder import RunFolder
 from auditor.runs.paths import began_at
@@ -75,8 +74,6 @@ class Gathering:
         self._latest = run.before.latest if run.before.expected is None else None
         self.expected = run.before.expected
         """Estimate of the number of objects of the target; None if there is none."""
-        self.shown = Highlights()
-        """The objects that a report names, whole after run()."""
         self.rollups: RollUps | None = None
         """The roll-ups of the run; None unless run() has ended it."""
         self.unsent: str | None = None
@@ -146,7 +143,6 @@ class Gathering:
             )
             objects = self._kind.objects(run, engine, reader, judge, self._tally)
             recorder = await self._open_recorder(engine, objects.judge, stack)
-            self.shown = self._lines.shown
             self._began()
             if self._kind.records_bucket and (state is None or not state.begun):
                 recorder.record_bucket()
@@ -258,7 +254,7 @@ class Gathering:
             started=self._started,
         )
         summary = await kind.end(ending, hands_on=self._hands_on and bool(run.outer_stop) and not ended)
-        self.shown, self.rollups = ending.shown, ending.rollups
+        self.rollups = ending.rollups
         return summary
 
 

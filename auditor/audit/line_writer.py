@@ -8,13 +8,11 @@ from typing import Any
 
 from auditor.audit.excepting import RunExceptions
 from auditor.config.settings import Settings
-from auditor.model.access import Verdict
 from auditor.model.finding import Finding, RuleUndecided
 from auditor.model.json_codec import encode_line
 from auditor.model.line_records import encode_finding, encode_object, undecided_line
 from auditor.model.run_lines import Recorded, Standing
 from auditor.model.summary import Summary
-from auditor.reports.highlights import Highlights
 from auditor.reports.rollup import RollUpBuilder
 from auditor.reports.summary import summarize
 from auditor.runs.folder import RunFolder
@@ -26,7 +24,7 @@ class LineWriter:
     """Writes the lines of a run, and adds them to its roll-ups.
 
     An object is counted and its lines are written in one step, so that each checkpoint has a tally that fits its lines.
-    keeps_values: True to write the values of user metadata. shown: the objects that a report names.
+    keeps_values: True to write the values of user metadata.
     """
 
     def __init__(
@@ -42,7 +40,6 @@ class LineWriter:
         self.tally = tally
         self.exceptions = exceptions
         self.rollups = rollups
-        self.shown = Highlights()
         self._keeps_values = keeps_values
 
     def bucket(self, findings: Sequence[Finding], standings: Sequence[Standing]) -> None:
@@ -60,8 +57,6 @@ class LineWriter:
         self.rollups.add(recorded)
         undecided = undecided_line(judgement)
         ref, verdict, findings = judgement.evidence.ref, judgement.verdict, judgement.findings
-        if undecided is not None or verdict is Verdict.EXPOSED:
-            self.shown.add(judgement, undecided)
         return self.folder.write(
             ref.key,
             ref.version_id,

@@ -33,7 +33,6 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.progress import RunCounts, Snapshot
-from auditor.reports.highlights import Highlights
 from auditor.rules.plan import carried_on, make_plan
 from auditor.runs.folder import PART_LINES
 from auditor.runs.paths import began_at, later_run_id, new_run_id
@@ -136,11 +135,6 @@ class Audit:
         if gathering is None or not gathering.progressed:
             return None
         return Resume(self.run_id, gathering.saved_key, self._stop.reason)
-
-    @property
-    def shown(self) -> Highlights:
-        """The objects that a report names. They grow while run() works, and are whole at its end."""
-        return self._gathering.shown if self._gathering else Highlights()
 
     @property
     def rollups(self) -> RollUps:

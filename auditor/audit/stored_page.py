@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import judged_by
 from auditor.audit.line_writer import summed_up
-from auditor.audit.report import highlights_of, page_of
+from auditor.audit.report import page_of
 from auditor.config.layers import Layer
 from auditor.errors import RunDamaged
 from auditor.model.dates import iso_date
@@ -18,7 +18,6 @@ from auditor.model.json_codec import JsonError
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Changes, Resume, Summary
 from auditor.reports.first_steps import JudgedFor
-from auditor.reports.highlights import Highlights
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
@@ -42,9 +41,9 @@ def page_again(run: RunReader, index: str | None = None) -> str:
     """
     file, summary = run.begun_with, run.summary
     if summary is not None:
-        return page_of(replace(summary, out=run.uri), Highlights(), file, run.rollups(), index)
+        return page_of(replace(summary, out=run.uri), file, run.rollups(), index)
     summary, rollups = counts_so_far(run)
-    return page_of(summary, highlights_of(run, summary.coverage.undecided), file, rollups, index)
+    return page_of(summary, file, rollups, index)
 
 
 def counts_so_far(run: RunReader) -> tuple[Summary, RollUps]:

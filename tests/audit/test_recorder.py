@@ -195,7 +195,7 @@ async def test_without_a_ledger_nothing_is_said_of_digests(opened: Open) -> None
     assert [line["hashed"] for line in bench.lines("objects")] == [None]
 
 
-async def test_objects_that_a_report_names(opened: Open) -> None:
+async def test_accepted_and_other_undecided_objects_have_lines(opened: Open) -> None:
     everyone = (
         '{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject",'
         ' "Resource": "arn:aws:s3:::audited/open"}}'
@@ -206,9 +206,7 @@ async def test_objects_that_a_report_names(opened: Open) -> None:
     bench.recorder.record_bucket()
     denied, disabled = Unread("HeadObject", "AccessDenied"), Skipped("ACLs are disabled")
     await bench.recorder.record([item("open", acl=disabled), item("shut", acl=disabled)])
-    assert [(one.key, one.rules) for one in bench.recorder.lines.shown.exposed] == [("open", ("M04",))]
     await bench.recorder.record([item("vault/a", acl=disabled, head=denied), item("z", acl=disabled, head=denied)])
-    assert [line.key for line in bench.recorder.lines.shown.undecided] == ["vault/a", "z"]
     assert (bench.tally.accepted, bench.tally.coverage["undecided"]) == (1, 2)
     assert [line["key"] for line in bench.lines("undecided")] == ["vault/a", "z"]
     assert sum(bench.tally.rules.values()) == len(bench.lines("findings"))

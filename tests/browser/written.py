@@ -23,7 +23,6 @@ from tests.support.samples.reports import (
     judged,
     page_source,
     sample_summary,
-    shown_of,
     tally_of,
     target,
 )
@@ -85,6 +84,4 @@ def _hostile() -> str:
     )
     exceptions = tuple(replace(one, reason=HOSTILE[1], owner=HOSTILE[0]) for one in source.summary.exceptions)
     rollups = replace(source.rollups, groups=groups, first=())
-    return audit_page(
-        replace(source, summary=replace(made, exceptions=exceptions), shown=shown_of(*many), rollups=rollups)
-    )
+    return audit_page(replace(source, summary=replace(made, exceptions=exceptions), rollups=rollups))

@@ -16,7 +16,7 @@ from auditor.audit.divided.run_report import RunReport
 from auditor.audit.divided.state import RangeState, range_states
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.line_writer import summed_up
-from auditor.audit.report import highlights_of, page_of
+from auditor.audit.report import page_of
 from auditor.audit.resume import check_selection, judging
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -31,7 +31,6 @@ from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.target import Target
 from auditor.reports.changes import NO_RUN, causes_between, changes_since
 from auditor.reports.first_steps import JudgedFor
-from auditor.reports.highlights import Highlights
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at
 from auditor.reports.trend import trend
@@ -54,12 +53,9 @@ _NAMED: Final = 20
 
 
 class Combined(Struct, frozen=True):
-    """A run that was summed up. shown: the objects that a report names. unfinished: IDs of the ranges that are not
-    complete.
-    """
+    """A run that was summed up. unfinished: IDs of the ranges that are not complete."""
 
     summary: Summary
-    shown: Highlights
     rollups: RollUps
     unfinished: tuple[str, ...]
 
@@ -160,14 +156,13 @@ class _Combining:
                 folder.save()  # the next process need not take the run from this one
                 raise
             rollups = finished_rollups(sums.rollups, summary, trend(summary, self._earlier(begun)))
-            shown = highlights_of(self._run, sums.tally.coverage["undecided"])
-            page = page_of(summary, shown, begun.file, rollups, self._places.index_link)
+            page = page_of(summary, begun.file, rollups, self._places.index_link)
             summary = folder.finish(summary, page, rollups.to_json(), update_latest=True)
             if manifests is not None:
                 manifests.forget()
         if summary.complete:
             report.forget()
-        return Combined(summary, shown, rollups, tuple(sums.unfinished))
+        return Combined(summary, rollups, tuple(sums.unfinished))
 
     def _added(self, begun: BegunFiles) -> _Sums:
         plan = begun.plan

@@ -27,7 +27,6 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.progress import RunCounts, Snapshot
-from auditor.reports.highlights import Highlights
 from auditor.runs.folder import PART_LINES
 from auditor.runs.paths import new_run_id, run_path
 from auditor.runs.stores.base import LockingStore
@@ -82,7 +81,6 @@ class JobsAudit:
         """The number of keys that planning has estimated so far."""
         self._before = 0
         self.left = Limits(settings.max_calls, settings.max_cost)
-        self.shown = Highlights()
         self.rollups: RollUps
         self.unsent: str | None = None
 
@@ -136,7 +134,7 @@ class JobsAudit:
         add = partial(combine, self._target, run_id, self._settings, self._places, seconds=seconds, reason=reason)
         async with self._stop.saving():
             done = await asyncio.to_thread(add)
-            self.shown, self.rollups = done.shown, done.rollups
+            self.rollups = done.rollups
             return done.summary
         raise silent(self._places.store.uri(), self._stop)
 

@@ -13,7 +13,6 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
 from auditor.reports import phrases
-from auditor.reports.highlights import Highlights
 from auditor.reports.page import rows, sections, signs
 from auditor.reports.page.data import Chip, FirstChange, Headline, NumberCard, PageData
 from auditor.reports.page.pictures import Night, counts, coverage_bar, curve, spark
@@ -27,12 +26,11 @@ DAMAGED_RULE: Final = "I03"
 
 
 class PageSource(Struct, frozen=True, kw_only=True):
-    """The files of a run of which its page is made. shown: some undecided objects of the run. bucket: bucket.json.
+    """The files of a run of which its page is made. bucket: bucket.json.
     index: relative address of the index page; None if there is none.
     """
 
     summary: Summary
-    shown: Highlights
     bucket: BucketFile
     rollups: RollUps
     index: str | None = None
@@ -68,7 +66,7 @@ def page_data(source: PageSource) -> PageData:
         findings=findings,
         total=sum(summary.findings.values()),
         ticks=list(rows.ticks(findings)),
-        holes=list(sections.hole_rows(summary, source.shown, rows.undecided_places(rollups))),
+        holes=list(sections.hole_rows(summary, rows.undecided_places(rollups))),
         exceptions=summary.exceptions,
         rules=checked,
         rules_words=sections.rules_in_words(checked),

@@ -224,9 +224,9 @@ def _broken(step: FirstStep) -> str:
 
 
 def undecided_places(rollups: RollUps) -> dict[str, str]:
-    """Return the prefix of the largest group of undecided objects, by call and error code."""
-    found: dict[str, tuple[int, str]] = {}
+    """Return the prefix of the largest group of undecided objects, or its first key, by call and error code."""
+    found: dict[str, Group] = {}
     for group in groups.undecided(rollups):
-        if group.audience and group.count > found.get(group.audience, (0, ""))[0]:
-            found[group.audience] = (group.count, group.prefix or "")
-    return {reason: prefix for reason, (_, prefix) in found.items()}
+        if group.count > (found[group.audience or ""].count if group.audience in found else 0):
+            found[group.audience or ""] = group
+    return {reason: group.prefix or group.samples[0].key or "" for reason, group in found.items()}

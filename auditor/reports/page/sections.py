@@ -10,7 +10,6 @@ from auditor.model.bucket import PublicAccessBlock
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import ChangeKind, Changes, Summary
 from auditor.reports import phrases
-from auditor.reports.highlights import Highlights
 from auditor.reports.page.data import HoleRow, RuleRow
 from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
 from auditor.rules import RULES
@@ -76,20 +75,15 @@ _DENIED: Final = frozenset({"AccessDenied", "403", "Forbidden"})
 _NAMED: Final = 8
 
 
-def hole_rows(summary: Summary, shown: Highlights, places: Mapping[str, str]) -> Iterator[HoleRow]:
+def hole_rows(summary: Summary, places: Mapping[str, str]) -> Iterator[HoleRow]:
     """Yield the facts of objects that could not be read, by call and error, then the objects that could not be
     hashed, then those of the bucket, by rule.
 
-    places: a prefix that stands for the objects of each call and error code.
+    places: a prefix or a key that stands for the objects of each call and error code.
     """
     for item in summary.unread:
-        reason = f"{item.action} {item.code}"
-        first = places.get(reason) or next(
-            (one.key for one in shown.undecided if Unread(item.action, item.code) in one.unread), None
-        )
-        yield HoleRow(
-            item.count, first, f"{item.action}: {item.code}", _rules(item.action), _advice(item.action, item.code)
-        )
+        place, advice = places.get(f"{item.action} {item.code}"), _advice(item.action, item.code)
+        yield HoleRow(item.count, place, f"{item.action}: {item.code}", _rules(item.action), advice)
     for code, number in failed_of(summary).items():
         yield HoleRow(number, None, f"GetObject: {code}", "no digest: not hashed", _advice("GetObject", code))
     grouped: dict[tuple[str, str], list[str]] = {}

@@ -12,7 +12,6 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.summary import Cause, Changes, UnreadCount
-from auditor.reports.highlights import Highlights
 from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.data import PageData
 from auditor.reports.page.render import print_page
@@ -54,7 +53,7 @@ def page_source(found: RollUps, **changes: Any) -> PageSource:
     objects = [judged(f"exports/{at}", finding(f"exports/{at}"), verdict=Verdict.EXPOSED) for at in range(3)]
     made = sample_summary(tally_of(*objects, denied("vault/1"), judged("p")))
     made = replace(made, unread=(UnreadCount("GetObjectAcl", "AccessDenied", 1),), **changes)
-    return PageSource(summary=made, shown=Highlights(), bucket=sample_file(), rollups=found)
+    return PageSource(summary=made, bucket=sample_file(), rollups=found)
 
 
 def words(found: PageData) -> str:

@@ -11,12 +11,9 @@ from msgspec.structs import replace
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import Severity
-from auditor.model.object import Unread
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
-from auditor.model.run_lines import UndecidedLine
 from auditor.model.summary import CallCounts, Changes, Coverage, ExceptedCounts, Summary, UnreadCount
 from auditor.model.target import Target
-from auditor.reports.highlights import Highlights
 from auditor.reports.page.build import PageSource
 from auditor.rules import RULES
 from tests.support.samples.reports import RUN, sample_file, sample_summary
@@ -83,8 +80,6 @@ def rich_summary() -> Summary:
 
 def rich_page() -> PageSource:
     """Return the files of a large run, with something in every section."""
-    shown = Highlights()
-    shown.undecided.append(UndecidedLine("vault/contract-001.pdf", None, (Unread("GetObjectAcl", "AccessDenied"),), ()))
     steps = (
         FirstStep(change="turn on BlockPublicAcls and IgnorePublicAcls", closes=993, of=1_204),
         FirstStep(change="narrow policy statement PublicSite", closes=1_204, of=1_204),
@@ -111,7 +106,7 @@ def rich_page() -> PageSource:
         excepted=ExceptedCounts({"exposed": _INTENDED}, {}, 0),
         exceptions=_exceptions(),
     )
-    return PageSource(summary=summary, shown=shown, bucket=sample_file(target=TARGET), rollups=rollups)
+    return PageSource(summary=summary, bucket=sample_file(target=TARGET), rollups=rollups)
 
 
 def _exceptions() -> tuple[ExceptionUse, ...]:

@@ -9,12 +9,10 @@ from msgspec.structs import replace
 from auditor.audit.standing import Standings
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Finding, Judgement, Severity
-from auditor.model.line_records import undecided_line
 from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.highlights import Highlights
 from auditor.reports.page.build import PageSource
 from auditor.reports.rollup import RollUpBuilder
 from auditor.reports.summary import not_looked_at, summarize
@@ -66,14 +64,6 @@ def tally_of(*judgements: Judgement) -> Tally:
     return tally
 
 
-def shown_of(*judgements: Judgement) -> Highlights:
-    """The highlights of these objects."""
-    shown = Highlights()
-    for judgement in judgements:
-        shown.add(judgement, undecided_line(judgement))
-    return shown
-
-
 def rollups_of(*judgements: Judgement, new: bool | None = None) -> RollUps:
     """The roll-ups of a complete run over these objects. new: what the last run says of each result."""
     builder, builds = RollUpBuilder(), Standings(began_at(RUN))
@@ -105,8 +95,7 @@ def sample_file(**changes: Any) -> BucketFile:
 
 def page_source(summary: Summary, *judgements: Judgement) -> PageSource:
     """The source of the page of a run over these objects."""
-    shown, rollups = shown_of(*judgements), rollups_of(*judgements)
-    return PageSource(summary=summary, shown=shown, bucket=sample_file(), rollups=rollups)
+    return PageSource(summary=summary, bucket=sample_file(), rollups=rollups_of(*judgements))
 
 
 def sample_summary(tally: Tally | None = None, **changes: Any) -> Summary:
