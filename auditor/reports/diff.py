@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from heapq import merge
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -36,7 +37,9 @@ from auditor.text import counted, visible
 
 SHOWN: Final = 5
 """Number of changes of each kind that the table names."""
-_KEY: Final = attrgetter("key")
+_KEY: Final = itemgetter(0)
+_PLACE: Final = itemgetter(0, 1)
+_Versions = dict[str | None, PastObject]
 _OF_FINDING: Final = ("rule", "severity", "grantee", "permission", "fingerprint", "since")
 
 
@@ -106,7 +109,7 @@ class Diff:
     def changes(self) -> Iterator[RunChange]:
         """Yield the changes in key order, those of findings on the bucket first. Call this once."""
         yield from self._bucket()
-        for key, old, new in _joined(_by_key(self._old.results()), _by_key(self._new.results())):
+        for key, old, new in _joined(self._old.results(), self._new.results()):
             for version_id in {**new, **old}:
                 yield from self._object(key, version_id, old.get(version_id), new.get(version_id))
 
@@ -173,27 +176,14 @@ def _end(run: ComparedRun) -> str | None:
     return None if run.summary is not None and run.summary.complete else run.last_key or ""
 
 
-def _by_key(objects: Iterable[PastObject]) -> Iterator[tuple[str, dict[str | None, PastObject]]]:
-    for key, group in groupby(objects, key=_KEY):
-        yield key, {one.version_id: one for one in group}
-
-
-def _joined(
-    old: Iterator[tuple[str, dict[str | None, PastObject]]], new: Iterator[tuple[str, dict[str | None, PastObject]]]
-) -> Iterator[tuple[str, dict[str | None, PastObject], dict[str | None, PastObject]]]:
+def _joined(old: Iterable[PastObject], new: Iterable[PastObject]) -> Iterator[tuple[str, _Versions, _Versions]]:
     """Yield each key with its objects in both runs. Keys come in the order of their code points, as S3 lists them."""
-    first, second = next(old, None), next(new, None)
-    while first is not None or second is not None:
-        if second is None or (first is not None and first[0] < second[0]):
-            assert first is not None
-            yield first[0], first[1], {}
-            first = next(old, None)
-        elif first is None or second[0] < first[0]:
-            yield second[0], {}, second[1]
-            second = next(new, None)
-        else:
-            yield first[0], first[1], second[1]
-            first, second = next(old, None), next(new, None)
+    merged = merge(((one.key, 0, one) for one in old), ((one.key, 1, one) for one in new), key=_PLACE)
+    for key, group in groupby(merged, key=_KEY):
+        found: tuple[_Versions, _Versions] = ({}, {})
+        for _, side, one in group:
+            found[side][one.version_id] = one
+        yield key, *found
 
 
 class FirstChanges:

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import NOT_OURS, AccessGrants, BucketFacts, Encryption, Semantics
 from auditor.model.dates import seconds_in_utc
-from auditor.model.exception import ExceptionUse
-from auditor.model.finding import FailOn, RuleUndecided, Severity
+from auditor.model.finding import FailOn, Severity
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import (
     AcceptedHoles,
@@ -27,7 +26,6 @@ from auditor.model.summary import (
     HashingSummary,
     KeptFact,
     KeptFacts,
-    Resume,
     Summary,
     UnreadCount,
 )
@@ -95,51 +93,38 @@ UNCHECKED: Final = "could not be checked"
 
 
 def summarize(
-    *,
-    run: str,
-    out: str,
-    target: Target,
-    engine: str,
-    complete: bool,
     tally: Tally,
-    rules_undecided: Sequence[RuleUndecided],
+    *,
+    target: Target,
+    complete: bool,
     algorithms: Sequence[str] | None,
     not_looked_at: Sequence[str],
     seconds: float,
-    resume: Resume | None = None,
     accepted_rules: int = 0,
-    exceptions: Sequence[ExceptionUse] = (),
-    trust_unused: Sequence[str] = (),
-    changes: Changes | None = None,
     allow_empty: bool = False,
+    **given: Any,
 ) -> Summary:
     """Make the summary of a run from its present counts. What is counted later does not change the summary.
 
-    out: URI of the run folder. engine: name of the engine. complete: True if the listing reached its end. tally: the
-    counts. algorithms: the wanted digests' algorithms; None if there is no ledger. not_looked_at: the result of
-    not_looked_at(). seconds: the run's duration. accepted_rules: how many of rules_undecided auditor.toml accepts.
-    exceptions: the entries of auditor.toml with their states.
-    trust_unused: the entries of `trusted` that trusted nothing. changes: since the last complete run. allow_empty: True
-    if a prefix under which nothing is listed is no hole.
+    complete: True if the listing reached its end. algorithms: the wanted digests' algorithms; None if there is no
+    ledger. not_looked_at: the result of not_looked_at(). seconds: the run's duration. accepted_rules: how many
+    undecided rules auditor.toml accepts. allow_empty: True if a prefix under which nothing is listed is no hole. given:
+    the other members of the summary, which are no counts of the tally.
 
     Raises ValueError if the counts of the tally do not add up.
     """
     tally.check(hashing=algorithms is not None)
     empty = target.lists_nothing(tally.coverage["listed"] + tally.coverage["delete_markers"])
+    kept = kept_of(tally)
     return Summary(
-        run=run,
-        out=out,
         target=target,
-        engine=engine,
         complete=complete,
         nothing_listed=complete and empty and not allow_empty,
         coverage=Coverage(**tally.coverage),
         verdicts=dict(tally.verdicts),
         audiences=audiences_of(tally),
-        trust_unused=tuple(trust_unused),
         findings=dict(tally.findings),
         rules=largest_first(tally.rules),
-        rules_undecided=tuple(rules_undecided),
         unread=tuple(_unread(reason, number) for reason, number in largest_first(tally.unread).items()),
         accepted=AcceptedHoles(tally.accepted, accepted_rules, largest_first(tally.failed_accepted)),
         excepted=ExceptedCounts(
@@ -147,15 +132,13 @@ def summarize(
             {severity.value: tally.excepted_findings.get(severity, 0) for severity in Severity},
             tally.accepted,
         ),
-        exceptions=tuple(exceptions),
-        changes=changes or Changes(),
         hashing=None if algorithms is None else hashing_of(tally, algorithms),
         healed=tally.healed,
         calls=CallCounts(**tally.calls),
-        kept=(kept := kept_of(tally)),
+        kept=kept,
         not_looked_at=tuple(dict.fromkeys((*not_looked_at, *kept_words(kept)))),
         seconds=round(seconds, 1),
-        resume=resume,
+        **given,
     )
 
 
@@ -338,24 +321,18 @@ def not_looked_at(
 
 
 def _unlisted(target: Target) -> list[str]:
-    words = []
-    if not target.versions:
-        words.append("versions other than the current one (--versions audits them)")
-    if target.prefix:
-        words.append(f"keys that do not begin with {visible(target.prefix)}")
-    if target.start_after is not None:
-        words.append(f"keys up to and including {visible(target.start_after)}")
-    if target.stop_at is not None:
-        words.append(f"keys after {visible(target.stop_at)}")
-    return words
+    ends = (
+        ("keys that do not begin with", target.prefix or None),
+        ("keys up to and including", target.start_after),
+        ("keys after", target.stop_at),
+    )
+    others = [] if target.versions else ["versions other than the current one (--versions audits them)"]
+    return [*others, *(f"{words} {visible(end)}" for words, end in ends if end is not None)]
 
 
 def _unasked(facts: BucketFacts | None, acl: Skipped | None, head: Skipped | None) -> list[str]:
-    words = []
-    if acl is not None:
-        words.append(f"ACLs of the objects: {visible(acl.reason)}")
-    if head is not None:
-        words.append(f"metadata, headers and encryption of the objects: {visible(head.reason)}")
+    skipped = (("ACLs", acl), ("metadata, headers and encryption", head))
+    words = [f"{what} of the objects: {visible(one.reason)}" for what, one in skipped if one is not None]
     if facts is None:
         return [*words, "the bucket's own settings"]
     if facts.semantics in _SEMANTICS:

@@ -112,5 +112,7 @@ def sample_summary(tally: Tally | None = None, **changes: Any) -> Summary:
         "algorithms": None,
         "not_looked_at": not_looked_at(None, aim),
         "seconds": 12.345,
+        "resume": None,
     }
-    return summarize(**(values | changes))
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
+    return summarize(**(values | given))
