@@ -137,7 +137,7 @@ async def open_security_hub(region: str | None, profile: str | None, account: st
                 f"--account is {account}, and the credentials are of {caller}: Security Hub takes only findings of the"
                 " caller's account"
             )
-        yield SecurityHub(client, HubAccount.of(caller, client.region))
+        yield SecurityHub(client, HubAccount(caller, client.region))
 
 
 def batches(found: Iterable[Asff]) -> Iterator[list[Asff]]:

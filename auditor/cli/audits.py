@@ -279,7 +279,7 @@ def resume_command(options: argparse.Namespace, target: Target | None, run_id: s
             words.extend([f"{flag}={text}"] if text.startswith("-") else [flag, text])
     words.extend(["-v"] * options.verbose)
     words.extend(["--resume", run_id])
-    command = f"{_program()} {shlex.join(words)}"
+    command = f"{program()} {shlex.join(words)}"
     return command if command.isprintable() else f"{harmless(command)}\n{_ODD}"
 
 
@@ -290,7 +290,7 @@ def offer_to_resume(reason: str, options: argparse.Namespace, target: Target | N
         say(sentence)
 
 
-def _program() -> str:
+def program() -> str:
     """Return the program as the user has to type it: `auditor` if the shell finds that, else the path, quoted."""
     called = Path(sys.argv[0])
     if called.parts[-2:] == ("auditor", "__main__.py"):

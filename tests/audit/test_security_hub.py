@@ -72,7 +72,7 @@ def test_the_same_run_twice_is_the_same_findings(hub: HubWorld) -> None:
     first = send(*many)
     known = hub.state()
     assert (first.sent, first.archived, first.kept, first.failed) == (3, 0, 0, ())
-    assert first.hub == HubAccount(ACCOUNT, "us-east-1", "aws")
+    assert first.hub == HubAccount(ACCOUNT, "us-east-1")
     assert send(*many).sent == 3
     assert hub.state() == known
     assert hub.state("ARCHIVED") == set()

@@ -1,18 +1,17 @@
-"""The text that the demo prints on stdout: at most 100 columns wide, about one screen, safe to print."""
+"""The text that the demo prints on stdout: at most 80 columns wide, about one screen, safe to print."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from auditor.cli.audits import program
 from auditor.cli.demo.bucket import BUCKET, Choice, Loaded
 from auditor.cli.demo.check import DAMAGED, DemoResults, PlantedComparison
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
+from auditor.cli.terminal import columns
 from auditor.hashing.worker.counts import Counts
 from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary
@@ -25,7 +24,6 @@ from auditor.text import counted, shorten, visible
 from auditor.verify.summary import VerifySummary
 
 COLUMNS: Final = 80
-MOST: Final = 100
 _LABEL: Final = 12
 _WHY: Final = f"s3://{BUCKET}/board/minutes.txt"
 """An object whose verdict needs an explanation."""
@@ -82,8 +80,8 @@ def _found(comparison: PlantedComparison) -> str:
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    columns = [Column(title, least=8) for title in titles]
-    return "\n" + "".join(f"{line}\n" for line in text_table(columns, rows, _columns())) + "\n"
+    lines = text_table([Column(title, least=8) for title in titles], rows, _columns())
+    return "\n" + "".join(f"{line}\n" for line in lines) + "\n"
 
 
 def hashing(work: Counts, seconds: float) -> str:
@@ -107,7 +105,7 @@ def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
     """Return the last lines: the result, where the report is, and the next commands. right: True if all results are as
     expected.
     """
-    folder, auditor = seen.audited.out, command()
+    folder, auditor = seen.audited.out, program()
     lines = [
         *([] if right else [("Result", "NOT AS EXPECTED: stderr says why")]),
         ("Result" if right else "", f"{_found(seen.comparison)},"),
@@ -127,19 +125,12 @@ def next_command() -> str:
     """Return the command that audits a bucket of the user's: that of `make` in the project's folder, else auditor's."""
     makefile = Path(__file__).parents[3] / "Makefile"
     at_hand = makefile.is_file() and makefile.parent == Path.cwd()
-    return f"{'make run BUCKET=' if at_hand else f'{command()} audit '}s3://my-bucket"
-
-
-def command() -> str:
-    """Return `auditor` as the user has to type it here: the name if the shell finds it, else the path."""
-    here = os.path.relpath(Path(sys.executable).parent / "auditor")
-    return "auditor" if shutil.which("auditor") or here.startswith("..") else here
+    return f"{'make run BUCKET=' if at_hand else f'{program()} audit '}s3://my-bucket"
 
 
 def _columns() -> int:
-    """Return the terminal's width, but no less than LEAST and no more than MOST; COLUMNS if stdout is no terminal."""
-    width = shutil.get_terminal_size((COLUMNS, 24)).columns if sys.stdout.isatty() else COLUMNS
-    return max(LEAST, min(MOST, width))
+    """Return the terminal's width, but no less than LEAST and no more than COLUMNS."""
+    return max(LEAST, min(COLUMNS, columns()))
 
 
 def _section(label: str, lines: Iterable[str]) -> str:

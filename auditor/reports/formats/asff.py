@@ -67,15 +67,14 @@ _REACH: Final = {
 
 
 class HubAccount(Struct, frozen=True):
-    """The account and the region of the Security Hub that gets the findings, and their partition (aws, aws-cn ..)."""
+    """The account and the region of the Security Hub that gets the findings. partition: aws, aws-cn .."""
 
     account: str
     region: str
-    partition: str
 
-    @classmethod
-    def of(cls, account: str, region: str) -> Self:
-        return cls(account, region, partition_of(region))
+    @property
+    def partition(self) -> str:
+        return partition_of(self.region)
 
     @property
     def product_arn(self) -> str:
@@ -116,7 +115,7 @@ def write(summary: Summary, lines: RunLines, options: FormatOptions | None = Non
     if how.account is None or how.region is None:
         raise UsageError("asff needs an account and a region that the run does not name: give --account and --region")
     before = "[\n"
-    for finding in findings(summary, lines.rollups(), HubAccount.of(how.account, how.region)):
+    for finding in findings(summary, lines.rollups(), HubAccount(how.account, how.region)):
         yield f"{before}{json.dumps(finding, separators=(',', ':'))}"
         before = ",\n"
     yield "\n]\n"

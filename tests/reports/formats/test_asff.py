@@ -22,7 +22,7 @@ from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.hostile import HostileRun
 from tests.support.samples.reports import denied, finding, judged, rollups_of, sample_summary, tally_of, target
 
-HUB = HubAccount.of("111122223333", "eu-central-1")
+HUB = HubAccount("111122223333", "eu-central-1")
 LONG = [*ODD_KEYS.values(), "\x1b" * 1024, "\U0001f600" * 256, "a/" * 500 + "b", "\ud800"]
 LIMITS = {"Id": 512, "GeneratorId": 512, "Title": 256, "Description": 1024, "ProductArn": 2048}
 
@@ -144,7 +144,7 @@ def test_counts_are_the_summarys() -> None:
 
 
 def test_the_arn_is_of_the_regions_partition() -> None:
-    there = HubAccount.of("111122223333", "cn-north-1")
+    there = HubAccount("111122223333", "cn-north-1")
     assert there.product_arn == "arn:aws-cn:securityhub:cn-north-1:111122223333:product/111122223333/default"
     made = rollups_of(judged("s/a", finding("s/a")))
     found = list(findings(sample_summary(), made, there))
