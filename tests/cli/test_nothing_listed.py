@@ -80,7 +80,7 @@ def test_hole_stays_in_the_folder_and_in_what_is_made_of_it(run: Run) -> None:
     assert (code, summary["complete"], summary["nothing_listed"]) == (4, True, True)
     folder = Path(summary["out"])
     assert json.loads((folder / "summary.json").read_text())["nothing_listed"] is True
-    assert "Holes: nothing is listed." in (folder / "report.html").read_text()
+    assert ">nothing is listed</li>" in (folder / "report.html").read_text()
     assert run("check", summary["out"])[0] == 0
     assert run("judge", summary["out"])[0] == 4
     for name in ("table", "markdown", "jsonl", "csv", "ocsf", "asff"):

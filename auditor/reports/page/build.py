@@ -11,13 +11,11 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
-from auditor.model.version import VERSION
 from auditor.reports import phrases
 from auditor.reports.page import rows, sections, signs
 from auditor.reports.page.data import Chip, FirstChange, Headline, NumberCard, PageData
 from auditor.reports.page.pictures import Night, counts, coverage_bar, curve, spark
-from auditor.reports.page.signs import Sign
-from auditor.reports.summary import UNCHECKED, accepted, alarming, completeness, failed_of, holes
+from auditor.reports.summary import UNCHECKED, accepted, alarming, completeness, holes
 from auditor.reports.verdict_sentence import new_objects, sentence_parts
 from auditor.runs.bucket_file import BucketFile
 from auditor.text import counted, visible
@@ -49,6 +47,7 @@ def page_data(source: PageSource) -> PageData:
     known = f"{summary.verdicts[Verdict.EXPOSED] - exposed:,} exposed in {top.target}"
     checked = sections.rule_rows(summary, source.bucket)
     return PageData(
+        summary=summary,
         index=source.index,
         banner="" if summary.complete else f"{so_far}.",
         title=f"{so_far}, {known}" if not summary.complete else known,
@@ -64,40 +63,31 @@ def page_data(source: PageSource) -> PageData:
         places=rows.places_in(openings, rollups),
         openings=openings,
         findings=findings,
-        total=sum(summary.findings.values()),
         ticks=list(rows.ticks(findings)),
         holes=list(sections.hole_rows(summary, rows.undecided_places(rollups))),
-        exceptions=summary.exceptions,
         rules=checked,
         rules_words=sections.rules_in_words(checked),
         settings=list(sections.settings(source.bucket)),
         numbers=list(sections.numbers(summary)),
-        not_looked_at=summary.not_looked_at,
-        footer=f"auditor {VERSION} · engine {phrases.short_id(summary.engine)}",
     )
 
 
 def _cards(summary: Summary, nights: Sequence[Night]) -> Iterator[NumberCard]:
-    numbers = counts(summary, summary.excepted.verdicts)
-    yield _card(summary, nights, signs.EXPOSED, numbers[signs.EXPOSED], filters=True)
-    yield _card(summary, nights, signs.SHARED, numbers[signs.SHARED], filters=True)
+    numbers, holes, new = (
+        counts(summary, summary.excepted.verdicts),
+        summary.coverage.undecided,
+        new_objects(summary.changes),
+    )
+    by_intent = numbers[signs.INTENDED] or summary.exceptions
+    for sign in (signs.EXPOSED, signs.SHARED, signs.INTENDED if by_intent else signs.held_back(numbers)):
+        number = numbers[sign]
+        said = f"{new.get(sign.name, 0):,} new since the last run" if new else _part(number, summary.coverage.listed)
+        said = "covered by an exception" if sign is signs.INTENDED else said
+        yield NumberCard(sign, number, said, spark(nights, sign.name), filters=True)
     holes = summary.coverage.undecided
     yield NumberCard(signs.UNDECIDED, holes, _undecided(summary, numbers[signs.UNKNOWN]), spark(nights, "undecided"))
-    if numbers[signs.INTENDED] or summary.exceptions:
-        yield _card(summary, nights, signs.INTENDED, numbers[signs.INTENDED], filters=False)
-    else:
-        sign = signs.held_back(numbers)
-        yield _card(summary, nights, sign, numbers[sign], filters=True)
     if damaged := summary.rules.get(DAMAGED_RULE):
         yield NumberCard(signs.CHANGED_BYTES, damaged, "not what was recorded")
-
-
-def _card(summary: Summary, nights: Sequence[Night], sign: Sign, number: int, *, filters: bool) -> NumberCard:
-    new = new_objects(summary.changes)
-    said = f"{new.get(sign.name, 0):,} new since the last run" if new else _part(number, summary.coverage.listed)
-    if sign is signs.INTENDED:
-        said = "covered by an exception"
-    return NumberCard(sign, number, said, spark(nights, sign.name), filters)
 
 
 def _part(number: int, listed: int) -> str:
@@ -112,8 +102,6 @@ def _undecided(summary: Summary, unknown: int) -> str:
     parts = [f"{rules:,} {'rule' if rules == 1 else 'rules'} too"] if rules else []
     if unknown:
         parts.append(f"{unknown:,} with an unknown verdict")
-    if failed := failed_of(summary):
-        parts.append(f"{counted(sum(failed.values()), 'object')} not hashed")
     return "; ".join(parts) or "everything asked for was read"
 
 
@@ -132,7 +120,7 @@ def headline(summary: Summary, intended: int, new: int | None, first: tuple[Firs
         bad=bool(holes(summary)) or alarming(summary),
         bold=_bold(summary, first),
         lead=_lead(summary),
-        chips=_chips(summary),
+        chips=tuple(_chips(summary)),
         notes=tuple(_notes(summary)),
     )
 
@@ -159,29 +147,21 @@ def _lead(summary: Summary) -> str:
     return "; ".join(parts) + "."
 
 
-def _chips(summary: Summary) -> tuple[Chip, ...]:
-    state = completeness(summary).lower()
-    chips = [Chip(state, "warn") if holes(summary) else Chip(f"✓ {state}", "ok")]
-    if summary.coverage.undecided:
-        chips.append(Chip(f"{counted(summary.coverage.undecided, 'object')} could not be checked", "warn"))
-    if summary.rules_undecided:
-        chips.append(Chip(f"{counted(len(summary.rules_undecided), 'rule')} could not be checked", "warn"))
-    if failed := failed_of(summary):
-        chips.append(Chip(f"{counted(sum(failed.values()), 'object')} not hashed", "warn"))
-    if not holes(summary):
-        chips.append(Chip("no hole" if not accepted(summary) else "no hole but accepted ones", "ok"))
+def _chips(summary: Summary) -> Iterator[Chip]:
+    state, missed = completeness(summary).lower(), holes(summary, UNCHECKED)
+    yield Chip(state, "warn") if missed else Chip(f"✓ {state}", "ok")
+    yield from (Chip(one, "warn") for one in missed)
+    if not missed:
+        yield Chip("no hole" if not accepted(summary) else "no hole but accepted ones", "ok")
     if summary.target.versions:
-        chips.append(Chip("all versions"))
-    return (*chips, Chip("run", code=summary.run))
+        yield Chip("all versions")
+    yield Chip("run", code=summary.run)
 
 
 def _notes(summary: Summary) -> list[str]:
-    """Return sentences below the headline, safe to print: of holes, of accepted holes, of a range of keys."""
-    notes = []
-    if missed := holes(summary, UNCHECKED):
-        notes.append(f"Holes: {'; '.join(missed)}.")
-    if known := accepted(summary, UNCHECKED):
-        notes.append(f"Holes accepted in the configuration: {'; '.join(known)}.")
+    """Return sentences below the headline, safe to print: of accepted holes, of a range of keys."""
+    known = accepted(summary, UNCHECKED)
+    notes = [f"Holes accepted in the configuration: {'; '.join(known)}."] if known else []
     target = summary.target
     for word, key in (("after", target.start_after), ("up to", target.stop_at)):
         if key is not None:

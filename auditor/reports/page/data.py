@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from auditor.model.exception import ExceptionUse
 from auditor.model.rollup import Group, Sample
+from auditor.model.summary import Summary
 from auditor.reports.page.pictures import CoverageBar, Curve, Places, Share, Spark
 from auditor.reports.page.signs import Sign
 
@@ -109,6 +109,7 @@ class PageData(Struct, frozen=True, kw_only=True):
     whose listing reached its end.
     """
 
+    summary: Summary
     index: str | None = None
     banner: str = ""
     title: str
@@ -130,17 +131,12 @@ class PageData(Struct, frozen=True, kw_only=True):
     openings: Sequence[Row]
     """Objects that somebody else reaches, or that may be reached."""
     findings: Sequence[Row]
-    total: int
-    """Number of findings."""
     ticks: Sequence[Tick]
     holes: Sequence[HoleRow]
-    exceptions: Sequence[ExceptionUse]
     rules: Sequence[RuleRow]
     rules_words: str
     settings: Sequence[tuple[str, str]]
     numbers: Sequence[tuple[str, str]]
-    not_looked_at: Sequence[str]
-    footer: str
 
 
 class VerifyPage(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,8 @@ from auditor.reports.page import signs
 from auditor.reports.page.signs import Sign
 from auditor.text import counted, visible
 
+NO_PREFIX: Final = "(no prefix)"
+
 
 class Spark(Struct, frozen=True):
     """The small curve of a card: its unbroken pieces, as points of an SVG polyline, and the last point."""
@@ -71,23 +73,30 @@ class CoverageBar(Struct, frozen=True, kw_only=True):
     markers: int
 
 
+class PlaceCount(Struct, frozen=True):
+    """Objects of one sign below a prefix that no longer prefix counts. group: the id of their element in the list."""
+
+    prefix: str
+    sign: Sign
+    number: int
+    new: int
+    group: str
+
+    @property
+    def name(self) -> str:
+        return self.prefix or NO_PREFIX
+
+
 class Box(Struct, frozen=True):
-    """A box of the map: a prefix and a verdict, and its number of objects. group: the id of its element in the list of
-    groups. vertical: True if the label is turned.
-    """
+    """A box of the map. vertical: True if the label is turned."""
 
     x: float
     y: float
     width: float
     height: float
-    sign: Sign
-    prefix: str
-    number: int
-    new: int
-    group: str
-    label: str = ""
-    words: str = ""
-    vertical: bool = False
+    count: PlaceCount
+    label: str
+    vertical: bool
 
 
 class Map(Struct, frozen=True):
@@ -347,16 +356,6 @@ _VIEWS: Final[tuple[tuple[str, str, tuple[Sign, ...]], ...]] = (
 )
 
 
-class PlaceCount(Struct, frozen=True):
-    """Objects of one sign below a prefix that no longer prefix counts. group: the id of their element in the list."""
-
-    prefix: str
-    sign: Sign
-    number: int
-    new: int
-    group: str
-
-
 def places_of(counts: Iterable[PlaceCount]) -> Places | None:
     """Return the maps and the table; None if there are no objects. Equal maps are left out."""
     found = _joined(counts)
@@ -398,7 +397,7 @@ def _rows(counts: Sequence[PlaceCount], columns: tuple[Sign, ...]) -> list[Place
     rows = []
     for prefix, numbers in by_prefix.items():
         each = tuple(numbers.get(sign.name, 0) for sign in columns)
-        rows.append(PlaceRow(_named(prefix), each, sum(each), _bar(columns, each)))
+        rows.append(PlaceRow(prefix or NO_PREFIX, each, sum(each), _bar(columns, each)))
     return sorted(rows, key=lambda row: ([-number for number in row.numbers], row.prefix))
 
 
@@ -410,10 +409,6 @@ def _bar(columns: tuple[Sign, ...], numbers: tuple[int, ...]) -> tuple[tuple[str
             pieces.append((sign.name, round(x, 1), round(width, 1)))
         x += width
     return tuple(pieces)
-
-
-def _named(prefix: str) -> str:
-    return prefix or "(no prefix)"
 
 
 def _boxes(counts: Sequence[PlaceCount]) -> tuple[Box, ...]:
@@ -440,29 +435,14 @@ def _sum(counts: Sequence[PlaceCount]) -> int:
 
 
 def _box(one: PlaceCount, at: Rectangle) -> Box:
-    x, y, width, height = at
+    x, y, width, height = (round(side, 1) for side in at)
     width, height = max(width - 2, 1.0), max(height - 2, 1.0)
-    label, vertical = _label(one, width, height)
-    fresh = f", {one.new:,} of them new" if one.new else ""
-    return Box(
-        round(x, 1),
-        round(y, 1),
-        round(width, 1),
-        round(height, 1),
-        one.sign,
-        one.prefix,
-        one.number,
-        one.new,
-        one.group,
-        label,
-        f"{visible(_named(one.prefix))}: {one.number:,} {one.sign.label}{fresh}",
-        vertical,
-    )
+    return Box(x, y, width, height, one, *_label(one, width, height))
 
 
 def _label(one: PlaceCount, width: float, height: float) -> tuple[str, bool]:
     """Return the longest label that fits the box, and if it is turned. The prefix is shown from its last folders."""
-    whole = _named(one.prefix)
+    whole = one.name
     if width >= 40 and height >= 26:
         return _fitting(whole, int((width - 12) / _MAP_LETTER)), False
     if width >= 18 and height >= 70:

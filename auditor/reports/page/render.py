@@ -17,8 +17,8 @@ from typing import Any, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from auditor.model.version import VERSION
 from auditor.reports import groups, phrases
-from auditor.reports.page import signs
 from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.data import PageData, VerifyPage
 from auditor.reports.page.index import IndexPage
@@ -78,7 +78,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(key=visible, n=_number, brief=_brief, prose=_prose, day=phrases.short_date)
-    made.globals.update(groups=groups, phrases=phrases, signs=signs)
+    made.globals.update(groups=groups, phrases=phrases, version=VERSION)
     return made
 
 

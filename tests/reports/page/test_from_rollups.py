@@ -153,9 +153,10 @@ def test_map_needs_four_prefixes_and_its_boxes_lead_to_rows() -> None:
     found = page(rollups(*three, small("", "1", rest=True), small("a/", "2", audience="any-account")))
     assert found.places is not None
     (one,) = found.places.maps
-    assert {(box.prefix, box.number) for box in one.boxes} == {("a/", 2), ("b/", 1), ("c/", 1), ("", 1)}
-    assert {box.group for box in one.boxes} == {found.openings[0].group.id}
+    assert {(box.count.prefix, box.count.number) for box in one.boxes} == {("a/", 2), ("b/", 1), ("c/", 1), ("", 1)}
+    assert {box.count.group for box in one.boxes} == {found.openings[0].group.id}
     assert "(no prefix)" in words(found)
+    assert "a/: 2 exposed, 2 of them new" in words(found)
 
 
 def test_widest_verdict_comes_first_and_the_map_counts_exceptions_apart() -> None:

@@ -25,13 +25,13 @@ def test_rows_add_up_to_the_totals() -> None:
     ]
     assert (found.totals, found.total) == ((5, 7, 1), 13)
     assert [(one.name, len(one.boxes)) for one in found.maps] == [("risk", 2), ("exposed", 1), ("all", 3)]
-    assert found.maps[1].boxes[0].words == "a/: 5 exposed, 2 of them new"
+    assert found.maps[1].boxes[0].count == count("a/", 5, new=2)
 
 
 def test_counts_of_one_prefix_and_sign_are_one_box() -> None:
     found = places_of([count("a/", 5, new=1), count("a/", 7, new=2)])
     assert found is not None
-    assert [(box.number, box.new) for box in found.maps[0].boxes] == [(12, 3)]
+    assert [(box.count.number, box.count.new) for box in found.maps[0].boxes] == [(12, 3)]
 
 
 def test_map_without_an_exposed_object_begins_with_the_next_kind() -> None:
@@ -50,7 +50,7 @@ def test_more_prefixes_than_the_table_has_rows_are_counted() -> None:
 def test_label_is_cut_at_a_folder_and_left_out_where_there_is_no_room() -> None:
     found = places_of([count("a/very/long/prefix/with/folders/", 30), count("b/", 400), count("tiny/", 1)])
     assert found is not None
-    labels = {box.prefix: box.label for box in found.maps[0].boxes}
+    labels = {box.count.prefix: box.label for box in found.maps[0].boxes}
     assert labels["b/"] == "b/"
     assert labels["tiny/"] == ""
     assert "a/very/long/prefix/with/folders/".endswith(labels["a/very/long/prefix/with/folders/"])

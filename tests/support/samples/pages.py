@@ -67,6 +67,7 @@ def rich_summary() -> Summary:
     return replace(
         sample_summary(target=TARGET),
         run="20261122T030004Z-5f20c1",
+        out="s3://acme-reports/audits/bucket=acme-data-prod/run=20261122T030004Z-5f20c1",
         engine="direct",
         coverage=Coverage(listed=1_047_662, audited=1_047_338, vanished=12, undecided=312, delete_markers=0),
         verdicts=verdicts,
@@ -81,7 +82,9 @@ def rich_summary() -> Summary:
 def rich_page() -> PageSource:
     """Return the files of a large run, with something in every section."""
     steps = (
-        FirstStep(change="turn on BlockPublicAcls and IgnorePublicAcls", closes=993, of=1_204),
+        FirstStep(
+            change="turn on BlockPublicAcls and IgnorePublicAcls", closes=993, of=1_204, how="--ignore-public-acls"
+        ),
         FirstStep(change="narrow policy statement PublicSite", closes=1_204, of=1_204),
         FirstStep(change="let the auditor read ACLs below vault/", closes=1_204, of=1_204, decides=312),
     )
