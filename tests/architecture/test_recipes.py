@@ -103,7 +103,7 @@ def test_a_large_bucket_is_estimated_and_audited_in_two_processes(run: Recipe, b
     done = run(RECIPES["large"])
     assert done.returncode == 3, done.stderr  # nothing blocks public access
     assert "this estimate   it listed only" in done.stdout
-    assert done.stdout.count("2 listed = 2 audited + 0 undecided: complete") == 2
+    assert done.stdout.count("2 objects listed = 2 audited + 0 that could not be checked: complete") == 2
 
 
 @pytest.mark.slow
