@@ -15,7 +15,7 @@ from auditor.errors import OutputError, UsageError
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import BUCKET_NAME, Target
-from auditor.reports.summed import IndexEntry
+from auditor.reports.sum_summaries import IndexEntry
 from auditor.reports.trend import nights_of
 from auditor.runs.latest import NAME as LATEST
 from auditor.runs.latest import last_run, latest_runs

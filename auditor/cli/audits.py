@@ -37,8 +37,8 @@ from auditor.model.target import Target
 from auditor.reports.alert import alert_of, event_of
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.markdown import failed_comment
+from auditor.reports.sum_summaries import IndexEntry
 from auditor.reports.summary import exit_code
-from auditor.reports.summed import IndexEntry
 from auditor.reports.terminal import TargetResult, closing_table, render
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader

@@ -16,7 +16,7 @@ from auditor.model.audiences import listed
 from auditor.model.finding import Finding, Severity
 from auditor.model.json_codec import JsonError
 from auditor.model.object import Outcome
-from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
+from auditor.model.rollup import Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.run_lines import Recorded, Standing
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -47,8 +47,7 @@ a bound, because each object may be shared with another account."""
 OTHERS: Final = "others"
 _WIDTH: Final = {kind: width for width, kind in enumerate(AudienceKind)}
 _KINDS: Final = list(GroupKind)
-_SEVERITIES: Final = list(Severity)
-_VERDICTS: Final = list(Verdict)
+_WORST: Final = {one.value: place for kind in (Severity, Verdict) for place, one in enumerate(kind)}
 
 Entry = tuple[str | None, Subject, int, Standing | None, Sample, OpenObject | None]
 """One thing to count: its key, its subject, the size of the object, its history, the sample that shows it, and for an
@@ -199,7 +198,8 @@ class RollUpBuilder(KeyedCounts):
         groups = sorted(
             (_group(subject, prefix, one, rows[subject]) for subject, prefix, one in each(rows)), key=_order
         )
-        first, unseen = self._first(groups)
+        found = any(one.kind is not GroupKind.FINDING for one in groups)
+        first, unseen = first_steps(self._kinds, groups) if found and self._kinds is not None else ((), 0)
         return RollUps(
             run=run,
             target=target,
@@ -209,12 +209,6 @@ class RollUpBuilder(KeyedCounts):
             first=first,
             not_predicted=unseen,
         )
-
-    def _first(self, groups: Sequence[Group]) -> tuple[tuple[FirstStep, ...], int]:
-        """Return the changes to make first, and the number of exposed objects at which they do not look."""
-        if self._kinds is None or not any(one.kind is not GroupKind.FINDING for one in groups):
-            return (), 0
-        return first_steps(self._kinds, groups)
 
 
 def finished_rollups(builder: RollUpBuilder, summary: Summary, nights: tuple[TrendNight, ...] = ()) -> RollUps:
@@ -246,8 +240,8 @@ def totals_of(groups: Iterable[Group]) -> Totals:
         excepted += group.excepted
         new = new if group.new is None else (new or 0) + group.new
     return Totals(
-        verdicts={name.value: verdicts[name.value] for name in _VERDICTS if name is not Verdict.PRIVATE},
-        findings={name.value: findings[name.value] for name in _SEVERITIES},
+        verdicts={name.value: verdicts[name.value] for name in Verdict if name is not Verdict.PRIVATE},
+        findings={name.value: findings[name.value] for name in Severity},
         rules=dict(sorted(rules.items())),
         undecided=undecided,
         new=new,
@@ -268,11 +262,7 @@ def _group(subject: Subject, prefix: str | None, count: PrefixCount, row: Row) -
 
 def _order(group: Group) -> tuple[int, int, int, str, str, str]:
     """Return the group's place: the worst severity or verdict first, then the largest number."""
-    worst = 0
-    if group.severity is not None:
-        worst = _SEVERITIES.index(group.severity)
-    elif group.verdict is not None:
-        worst = _VERDICTS.index(group.verdict)
+    worst = _WORST.get(group.severity or group.verdict or "", 0)
     return _KINDS.index(group.kind), worst, -group.count, group.rule or "", group.audience or "", group.prefix or ""
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from auditor.audit.estate.files import last_estates
 from auditor.model.estate import AccountResult, BucketOutcome, BucketResult, EarlierEstate, EstateReport
 from auditor.model.target import Target
-from auditor.reports.summed import IndexEntry
+from auditor.reports.sum_summaries import IndexEntry
 from auditor.runs.paths import began_later
 from auditor.runs.stores.base import Store
 

@@ -22,8 +22,8 @@ from auditor.reports.page.data import Chip, Headline, NumberCard
 from auditor.reports.page.pictures import CoverageBar, Night, Spark, counts, coverage_bar, spark
 from auditor.reports.page.rows import nights_of
 from auditor.reports.page.signs import Sign
+from auditor.reports.sum_summaries import IndexEntry, sum_of, summed
 from auditor.reports.summary import UNCHECKED, accepted, alarming, counting, has_hole, holes
-from auditor.reports.summed import IndexEntry, sum_of, summed
 from auditor.reports.verdict_sentence import new_objects, sentence_parts
 from auditor.text import counted, visible
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from auditor.model.target import Target
 from auditor.reports.page.index import COLUMNS, index_page, summed_nights
 from auditor.reports.page.render import print_index
-from auditor.reports.summed import IndexEntry, sum_of
+from auditor.reports.sum_summaries import IndexEntry, sum_of
 from tests.support.samples.index_pages import (
     ESTATE,
     GONE,
