@@ -47,7 +47,7 @@ COMMANDS: Final = {
     ),
     "a finished run, without a request to its bucket": (
         Command("report", "run_folders", "write the page of a run, or the index page of all targets, anew"),
-        Command("export", "export", "write a run in a format for other programs"),
+        Command("export", "run_folders", "write a run in a format for other programs"),
         Command("sql", "sql", "answer an SQL query on a run, or list its tables"),
         Command("judge", "run_folders", "judge a run again, by other rules or settings"),
         Command("check", "run_folders", "prove that no part of a run was altered, cut, left out or added"),
