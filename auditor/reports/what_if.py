@@ -15,7 +15,7 @@ from auditor.model.json_codec import plain
 from auditor.model.line_records import access_texts
 from auditor.model.run_lines import first_prefix
 from auditor.reports.explain import SENTENCES, ReasonGroup, sentences_of
-from auditor.reports.phrases import audience
+from auditor.reports.phrases import words_of
 from auditor.reports.summary import largest_first
 from auditor.reports.text_table import MOST, TableLayout
 from auditor.text import counted, shorten, visible
@@ -265,7 +265,8 @@ def _moves(counts: WhatIfCounts, layout: TableLayout) -> Iterator[str]:
 
 def _audiences(counts: Mapping[str, int]) -> Iterator[str]:
     for text, number in list(largest_first(counts).items())[:MOST]:
-        yield f"{visible(audience(text))}: {counted(number, 'object')}"
+        words = text if text == OTHERS else words_of(Audience.parse(text))
+        yield f"{visible(words)}: {counted(number, 'object')}"
     if (more := len(counts) - MOST) > 0:
         yield f"and {more:,} more"
 
