@@ -18,9 +18,20 @@ from auditor.model.target import Target
 from auditor.reports import groups
 from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines
 from auditor.reports.page.rows import command_of, explaining, first_changes
-from auditor.reports.summary import NEVER, UNCHECKED, accepted, aside, completeness, exit_code, holes, kept_fact
+from auditor.reports.summary import (
+    NEVER,
+    UNCHECKED,
+    Alarm,
+    accepted,
+    alarm,
+    aside,
+    completeness,
+    exit_code,
+    holes,
+    kept_fact,
+    verdict_sentence,
+)
 from auditor.reports.text_table import Cell, Column, TableLayout, folded, labelled, linked, painted, text_table
-from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
 from auditor.rules.keys.k01_risky_name import RISKS
 from auditor.text import counted, healed_rows, shorten, visible
 

@@ -17,8 +17,8 @@ from auditor.model.rollup import FirstStep, RollUps, Sample
 from auditor.model.summary import Resume, Summary, UnreadCount
 from auditor.reports.formats.base import FormatOptions
 from auditor.reports.page.build import page_data
+from auditor.reports.summary import Alarm, alarm, verdict_sentence
 from auditor.reports.terminal import COLUMNS, LEAST, ROWS, render
-from auditor.reports.verdict_sentence import Alarm, alarm, verdict_sentence
 from auditor.rules.exceptions import Exceptions
 from auditor.text import visible, width
 from tests.support.odd_keys import ODD_KEYS

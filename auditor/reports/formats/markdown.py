@@ -12,8 +12,7 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import groups
 from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, first_keys, summed
-from auditor.reports.summary import failed_of, has_hole
-from auditor.reports.verdict_sentence import verdict_sentence
+from auditor.reports.summary import failed_of, has_hole, verdict_sentence
 from auditor.text import counted, shorten, visible
 
 LONGEST: Final = 65_536

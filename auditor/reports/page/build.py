@@ -15,8 +15,7 @@ from auditor.reports import phrases
 from auditor.reports.page import rows, sections, signs
 from auditor.reports.page.data import Chip, FirstChange, Headline, NumberCard, PageData
 from auditor.reports.page.pictures import Night, counts, coverage_bar, curve, spark
-from auditor.reports.summary import UNCHECKED, accepted, alarming, completeness, holes
-from auditor.reports.verdict_sentence import new_objects, sentence_parts
+from auditor.reports.summary import UNCHECKED, accepted, alarming, completeness, holes, new_objects, sentence_parts
 from auditor.runs.bucket_file import BucketFile
 from auditor.text import counted, visible
 
@@ -42,7 +41,7 @@ def page_data(source: PageSource) -> PageData:
     found = rows.Rows(summary, rollups)
     openings, findings = found.openings(), found.findings()
     exposed = intended.get(Verdict.EXPOSED, 0)
-    top = headline(summary, exposed, new[Verdict.EXPOSED] if new else None, first)
+    top = headline(summary, new[Verdict.EXPOSED] if new else None, first)
     so_far = f"{completeness(summary)}: {counted(summary.coverage.listed, 'object')} listed so far"
     known = f"{summary.verdicts[Verdict.EXPOSED] - exposed:,} exposed in {top.target}"
     checked = sections.rule_rows(summary, source.bucket)
@@ -105,12 +104,10 @@ def _undecided(summary: Summary, unknown: int) -> str:
     return "; ".join(parts) or "everything asked for was read"
 
 
-def headline(summary: Summary, intended: int, new: int | None, first: tuple[FirstChange, ...]) -> Headline:
-    """Return the headline. intended: number of exposed objects that an exception covers. new: number of exposed objects
-    that the last run did not have; None if that is not known.
-    """
+def headline(summary: Summary, new: int | None, first: tuple[FirstChange, ...]) -> Headline:
+    """Return the headline. new: number of exposed objects that the last run did not have; None if that is not known."""
     moment = phrases.began(summary.run)
-    before, emphasis, after = sentence_parts(summary, intended, new)
+    before, emphasis, after = sentence_parts(summary, new)
     return Headline(
         kicker="Audit of",
         target=f"s3://{summary.target.bucket}/{summary.target.prefix}",

@@ -23,8 +23,16 @@ from auditor.reports.page.pictures import CoverageBar, Night, Spark, counts, cov
 from auditor.reports.page.rows import nights_of
 from auditor.reports.page.signs import Sign
 from auditor.reports.sum_summaries import IndexEntry, sum_of, summed
-from auditor.reports.summary import UNCHECKED, accepted, alarming, counting, has_hole, holes
-from auditor.reports.verdict_sentence import new_objects, sentence_parts
+from auditor.reports.summary import (
+    UNCHECKED,
+    accepted,
+    alarming,
+    counting,
+    has_hole,
+    holes,
+    new_objects,
+    sentence_parts,
+)
 from auditor.text import counted, visible
 
 OLD: Final = timedelta(hours=36)
@@ -154,7 +162,7 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
         aside.append(f"no complete run since {phrases.short_date(moment.isoformat())}")
     if entry.failed:
         aside.append(entry.failed)
-    before, emphasis, after = sentence_parts(summary, intended.get(Verdict.EXPOSED, 0), new)
+    before, emphasis, after = sentence_parts(summary, new)
     return TargetRow(
         sign=_sign(numbers, bool(aside) and not summary.nothing_listed, summary.coverage.listed),
         target=target,
@@ -214,7 +222,7 @@ def _headline(
     estates: Sequence[AnyEstate],
 ) -> Headline:
     whole, bad = sum_of(entries), [row for row in rows if row.bad]
-    before, emphasis, after = sentence_parts(whole, whole.excepted.verdicts.get(Verdict.EXPOSED, 0), new)
+    before, emphasis, after = sentence_parts(whole, new)
     if not summed(entries):
         before, emphasis, after = "No target was audited.", "", ""
     exposed = sum(row.sign is signs.EXPOSED for row in rows)
