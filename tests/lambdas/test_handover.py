@@ -205,7 +205,7 @@ async def test_a_hole_is_told_with_counts_and_never_with_a_key(service: AuditFun
     account = Account(900.0)
     await service.handle({}, account.around())
     (message,) = account.messages
-    assert "1 object undecided" in message
+    assert "1 object could not be checked" in message
     assert "- 1 object: GetObjectAcl AccessDenied, in the bucket\n" in message
     assert "secret-name" not in message
 
