@@ -20,7 +20,7 @@ from auditor.model.run_lines import first_prefix
 from auditor.model.summary import ChangeKind, Changes, Summary, UnreadCount
 from auditor.reports import groups
 from auditor.reports.channel_texts import event_detail, short
-from auditor.reports.summary import UNCHECKED, counting, exit_code, failed_of, holes, new_findings
+from auditor.reports.summary import UNCHECKED, counting, exit_code, exposed, failed_of, holes, new_findings
 from auditor.runs.paths import parse_run_id
 from auditor.text import counted, harmless
 
@@ -78,9 +78,8 @@ def reasons_of(summary: Summary, fail_on: Severity | FailOn | None) -> AlertReas
     least = fail_on.severity if isinstance(fail_on, FailOn) else fail_on
     severities = [one for one in Severity if one.at_least(least)]
     if not compared:
-        exposed = summary.verdicts[Verdict.EXPOSED] - summary.excepted.verdicts.get(Verdict.EXPOSED, 0)
         known = {one.value: number for one in severities if (number := counting(summary, one))}
-        return AlertReasons(findings=known, exposed=exposed, expired=expired, compared=False)
+        return AlertReasons(findings=known, exposed=exposed(summary), expired=expired, compared=False)
     fresh = new_findings(changes)
     worsened = {verdict: kinds.get(ChangeKind.WORSENED, 0) for verdict, kinds in changes.verdicts.items()}
     return AlertReasons(

@@ -230,6 +230,11 @@ def new_findings(changes: Changes) -> dict[str, int]:
     return {severity: sum(kinds.get(kind, 0) for kind in fresh) for severity, kinds in changes.findings.items()}
 
 
+def exposed(summary: Summary) -> int:
+    """Return the number of exposed objects that no exception covers."""
+    return summary.verdicts[Verdict.EXPOSED] - summary.excepted.verdicts.get(Verdict.EXPOSED, 0)
+
+
 def counting(summary: Summary, severity: Severity) -> int:
     """Return the number of findings of this severity that no exception covers."""
     return summary.findings[severity] - summary.excepted.findings.get(severity, 0)
@@ -291,8 +296,7 @@ def alarming(summary: Summary) -> bool:
     """True if an object is exposed or a finding is critical or high, and no exception covers it: a report must not show
     this run in green.
     """
-    exposed = summary.verdicts[Verdict.EXPOSED] - _exposed_by_intent(summary)
-    return bool(exposed or counting(summary, Severity.CRITICAL) or counting(summary, Severity.HIGH))
+    return bool(exposed(summary) or counting(summary, Severity.CRITICAL) or counting(summary, Severity.HIGH))
 
 
 def has_hole(summary: Summary) -> bool:
@@ -393,15 +397,15 @@ def sentence_parts(summary: Summary, new: int | None) -> tuple[str, str, str]:
 
     new: number of exposed objects that the last run did not have; None if that is not known.
     """
-    verdicts, listed, intended = summary.verdicts, summary.coverage.listed, _exposed_by_intent(summary)
-    exposed = verdicts[Verdict.EXPOSED] - intended
+    verdicts, listed, reachable = summary.verdicts, summary.coverage.listed, exposed(summary)
+    intended = verdicts[Verdict.EXPOSED] - reachable
     meant = f" but {counted(intended, 'object')} by intent" if intended else ""
     cut = "Not complete. " if not summary.complete else ""
     if not listed:
         return f"{cut}No object is listed", "", "."
-    if exposed:
+    if reachable:
         fresh = f" {new:,} of them {'is' if new == 1 else 'are'} new." if new else ""
-        return f"{cut}Strangers can get at ", counted(exposed, "object"), f".{fresh}"
+        return f"{cut}Strangers can get at ", counted(reachable, "object"), f".{fresh}"
     if unknown := verdicts[Verdict.UNKNOWN]:
         noun = "object" if unknown == 1 else "objects"
         return f"{cut}No object is known to be exposed{meant}, and of ", f"{unknown:,} {noun}", " it is not known."
@@ -414,8 +418,7 @@ def sentence_parts(summary: Summary, new: int | None) -> tuple[str, str, str]:
 
 def alarm(summary: Summary) -> Alarm:
     """Return how bad the result is. A run that did not look at everything is never good."""
-    exposed = summary.verdicts[Verdict.EXPOSED] - _exposed_by_intent(summary)
-    if exposed or alarming(summary):
+    if alarming(summary):
         return Alarm.BAD
     open_ = summary.verdicts[Verdict.UNKNOWN] or summary.verdicts[Verdict.SHARED]
     return Alarm.DOUBT if open_ or has_hole(summary) or not summary.coverage.listed else Alarm.GOOD
@@ -433,7 +436,3 @@ def new_exposed(summary: Summary) -> int | None:
     """Return the number of objects that are exposed since the last run; None if it is not known."""
     found = new_objects(summary.changes)
     return None if found is None else found[Verdict.EXPOSED]
-
-
-def _exposed_by_intent(summary: Summary) -> int:
-    return summary.excepted.verdicts.get(Verdict.EXPOSED, 0)

@@ -32,6 +32,6 @@ def test_complete_means_that_everything_was_looked_at(summary: Summary, words: s
     assert completeness(summary) == words
     assert coverage_sentence(summary).startswith(f"{words}: ")
     assert f": {words}" in coverage_line(summary)
-    chip = headline(summary, None, ()).chips[0]
+    chip = headline(summary, ()).chips[0]
     assert (chip.text.removeprefix("✓ "), chip.tone) == (words.lower(), tone)
     assert chip.text.startswith("✓") is (tone == "ok")

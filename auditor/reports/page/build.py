@@ -15,7 +15,17 @@ from auditor.reports import phrases
 from auditor.reports.page import rows, sections, signs
 from auditor.reports.page.data import Chip, FirstChange, Headline, NumberCard, PageData
 from auditor.reports.page.pictures import Night, counts, coverage_bar, curve, spark
-from auditor.reports.summary import UNCHECKED, accepted, alarming, completeness, holes, new_objects, sentence_parts
+from auditor.reports.summary import (
+    UNCHECKED,
+    accepted,
+    alarming,
+    completeness,
+    exposed,
+    holes,
+    new_exposed,
+    new_objects,
+    sentence_parts,
+)
 from auditor.runs.bucket_file import BucketFile
 from auditor.text import counted, visible
 
@@ -37,13 +47,11 @@ def page_data(source: PageSource) -> PageData:
     """Return the whole content of the page."""
     summary, rollups, changes = source.summary, source.rollups, source.summary.changes
     first, nights = rows.first_changes(rollups), rows.nights_of(rollups.nights)
-    intended, new = summary.excepted.verdicts, new_objects(changes)
     found = rows.Rows(summary, rollups)
     openings, findings = found.openings(), found.findings()
-    exposed = intended.get(Verdict.EXPOSED, 0)
-    top = headline(summary, new[Verdict.EXPOSED] if new else None, first)
+    top = headline(summary, first)
     so_far = f"{completeness(summary)}: {counted(summary.coverage.listed, 'object')} listed so far"
-    known = f"{summary.verdicts[Verdict.EXPOSED] - exposed:,} exposed in {top.target}"
+    known = f"{exposed(summary):,} exposed in {top.target}"
     checked = sections.rule_rows(summary, source.bucket)
     return PageData(
         summary=summary,
@@ -58,7 +66,7 @@ def page_data(source: PageSource) -> PageData:
         unchanged=sections.unchanged(changes),
         causes=sections.causes(changes),
         curve=curve(nights, Verdict.EXPOSED),
-        coverage=coverage_bar(summary, intended),
+        coverage=coverage_bar(summary, summary.excepted.verdicts),
         places=rows.places_in(openings, rollups),
         openings=openings,
         findings=findings,
@@ -104,10 +112,10 @@ def _undecided(summary: Summary, unknown: int) -> str:
     return "; ".join(parts) or "everything asked for was read"
 
 
-def headline(summary: Summary, new: int | None, first: tuple[FirstChange, ...]) -> Headline:
-    """Return the headline. new: number of exposed objects that the last run did not have; None if that is not known."""
+def headline(summary: Summary, first: tuple[FirstChange, ...]) -> Headline:
+    """Return the headline."""
     moment = phrases.began(summary.run)
-    before, emphasis, after = sentence_parts(summary, new)
+    before, emphasis, after = sentence_parts(summary, new_exposed(summary))
     return Headline(
         kicker="Audit of",
         target=f"s3://{summary.target.bucket}/{summary.target.prefix}",

@@ -11,8 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.model.access import Verdict
-from auditor.model.estate import BucketCounts, EarlierEstate, EstateReport
+from auditor.model.estate import AccountResult, EarlierEstate, EstateReport
 from auditor.model.finding import Severity
 from auditor.model.target import Target
 from auditor.model.version import VERSION
@@ -30,7 +29,7 @@ from auditor.reports.summary import (
     counting,
     has_hole,
     holes,
-    new_objects,
+    new_exposed,
     sentence_parts,
 )
 from auditor.text import counted, visible
@@ -49,17 +48,6 @@ SHOWN: Final = 2
 """Number of targets that a list shows before it is opened."""
 
 AnyEstate = EstateReport | EarlierEstate
-
-
-class AccountRow(Struct, frozen=True):
-    """One account of an estate. role: ARN of the role by which it was read; "" for the own credentials. counts: of its
-    buckets. hole: why its buckets are not all known, or None.
-    """
-
-    name: str
-    role: str
-    counts: BucketCounts
-    hole: str | None
 
 
 class TargetRow(Struct, frozen=True):
@@ -99,7 +87,8 @@ class TargetList(Struct, frozen=True):
 class IndexPage(Struct, frozen=True, kw_only=True):
     """The whole content of the index page. columns: the names of the numbers. lists: of the targets, those with exposed
     objects first, then those that were not audited. totals: the sums of the numbers over all rows; None for one that no
-    row knows. accounts: of the estates on the page.
+    row knows. accounts: of the estates on the page, each with its
+    name.
     """
 
     title: str
@@ -110,7 +99,7 @@ class IndexPage(Struct, frozen=True, kw_only=True):
     lists: tuple[TargetList, ...]
     totals: tuple[int | None, ...]
     footer: str
-    accounts: tuple[AccountRow, ...] = ()
+    accounts: tuple[tuple[str, AccountResult], ...] = ()
 
     @property
     def rows(self) -> tuple[TargetRow, ...]:
@@ -126,14 +115,13 @@ def index_page(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyE
     newest = max((moment for one in found if (moment := _moment(one)) is not None), default=None)
     rows = sorted((_row(one, newest) for one in found), key=_order)
     whole = sum_of(found)
-    intended = dict(whole.excepted.verdicts)
     totals = tuple(_total(row.numbers[at] for row in rows) for at in range(len(COLUMNS)))
-    numbers = counts(whole, intended)
+    numbers = counts(whole, whole.excepted.verdicts)
     return IndexPage(
         title=f"{numbers[signs.EXPOSED]:,} exposed in {counted(len(found), 'target')}",
         headline=_headline(found, rows, place, newest, totals[1], estates),
         cards=tuple(_cards(found, rows)),
-        coverage=coverage_bar(whole, intended),
+        coverage=coverage_bar(whole, whole.excepted.verdicts),
         columns=COLUMNS,
         lists=tuple(_lists(rows)),
         totals=totals,
@@ -152,11 +140,8 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
         bad, why = entry.excluded is None, entry.excluded or entry.failed or "there is no run of it"
         sign = _FAILED if bad else _EXCLUDED
         return TargetRow(sign, target, None, "", (None,) * len(COLUMNS), bad, why, account=entry.account)
-    intended = summary.excepted.verdicts
-    numbers = counts(summary, intended)
-    exposed = numbers[signs.EXPOSED]
-    known = new_objects(summary.changes)
-    new = None if known is None else known[Verdict.EXPOSED]
+    numbers = counts(summary, summary.excepted.verdicts)
+    new = new_exposed(summary)
     aside = holes(summary, UNCHECKED)
     if newest is not None and moment is not None and newest - moment > OLD:
         aside.append(f"no complete run since {phrases.short_date(moment.isoformat())}")
@@ -169,7 +154,7 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
         link=entry.link,
         sentence=f"{before}{emphasis}{after}",
         numbers=(
-            exposed,
+            numbers[signs.EXPOSED],
             new,
             summary.coverage.undecided,
             sum(counting(summary, one) for one in _GRAVE),
@@ -341,11 +326,10 @@ def _estate_notes(estates: Sequence[AnyEstate]) -> list[str]:
     return list(dict.fromkeys([*lines, *notes, *unseen]))
 
 
-def _account_rows(estates: Sequence[AnyEstate]) -> tuple[AccountRow, ...]:
-    """Return the rows of the accounts, those with holes first."""
-    found: list[AccountRow] = []
+def _account_rows(estates: Sequence[AnyEstate]) -> tuple[tuple[str, AccountResult], ...]:
+    """Return the accounts, those with holes first, each with its name on the page."""
+    found: list[tuple[str, AccountResult]] = []
     for estate in estates:
         of = f", {estate.folder}" if len(estates) > 1 and estate.folder else ""
-        accounts = estate.accounts
-        found += [AccountRow(f"{one.words}{of}", one.role or "", one.counts, one.hole) for one in accounts]
-    return tuple(sorted(found, key=lambda row: (row.hole is None, -row.counts.holes, row.name)))
+        found += [(f"{one.words}{of}", one) for one in estate.accounts]
+    return tuple(sorted(found, key=lambda row: (row[1].hole is None, -row[1].counts.holes, row[0])))

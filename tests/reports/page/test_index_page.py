@@ -157,12 +157,12 @@ def test_estate_adds_up_in_its_first_line_and_by_account() -> None:
     page = index_page(estate_entries(), PLACE, [ESTATE])
     assert page.headline.bold == f"{ESTATE.line}."
     assert page.headline.lead.startswith("2 of 72 targets have exposed objects. ")
-    assert [row.name for row in page.accounts] == [
+    assert [name for name, _ in page.accounts] == [
         "account 333344445555 (sandbox)",
         "account 222233334444",
         "account 111122223333 (production)",
     ]
-    assert [(row.counts.holes, row.hole is None) for row in page.accounts] == [(0, False), (1, True), (0, True)]
+    assert [(row.counts.holes, row.hole is None) for _, row in page.accounts] == [(0, False), (1, True), (0, True)]
     assert page.headline.notes[0] == ESTATE.notes[0]
     assert [row.sign.label for row in page.rows[:4]] == ["exposed", "exposed", "not audited", "not audited"]
     assert {row.sign.label for row in page.rows[-3:]} == {"excluded"}
@@ -181,7 +181,7 @@ def test_several_estates_have_a_line_each() -> None:
     page = index_page(estate_entries(), PLACE, [ESTATE, other])
     assert page.headline.notes[:2] == (f"estate=shop: {ESTATE.line}", f"account=222233334444: {other.line}")
     assert ESTATE.line not in page.headline.bold
-    assert {row.name.rpartition(", ")[2] for row in page.accounts} == {"estate=shop", "account=222233334444"}
+    assert {name.rpartition(", ")[2] for name, _ in page.accounts} == {"estate=shop", "account=222233334444"}
 
 
 def test_hostile_estate_is_only_text() -> None:
