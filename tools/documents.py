@@ -23,8 +23,8 @@ CLI = """# Command line
 
 <!-- Written by `make docs` from the commands' own help: edit auditor/cli/commands/. -->
 
-`auditor COMMAND --help` prints a command's daily flags, and `--help-all` all of them. A flag that several commands have
-stands in [Flags of several commands](#flags-of-several-commands), and each command names those that it takes.
+`auditor COMMAND --help` prints a command's daily flags, and `--help-all` all of them. Below are all, those of several
+commands [once](#flags-of-several-commands).
 
 ## Exit codes
 

@@ -37,7 +37,7 @@ _SECTIONS: Final = {
 _SECTION_OF: Final = {name: section for section, names in _SECTIONS.items() for name in names.split()}
 """By setting, the section of its flag. Any other flag names its section, or stands among the options."""
 RUN: Final = "a run folder, or s3://BUCKET[/PREFIX]: the latest complete run of that target"
-IDLE: Final = "end after the queue has been empty for this long (20)"
+IDLE: Final = "end when the queue is empty for this long (20)"
 
 
 class Flags:
@@ -154,7 +154,7 @@ class Flags:
 
     def run_bucket(self) -> None:
         """Add the flags for a run folder in a bucket."""
-        self.settings("endpoint_url", "profile", region="region of the bucket that has the run folder")
+        self.settings("endpoint_url", "profile", region="region of the run folder's bucket")
 
     def run_store(self) -> None:
         """Add the flags for a run folder in a bucket, and for the settings file."""

@@ -31,8 +31,8 @@ PAGE: Final = """# Rules
 
 <!-- Written by `make docs` from the rules' own docstrings: edit those. -->
 
-`auditor rules O02` prints a rule with what it does not flag. Wherever a rule is named, its name (`acl-everyone-read`)
-does as well as its ID. A rule is undecided where a fact could not be read; that is never a pass. A rule with options is
+`auditor rules O02` prints a rule with what it does not flag. Its name (`acl-everyone-read`) does as well as its ID,
+everywhere. A rule is undecided where a fact could not be read; that is never a pass. A rule with options is
 selected only where [`auditor.toml`](configuration.md) has its table, such as `[rules.M01]`.
 [Rules that are not built](rules-not-built.md) are on a page of their own.
 """

@@ -336,8 +336,8 @@ def declare_acknowledge(flags: Flags) -> None:
 
 def _decision(flags: Flags) -> None:
     flags.add("targets s3://BUCKET/KEY", "whole keys", nargs="+")
-    flags.add("--by NAME", "the person who says so, for the history", required=True)
-    flags.add("--reason TEXT", "the reason, for the history", required=True)
+    flags.add("--by NAME", "the person who says so", required=True)
+    flags.add("--reason TEXT", "the reason", required=True)
     flags.add("--version ID", "only this version of the key")
     flags.ledger_only()
     flags.form()

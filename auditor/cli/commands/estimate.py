@@ -35,7 +35,6 @@ def declare_estimate(flags: Flags) -> None:
     """Declare the flags of `auditor estimate`.
 
     auditor estimate s3://my-bucket
-    auditor estimate s3://first s3://second --level exposure --format json
     auditor estimate s3://my-bucket --ledger sqlite:digests.db --hash
     auditor estimate s3://my-bucket --keep acl=3d,head=8d
     """
@@ -91,7 +90,6 @@ def declare_plan(flags: Flags) -> None:
 
     auditor plan s3://my-bucket
     auditor plan s3://my-bucket/2026/ --versions --ranges 16
-    auditor plan s3://my-bucket --listing --format json
     """
     flags.show_daily("versions ranges listing out format profile config")
     flags.targets()

@@ -32,7 +32,6 @@ def declare_rules(flags: Flags) -> None:
 
     auditor rules
     auditor rules O02 B01
-    auditor rules --format json
     """
     flags.add("ids RULE", "explain these: IDs or names", nargs="*")
     flags.form()
