@@ -320,7 +320,7 @@ def test_a_rotten_object_keeps_its_etag_size_and_date() -> None:
         clients.s3.create_bucket(Bucket=BUCKET)
         clients.s3.put_object(Bucket=BUCKET, Key="a", Body=b"whole")
         before = clients.s3.head_object(Bucket=BUCKET, Key="a")
-        clients.rot("a", lambda body: b"W" + body[1:])
+        clients.rot(BUCKET, "a", lambda body: b"W" + body[1:])
         after = clients.s3.head_object(Bucket=BUCKET, Key="a")
 
         assert [after[name] == before[name] for name in ("ETag", "ContentLength", "LastModified")] == [True] * 3

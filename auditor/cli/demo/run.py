@@ -137,7 +137,7 @@ def _damage(clients: Clients) -> None:
         if damage.change is None:
             clients.s3.delete_object(Bucket=BUCKET, Key=damage.key)
         else:
-            clients.rot(damage.key, damage.change)
+            clients.rot(BUCKET, damage.key, damage.change)
 
 
 async def _verify(settings: Settings, part: Target) -> tuple[VerifySummary, frozenset[str]]:

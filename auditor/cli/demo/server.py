@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
@@ -37,13 +36,17 @@ Import = Callable[[str], ModuleType]
 
 
 class Clients(Struct, frozen=True):
-    """boto3 clients of the demo's AWS, and a function that damages an object there. rot(key, change): replaces the
-    object's bytes by change(bytes), but leaves its date and ETag as they are.
-    """
+    """boto3 clients of the demo's AWS. load_module: imports moto."""
 
     s3: Any
     sqs: Any
-    rot: Callable[[str, Callable[[bytes], bytes]], None]
+    load_module: Import
+
+    def rot(self, bucket: str, key: str, change: Callable[[bytes], bytes]) -> None:
+        """Replace the object's bytes by change(bytes), but leave its date and ETag as they are."""
+        account = self.load_module("moto.core").DEFAULT_ACCOUNT_ID
+        stored = self.load_module("moto.backends").get_backend("s3")[account]["aws"].get_object(bucket, key)
+        stored.value = change(stored.value)
 
 
 @contextmanager
@@ -55,7 +58,7 @@ def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iter
         s3, sqs = (aws.make_client(service, connection) for service in ("s3", "sqs"))
         try:
             with _last_calls():
-                yield Clients(s3, sqs, partial(_rot, load_module, bucket))
+                yield Clients(s3, sqs, load_module)
         finally:
             s3.close()
             sqs.close()
@@ -111,12 +114,6 @@ def _server(load_module: Import) -> Iterator[str]:
         yield f"http://{host}:{port}"
     finally:
         server.stop()
-
-
-def _rot(load_module: Import, bucket: str, key: str, change: Callable[[bytes], bytes]) -> None:
-    account = load_module("moto.core").DEFAULT_ACCOUNT_ID
-    stored = load_module("moto.backends").get_backend("s3")[account]["aws"].get_object(bucket, key)
-    stored.value = change(stored.value)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal, Protocol
 
 from msgspec import Struct
@@ -54,13 +54,10 @@ class RunLines(Protocol):
     def rollups(self) -> RollUps: ...
 
 
-class Format(Protocol):
-    """The interface of a format: yields the text of the run, piece by piece. Each piece can be encoded in UTF-8.
-
-    options: None for the defaults.
-    """
-
-    def __call__(self, summary: Summary, lines: RunLines, options: FormatOptions | None = None) -> Iterator[str]: ...
+Format = Callable[[Summary, RunLines, FormatOptions | None], Iterator[str]]
+"""A format: yields the text of the run, piece by piece. Each piece can be encoded in UTF-8. Its last argument is None
+for the defaults.
+"""
 
 
 class ExportEntry(Struct, frozen=True):
