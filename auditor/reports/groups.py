@@ -117,8 +117,10 @@ def summed(parts: Sequence[Group]) -> Group:
     if len(parts) == 1:
         return parts[0]
     new = [one.new for one in parts if one.new is not None]
+    alike = len({one.prefix for one in parts}) == 1
     return replace(
         parts[0],
+        prefix=parts[0].prefix if alike else "",
         count=sum(one.count for one in parts),
         bytes=sum(one.bytes for one in parts),
         new=sum(new) if new else None,

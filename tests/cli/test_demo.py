@@ -154,8 +154,9 @@ def shown(files: Path, out: Path, engine: str, folder: Path) -> Shown:
 
 
 def assert_page_has_keys(page: Path, objects: Iterable[ObjectLine]) -> None:
-    """Each exposed key is in a row that nobody has to open."""
+    """Each exposed key is in a row that nobody has to open, and no two rows read alike."""
     rows = re.findall(r"<summary>(.*?)</summary>", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(set(rows)) == len(rows)
     keys = {html.unescape(key) for row in rows for key in re.findall(r"<code[^>]*>(.*?)</code>", row)}
     exposed = {visible(line.key) for line in objects if line.verdict is Verdict.EXPOSED}
     assert exposed

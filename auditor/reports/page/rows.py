@@ -74,6 +74,8 @@ class Rows:
 
     def _remedies(self, group: Group) -> Iterator[tuple[str, str]]:
         """Yield what mends the group: its rule's fix, or the fixes of the rules that found how its samples are open."""
+        if group.rule is None and groups.is_intended(group):
+            return
         fixes: dict[str, dict[str, None]] = {}
         otherwise = self._of_policy if group.verdict in OPEN else []
         for sample in group.samples if group.rule is None else ():

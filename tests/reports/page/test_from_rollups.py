@@ -107,10 +107,17 @@ def test_small_groups_of_a_rule_share_a_row_that_shows_all_their_keys() -> None:
 
 
 def test_row_of_more_small_groups_than_it_has_room_for_counts_the_others() -> None:
-    found = page(rollups(*(small(f"{at:02}/", "1") for at in range(14))))
+    found = page(rollups(*(small(f"{at:02}/", "1", count=2) for at in range(14))))
     assert [len(one.keys) for one in found.openings] == [TOGETHER]
-    assert "can reach 14 objects in 14 prefixes" in words(found)
-    assert "09/1 + 4" in words(found)
+    assert "can reach 28 objects in 14 prefixes" in words(found)
+    assert "09/1 + 18" in words(found)
+    (listing,) = (command for label, command in found.openings[0].commands if label == "List all keys")
+    assert listing.endswith("""jq -c 'select(.kind == "verdict" and .verdict == "exposed") | .key'""")
+
+
+def test_objects_that_are_public_by_intent_have_nothing_to_mend() -> None:
+    (row,) = page(rollups(small("site/", "1", excepted=1))).openings
+    assert (row.remedies, [label for label, _ in row.commands]) == ([], ["Say why"])
 
 
 def test_groups_of_two_audiences_are_two_rows() -> None:
