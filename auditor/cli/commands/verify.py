@@ -60,12 +60,30 @@ def run_verify(frame: CommandFrame) -> int:
     refuse_ledger(options.combined, settings, "--combined")
     if not settings.record:
         check_ledger(settings)
+    teller, fail_on = Teller(settings, "verification"), settings.fail_on_outcomes
+
+    async def one(target: Target, resources: Resources, stop: Stop, show: Show) -> int:
+        """Verify one target, and print the result: on stderr if stdout has the combined report."""
+        named = WorstObjects(combined, fail_on)
+        verification = Verification(target, settings, resources, stop, compared=compared, combined=named)
+        async with show(verification.snapshot):
+            summary = await verification.run()
+        stream = sys.stderr if combined is sys.stdout else sys.stdout
+        stream.write(printed(summary, options.format))
+        if options.format == "table" and stream is sys.stdout:
+            stream.writelines(named.table(summary))
+        stream.flush()
+        await teller.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
+        return exit_code(summary, fail_on)
+
+    def failed(target: Target, sentence: str, code: int) -> None:
+        teller.failed(sentence)
+
     with _opened(options.combined) as combined:
-        work = _Verifications(frame, compared, combined)
         kept = "the ledger, if it can be written, has noted what was verified"
         opening = open_resources(settings, frame.targets, hashing=False)
-        each = each_target(frame.targets, opening, work.one, verb="verified", kept=kept, failed=work.failed)
-        return signals.run(work.teller.around(each))
+        each = each_target(frame.targets, opening, one, verb="verified", kept=kept, failed=failed)
+        return signals.run(teller.around(each))
 
 
 def _opened(place: str | None) -> AbstractContextManager[TextIO | None]:
@@ -101,35 +119,3 @@ class _Lines(TextIOWrapper):
         except OSError as error:
             reason = error.strerror or error
             raise OutputError(f"--combined {self._place!r} cannot be written ({reason}): give another file") from error
-
-
-class _Verifications:
-    """The verifications of one command. compared: the algorithms to compare; None for all that the ledger has.
-    combined: the stream of the combined report; None for no such report. The results go to stderr if stdout has it.
-    """
-
-    def __init__(self, frame: CommandFrame, compared: tuple[str, ...] | None, combined: TextIO | None) -> None:
-        self._frame = frame
-        self._compared = compared
-        self._combined = combined
-        self.teller = Teller(frame.settings, "verification")
-
-    async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
-        """Verify one target, print the result, and return the exit code."""
-        settings, output = self._frame.settings, self._frame.options.format
-        named = WorstObjects(self._combined, settings.fail_on_outcomes)
-        verification = Verification(target, settings, resources, stop, compared=self._compared, combined=named)
-        async with show(verification.snapshot):
-            summary = await verification.run()
-        stream = sys.stderr if self._combined is sys.stdout else sys.stdout
-        stream.write(printed(summary, output))
-        if output == "table" and stream is sys.stdout:
-            stream.writelines(named.table(summary))
-        stream.flush()
-        fail_on = settings.fail_on_outcomes
-        await self.teller.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
-        return exit_code(summary, fail_on)
-
-    def failed(self, target: Target, sentence: str, code: int) -> None:
-        """Note a failed target for the alert at the end."""
-        self.teller.failed(sentence)
