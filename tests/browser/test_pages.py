@@ -211,6 +211,18 @@ def test_print_is_at_most_four_pages(opener: Opener, name: str) -> None:
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4
 
 
+def test_paper_has_every_exposed_target_and_every_reason(opener: Opener) -> None:
+    page = opener("large index").page
+    exposed, failed = page.locator("a:visible", has_text="open-"), page.locator(".reasons li:visible")
+    assert (exposed.count(), failed.count()) == (2, 2)
+    page.emulate_media(media="print")
+    assert (exposed.count(), failed.count()) == (40, 40)
+    assert page.locator("a:visible", has_text="shut-").count() == 10
+    assert page.locator("p.paper:visible").all_inner_texts() == [
+        "Paper shows the first 10 of 40; the page on a screen has all."
+    ]
+
+
 def test_estate_of_a_thousand_buckets_is_whole_on_a_screen_and_says_what_paper_leaves_out(opener: Opener) -> None:
     page = opener("large estate").page
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")

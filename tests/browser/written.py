@@ -15,7 +15,14 @@ from auditor.reports.page.render import audit_page, print_index
 from auditor.verify.outcome import Verified
 from auditor.verify.page import Examples, verify_page
 from tests.reports.page.test_audit_page import HOSTILE
-from tests.support.samples.index_pages import ESTATE, estate_entries, hostile_entries, hostile_estate, rich_entries
+from tests.support.samples.index_pages import (
+    ESTATE,
+    estate_entries,
+    hostile_entries,
+    hostile_estate,
+    many_entries,
+    rich_entries,
+)
 from tests.support.samples.pages import rich_page
 from tests.support.samples.reports import (
     denied,
@@ -43,6 +50,7 @@ def written_pages(folder: Path) -> dict[str, Path]:
         "estate": print_index(index_page(estate_entries(), "s3://acme-reports/audits/estate=shop", [ESTATE])),
         "hostile estate": print_index(index_page(hostile_entries(), HOSTILE_PREFIX, [hostile_estate()])),
         "large estate": print_index(index_page(estate_entries(1_000), "s3://acme-reports/audits", [ESTATE])),
+        "large index": print_index(index_page(many_entries(), "s3://acme-reports/audits")),
         "hostile index": print_index(index_page(hostile_entries(), HOSTILE_PREFIX)),
     }
     found = {}

@@ -70,18 +70,16 @@ class TargetRow(Struct, frozen=True):
 
 
 class TargetList(Struct, frozen=True):
-    """The targets of one sign, the largest numbers first. rows: those that the page shows. more: those that it shows
-    once the list is opened. has_numbers: False for targets without a run, which have a reason in place of numbers.
+    """The targets of one sign, the largest numbers first. has_numbers: False for targets without a run, which have a
+    reason in place of numbers. grave: True for a list that paper has whole. shown: number of rows that the page shows
+    before the list is opened.
     """
 
     sign: Sign
     rows: tuple[TargetRow, ...]
-    more: tuple[TargetRow, ...]
     has_numbers: bool
-
-    @property
-    def length(self) -> int:
-        return len(self.rows) + len(self.more)
+    grave: bool
+    shown: int = SHOWN
 
 
 class IndexPage(Struct, frozen=True, kw_only=True):
@@ -104,7 +102,7 @@ class IndexPage(Struct, frozen=True, kw_only=True):
     @property
     def rows(self) -> tuple[TargetRow, ...]:
         """The rows of all lists."""
-        return tuple(row for one in self.lists for row in (*one.rows, *one.more))
+        return tuple(row for one in self.lists for row in one.rows)
 
 
 def index_page(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyEstate] = ()) -> IndexPage:
@@ -189,8 +187,7 @@ def _order(row: TargetRow) -> tuple[int, int, str]:
 def _lists(rows: Iterable[TargetRow]) -> Iterator[TargetList]:
     """Yield a list for each sign. rows: in their order."""
     for sign, several in groupby(rows, key=attrgetter("sign")):
-        found = tuple(several)
-        yield TargetList(sign, found[:SHOWN], found[SHOWN:], sign not in (_FAILED, _EXCLUDED))
+        yield TargetList(sign, tuple(several), sign not in (_FAILED, _EXCLUDED), sign in _ORDER[:3])
 
 
 def _total(numbers: Iterable[int | None]) -> int | None:

@@ -122,6 +122,15 @@ def estate_entries(buckets: int = 60) -> Sequence[IndexEntry]:
     return (*owned, IndexEntry(target=Target("account"), label=lost, failed=ESTATE.accounts[2].hole))
 
 
+def many_entries(each: int = 40) -> Sequence[IndexEntry]:
+    """Targets with exposed objects, targets that failed, and closed ones, the same number of each."""
+    return (
+        *(entry(run_of(f"open-{at:03}", exposed=at + 1)) for at in range(each)),
+        *(IndexEntry(target=Target(f"gone-{at:03}"), failed=f"reason {at}") for at in range(each)),
+        *(entry(run_of(f"shut-{at:03}", private=1)) for at in range(each)),
+    )
+
+
 def hostile_estate() -> EarlierEstate:
     """An estate whose names, roles and notes are markup."""
     bad = '"><script>alert(1)</script>{{ 7 * 7 }}\u202e'
