@@ -26,7 +26,7 @@ from auditor.cli.output import print_json, print_text, remark, say
 from auditor.cli.progress import Show
 from auditor.cli.run_targets import each_target
 from auditor.cli.telling import Teller
-from auditor.cli.terminal import columns, options_of
+from auditor.cli.terminal import columns, named_place, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
@@ -211,7 +211,7 @@ class Audits:
     def close(self) -> None:
         """Print the closing table of several targets."""
         if self._several and self._options.format == "table":
-            reports = "" if self._index is None else f"reports: {visible(self._index)}\n"
+            reports = "" if self._index is None else f"reports: {named_place(self._index)}\n"
             print_text(f"{self.table()}{reports}")
 
     def table(self) -> str:

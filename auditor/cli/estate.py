@@ -24,6 +24,7 @@ from auditor.cli.command_frame import CommandFrame
 from auditor.cli.output import expect, heard, print_json, print_text, say
 from auditor.cli.progress import Show
 from auditor.cli.telling import Teller
+from auditor.cli.terminal import named_place
 from auditor.config.estate import read_estate
 from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
@@ -35,7 +36,7 @@ from auditor.model.target import Target
 from auditor.reports.estate_text import estate_alert, estate_text
 from auditor.runs.paths import new_run_id, parse_run_id
 from auditor.runs.reading import RunReader
-from auditor.text import counted, visible
+from auditor.text import counted
 
 
 def audit_estate(frame: CommandFrame) -> int:
@@ -219,7 +220,7 @@ class EstateStart:
         if self._options.format == "json":
             print_json(report.to_dict())
         elif self._options.format == "table":
-            place = f"reports: {visible(page)}\n" if page else ""
+            place = f"reports: {named_place(page)}\n" if page else ""
             print_text(f"{table}{estate_text(report)}{place}")
         else:
             say(report.line)

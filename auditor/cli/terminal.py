@@ -11,6 +11,8 @@ from typing import Final, TextIO
 
 from auditor.config.settings import Settings
 from auditor.reports.formats.base import PLAIN, FormatOptions
+from auditor.reports.text_table import linked
+from auditor.text import visible
 
 _LINKING: Final = ("VTE_VERSION", "KONSOLE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "ITERM_SESSION_ID")
 """Variables that terminals with hyperlinks set: GNOME's and others by VTE, Konsole, Windows Terminal, kitty, iTerm2."""
@@ -55,6 +57,16 @@ def obeys(stream: TextIO | None, environment: Mapping[str, str] = os.environ) ->
     return (stream or sys.stdout).isatty() and environment.get("TERM") not in (None, "", "dumb")
 
 
+def whole(place: str) -> str:
+    """Return the absolute path of a local place, or a URI as it is."""
+    return place if "://" in place else os.path.abspath(place)
+
+
+def named_place(place: str) -> str:
+    """Return a place to print on stdout: whole, safe, and a link where the terminal shows links."""
+    return linked(visible(whole(place)), whole(place) if shows_links() else "")
+
+
 def options_of(settings: Settings, place: str, verbose: int) -> FormatOptions:
     """Return the options of a format for stdout. place: of the run folder. verbose: the number of -v."""
     return FormatOptions(
@@ -63,5 +75,5 @@ def options_of(settings: Settings, place: str, verbose: int) -> FormatOptions:
         colour=shows_colour(),
         links=shows_links(),
         verbose=bool(verbose),
-        folder=place if "://" in place else os.path.abspath(place),
+        folder=whole(place),
     )

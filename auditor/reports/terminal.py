@@ -125,13 +125,12 @@ def _groups(rollups: RollUps, layout: TableLayout, *, colour: bool) -> Iterator[
         (("verdict", "objects", "object"), first, opened[len(first) :]),
         (("severity", "finding", "finding"), then, found[len(then) :]),
     ):
-        yield ""
         if shown:
+            yield ""
             yield from _table(titles[:2], shown, layout, colour=colour)
         if number := sum(group.count for group in rest):
             yield f"and {counted(number, f'further {titles[2]}')} in the report"
-    if found:
-        yield ""
+    yield ""
 
 
 def _rows(found: Sequence[Group]) -> list[Group]:
