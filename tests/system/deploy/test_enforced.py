@@ -216,8 +216,12 @@ async def test_a_given_reports_bucket_that_lets_the_role_read_nothing_ends_the_a
     with pytest.raises(OutputError, match=r"s3://reports-of-ours/audits/.* refuses GetObject .* allow s3:GetObject"):
         await audited(enforced)
     enforce(enforced.url, "inf")
-    left = enforced.client("s3").list_objects_v2(Bucket="reports-of-ours", Prefix="audits/")
-    assert left["KeyCount"] == 0
+    s3 = enforced.client("s3")
+    left = s3.list_objects_v2(Bucket="reports-of-ours", Prefix="audits/")["Contents"]
+    assert [one["Key"] for one in left] == ["audits/index.html"]
+    page = s3.get_object(Bucket="reports-of-ours", Key="audits/index.html")["Body"].read().decode()
+    assert "not audited" in page
+    assert "refuses GetObject" in page
 
 
 def test_contents_are_read_at_every_level_but_exposure(enforced: Account, level: str) -> None:
