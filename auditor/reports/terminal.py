@@ -309,24 +309,24 @@ def closing_table(results: Sequence[TargetResult], columns: int) -> str:
     """Return the end of an audit of several targets: a line for each of them, and their sums. columns: the terminal's
     width.
     """
-    rows, sums = [], Counter[str]()
-    for one in results:
-        counts = _counts(one.summary)
-        sums.update(counts)
-        numbers = [f"{number:,}" for number in counts.values()] or ["-", "-", "-"]
-        rows.append((_STATES[one.code], *numbers, visible(one.target.uri)))
+    found = [_counts(one.summary) for one in results]
+    rows = [
+        (_STATES[one.code], *([f"{number:,}" for number in counts] or "---"), visible(one.target.uri))
+        for one, counts in zip(results, found, strict=True)
+    ]
+    listed, exposed, undecided = map(sum, zip((0, 0, 0), *filter(None, found), strict=True))
     states = Counter(_STATES[one.code] for one in results)
     words = ", ".join(f"{states[state]:,} {state}" for state in _STATES.values() if states[state])
     lines = [
         *text_table([Column(), *_COUNTED, Column("target", least=_LEAST_NAME)], rows, columns),
-        f"{counted(len(results), 'target')}: {words}; {counted(sums['listed'], 'object')}, {sums['exposed']:,} exposed,"
-        f" {sums['undecided']:,} that {UNCHECKED}",
+        f"{counted(len(results), 'target')}: {words}; {counted(listed, 'object')}, {exposed:,} exposed,"
+        f" {undecided:,} that {UNCHECKED}",
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _counts(summary: Summary | None) -> dict[str, int]:
+def _counts(summary: Summary | None) -> tuple[int, ...]:
+    """Return the numbers of objects that were listed, are exposed, and could not be checked; () for a failed target."""
     if summary is None:
-        return {}
-    coverage = summary.coverage
-    return {"listed": coverage.listed, "exposed": summary.verdicts["exposed"], "undecided": coverage.undecided}
+        return ()
+    return summary.coverage.listed, summary.verdicts[Verdict.EXPOSED], summary.coverage.undecided
