@@ -47,6 +47,8 @@ class Connection(Struct, frozen=True, kw_only=True):
     """A 12-digit account ID that every call sends as ExpectedBucketOwner."""
     requester_pays: bool = False
     """True to send RequestPayer=requester: the caller agrees to pay."""
+    unsigned: bool = False
+    """True to send requests without a signature, as a stranger does. The engine `direct` alone does so."""
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
     first_answer: float = 10.0

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from auditor.aws.connection import CredentialProvider, Load
 from auditor.aws.plain import PlainConfiguration, plain
-from auditor.aws.sigv4 import Credentials, UnsignableError, check_credentials
+from auditor.aws.sigv4 import ANONYMOUS, Credentials, UnsignableError, check_credentials
 from auditor.errors import AuditorError, CredentialsError
 
 log = logging.getLogger(__name__)
@@ -231,6 +231,19 @@ class CredentialSource:
         """Abandon a request that takes too long. Abandon its provider too, which may hold a lock for ever."""
         if self._request is request:
             self._request = self._provider = None
+
+
+class NoCredentials(CredentialSource):
+    """Stands for the credentials of a stranger's requests, which have no signature. No source is asked."""
+
+    def at_hand(self) -> Credentials:
+        return ANONYMOUS
+
+    async def current(self) -> Credentials:
+        return ANONYMOUS
+
+    async def renewed(self) -> bool:
+        return False
 
 
 def _seconds_left(provider: CredentialProvider) -> float:

@@ -51,6 +51,10 @@ class Credentials(NamedTuple):
         return f"Credentials({self.access_key!r})"
 
 
+ANONYMOUS: Final = Credentials("", "")
+"""Stands for the credentials of a request that is not signed."""
+
+
 def encode_key(key: str) -> str:
     """Encode an object key for a URL's path: percent-encode all but `A-Za-z0-9-._~/`, and normalise nothing."""
     return key if _PLAIN_KEY(key) else _encoded(key, "/")

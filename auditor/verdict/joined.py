@@ -38,11 +38,11 @@ def truth_of(
     Raises TooComplexError.
     """
     if key.name == CONNECTION:
-        return bits(vector for one in CONNECTIONS for vector in _of_situation(tests, one, steps))
+        return bits(vector for one in CONNECTIONS for vector in outcomes_of(tests, one, steps))
     of_paths = PATHS_OF.get(key.name)
     if any(key_name(test.key) == of_paths for test in tests):
         both = _memberships(key.name, domain, paths)
-        return bits(vector for one in both for vector in _of_situation(tests, one, steps))
+        return bits(vector for one in both for vector in outcomes_of(tests, one, steps))
     return bits(truth_vectors(tests, domain, steps))
 
 
@@ -60,10 +60,12 @@ def _memberships(name: str, organization: Domain, paths: Domain) -> Iterator[Map
     }
 
 
-def _of_situation(
+def outcomes_of(
     tests: Sequence[ConditionTest], situation: Mapping[str, Domain], steps: KeySteps
 ) -> Iterator[tuple[bool, ...]]:
-    """Yield the possible outcomes of tests on several condition keys, whose values do not depend on each other."""
+    """Yield the possible outcomes of tests on several condition keys, whose values do not depend on each other.
+    situation: the domain of each key.
+    """
     places: dict[str, list[int]] = {}
     for place, test in enumerate(tests):
         places.setdefault(key_name(test.key), []).append(place)

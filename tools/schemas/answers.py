@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from typing import get_args
 
 from auditor.audit.kit.readiness import Readiness
+from auditor.audit.probe.compare_answers import ObjectResult
+from auditor.audit.probe.stranger_claims import Asked
 from auditor.audit.ranges.plan import RangePlan
 from auditor.ledger.base import Soundness, What
 from auditor.ledger.manifests import export as history
 from auditor.model.access import Verdict
+from auditor.model.bucket import Semantics
 from auditor.model.finding import Severity
 from auditor.model.summary import ChangeKind, Changes
 from auditor.reports.explain import ReasonGroup
@@ -190,6 +193,35 @@ def fix_kit(maker: SchemaMaker) -> Schema:
         "remarks": TEXTS,
     }
     return with_members("The files that prepare the repair of a bucket.", members)
+
+
+def probe(maker: SchemaMaker) -> Schema:
+    """`auditor probe --format json`."""
+    disagreement = with_members(
+        "An answer that contradicts a verdict.",
+        {
+            "verdict": maker.of(Verdict),
+            "call": maker.of(Asked),
+            "signed": {"description": "true if the foreign account asked.", **YES_OR_NO},
+            "open": {"description": "true if the verdict says that S3 answers.", **YES_OR_NO},
+            "answers": {"description": "The HTTP statuses.", **TEXTS},
+        },
+    )
+    by_name: Schema = {"type": "object", "additionalProperties": COUNTS}
+    members: dict[str, Schema] = {
+        "auditor": {"description": "The version of the auditor.", **TEXT},
+        "semantics": maker.of(Semantics),
+        "groups": WHOLE,
+        "sampled": {"description": "Number of objects that were chosen.", **WHOLE},
+        "compared": WHOLE,
+        **dict.fromkeys((one.value for one in ObjectResult), WHOLE),
+        "unsteady": {"description": "Number of objects whose answers differed, or that got none.", **WHOLE},
+        "by_verdict": {"description": "Number of objects by result and verdict.", **by_name},
+        "left_out": {"description": "Number of objects of which a claim was not tried, by cause.", **COUNTS},
+        "answers": {"description": "Number of answers by stranger and HTTP status.", **by_name},
+        "disagreements": {"type": "array", "items": disagreement},
+    }
+    return with_members("The verdicts of a run compared with S3's answers to strangers.", members)
 
 
 def what_if_line(maker: SchemaMaker) -> Schema:

@@ -45,7 +45,7 @@ COMMANDS: Final = {
         Command("policy", "policy", "print the least IAM policy that an audit needs"),
         Command("rules", "rules", "list the rules, or explain some"),
     ),
-    "a finished run, without a request to its bucket": (
+    "a finished run: probe alone sends requests to its bucket": (
         Command("report", "run_folders", "write the page of a run, or the index page of all targets, anew"),
         Command("export", "run_folders", "write a run in a format for other programs"),
         Command("sql", "sql", "answer an SQL query on a run, or list its tables"),
@@ -53,6 +53,7 @@ COMMANDS: Final = {
         Command("check", "run_folders", "prove that no part of a run was altered, cut, left out or added"),
         Command("accept", "accept", "print an entry of [[exceptions]] that covers a finding or a group of the page"),
         Command("who", "accept", "name an account or another party, and count its access in a run"),
+        Command("probe", "probe", "ask S3 as a stranger if the verdicts of a run hold"),
     ),
     "digests of the bytes": (
         Command("hash", "hash", "hash the objects that the ledger does not know, in this process"),

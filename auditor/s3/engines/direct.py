@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from auditor.aws.connection import Connection
-from auditor.aws.credentials import CredentialSource
+from auditor.aws.credentials import CredentialSource, NoCredentials
 from auditor.aws.endpoint import Origin, Services, proxy_for, resolve_endpoint, tls_context
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Head
@@ -80,7 +80,8 @@ class DirectEngine:
         self._origin = origin
         self._server = replace(server, first_answer=connection.first_answer)
         self._services = services
-        self._credentials = CredentialSource(connection.profile, load=None if role is None else role.loader())
+        source = NoCredentials if connection.unsigned else CredentialSource
+        self._credentials = source(connection.profile, load=None if role is None else role.loader())
         self._small, self._pages, self._large = _transports(server, connection.first_answer)
         self._requests = SignedRequests(origin, self._credentials, self._small)
         self._send = self._requests.send

@@ -11,7 +11,7 @@ from typing import Final
 from auditor.aws.credentials import CredentialSource
 from auditor.aws.endpoint import Origin
 from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
-from auditor.aws.sigv4 import EMPTY_BODY, Credentials, Signer, UnsignableError, encode_key, encode_query
+from auditor.aws.sigv4 import ANONYMOUS, EMPTY_BODY, Credentials, Signer, UnsignableError, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.dates import http_date
 from auditor.s3.engines import parse_headers as headers
@@ -75,7 +75,8 @@ class SignedRequests:
     def signed(
         self, credentials: Credentials, action: str, method: str, key: str, query: str, extra: Pairs, body: bytes = b""
     ) -> tuple[Request, float]:
-        """Sign a request. Return it, and how many seconds were added to this machine's clock for its signature.
+        """Sign a request. Return it, and how many seconds were added to this machine's clock for its signature. A
+        request by ANONYMOUS has no signature.
 
         action: the API operation. key: the object key, not encoded. query: the URL query, encoded. extra: more headers.
         """
@@ -84,7 +85,10 @@ class SignedRequests:
             path = self._path + encode_key(key)
             added = self._clock_behind
             now = time.time() + added
-            signed = self._signer.sign(credentials, method, self._host, path, query, extra, now, payload)
+            if credentials is ANONYMOUS:
+                signed: Pairs = (("host", self._host), *extra)
+            else:
+                signed = self._signer.sign(credentials, method, self._host, path, query, extra, now, payload)
         except UnsignableError as error:
             raise _unsignable(action, error) from error
         return Request(method, f"{path}?{query}" if query else path, signed, body), added

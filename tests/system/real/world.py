@@ -124,7 +124,7 @@ def _put(world: World, client: Any, bucket: str, key: str, **more: str) -> Place
     return place
 
 
-def _grant(permission: str, *grantees: str, owner: bool = True) -> dict[str, str]:
+def grant(permission: str, *grantees: str, owner: bool = True) -> dict[str, str]:
     """The headers that grant it, and full control to the bucket's owner, which a grant by header otherwise takes."""
     headers = {PERMISSIONS[permission]: ", ".join(grantees)}
     if owner:
@@ -139,9 +139,9 @@ def _fill_acls(world: World, owner: Any) -> None:
         _put(world, owner, ACLS, f"canned/{canned}", ACL=canned)
     for name, grantee in GRANTEES.items():
         for permission in PERMISSIONS:
-            _put(world, owner, ACLS, f"grant/{name}/{permission}", **_grant(permission, grantee))
-            _put(world, owner, ACLS, f"grant-alone/{name}/{permission}", **_grant(permission, grantee, owner=False))
-    _put(world, owner, ACLS, "grant/other-and-everyone/READ", **_grant("READ", TO_OTHER, GROUPS["everyone"]))
+            _put(world, owner, ACLS, f"grant/{name}/{permission}", **grant(permission, grantee))
+            _put(world, owner, ACLS, f"grant-alone/{name}/{permission}", **grant(permission, grantee, owner=False))
+    _put(world, owner, ACLS, "grant/other-and-everyone/READ", **grant("READ", TO_OTHER, GROUPS["everyone"]))
 
 
 def _fill_foreign(world: World, owner: Any, other: Any) -> None:
@@ -150,9 +150,9 @@ def _fill_foreign(world: World, owner: Any, other: Any) -> None:
     for canned in CANNED:
         _put(world, other, FOREIGN, f"canned/{canned}", ACL=canned)
     for permission in PERMISSIONS:
-        _put(world, other, FOREIGN, f"grant/owner/{permission}", **_grant(permission, TO_OWNER, TO_OTHER, owner=False))
+        _put(world, other, FOREIGN, f"grant/owner/{permission}", **grant(permission, TO_OWNER, TO_OTHER, owner=False))
     for name, grantee in GROUPS.items():
-        _put(world, other, FOREIGN, f"grant/owner-and-{name}", **_grant("READ", grantee))
+        _put(world, other, FOREIGN, f"grant/owner-and-{name}", **grant("READ", grantee))
     _put(world, owner, FOREIGN, "own/private")
 
 
@@ -180,7 +180,7 @@ def _fill_versions(world: World, owner: Any) -> None:
         for canned in ("private", "public-read"):
             _put(made, owner, VERSIONS, f"{prefix}/{canned}", ACL=canned)
             _put(made, owner, VERSIONS, f"{prefix}/{canned}", ACL=canned)
-    _put_policy(owner, VERSIONS, VERSION_STATEMENTS)
+    put_policy(owner, VERSIONS, VERSION_STATEMENTS)
     listed = owner.list_object_versions(Bucket=VERSIONS)["Versions"]
     latest = {(entry["Key"], entry["VersionId"]) for entry in listed if entry["IsLatest"]}
     world.places += [replace(place, latest=(place.key, place.version_id) in latest) for place in made.places]
@@ -192,10 +192,10 @@ def _fill_blocked(world: World, owner: Any) -> None:
             _put(world, owner, bucket, f"canned/{canned}", ACL=canned)
         for name, grantee in GRANTEES.items():
             for permission in PERMISSIONS:
-                _put(world, owner, bucket, f"grant/{name}/{permission}", **_grant(permission, grantee))
+                _put(world, owner, bucket, f"grant/{name}/{permission}", **grant(permission, grantee))
         for prefix in ("allow-everyone", "allow-other"):
             _put(world, owner, bucket, f"{prefix}/private")
-        _put_policy(owner, bucket, ("allow-everyone", "allow-other"))
+        put_policy(owner, bucket, ("allow-everyone", "allow-other"))
         owner.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=block)
 
 
@@ -204,10 +204,10 @@ def _fill_policy(world: World, owner: Any) -> None:
     for prefix in ("no-statement", *STATEMENTS):
         for canned in ("private", "public-read"):
             _put(world, owner, POLICY, f"{prefix}/{canned}", ACL=canned)
-    _put_policy(owner, POLICY, tuple(STATEMENTS))
+    put_policy(owner, POLICY, tuple(STATEMENTS))
 
 
-def _put_policy(client: Any, bucket: str, prefixes: Sequence[str]) -> None:
+def put_policy(client: Any, bucket: str, prefixes: Sequence[str]) -> None:
     statements = [_statement(f"{bucket}/{prefix}/*", *STATEMENTS[prefix]) for prefix in prefixes]
     client.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": statements}))
 

@@ -1,0 +1,220 @@
+"""Name the claims that a verdict makes about a stranger, as questions to S3: pure rules, without a call.
+
+A verdict says of each stranger that the object is open to it or closed. HEAD answers for the ways to the bytes, and
+GetObjectAcl for those to the ACL. Other ways are not tried: they write, or they read a body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from auditor.model.access import Audience, AudienceKind, Verdict
+from auditor.model.bucket import BucketFacts, Semantics
+from auditor.model.object import Evidence, Head, Unread
+from auditor.s3.storage_class import ARCHIVED_CLASSES
+from auditor.verdict.object_facts import EncryptionFacts
+from auditor.verdict.vantage import WaysIn
+from auditor.verdict.ways import READ, READ_ACP, VERSION_WAYS
+
+
+class Asked(StrEnum):
+    """The call of a question."""
+
+    HEAD = "HeadObject"
+    ACL = "GetObjectAcl"
+
+
+class NotTried(StrEnum):
+    """The reason why a claim is not tried."""
+
+    VANTAGE = "vantage not known"
+    CONDITION = "a condition excludes the vantage"
+    WRITES = "open by a way that is not tried"
+    ANY_ACCOUNT = "any AWS account, without --as"
+    NAMED = "shared with named parties"
+    REQUESTER_PAYS = "Requester Pays"
+    CUSTOMER_KEY = "SSE-C"
+    KMS_KEY = "KMS key"
+    ARCHIVED = "archived"
+    UNKNOWN = "the verdict is unknown"
+    TOO_COMPLEX = "policy too complex"
+    UNREAD = "ACL or HEAD not readable"
+
+
+class Question(Struct, frozen=True):
+    """One question to S3. version_id: the version that it names; None for the current one. signed: True if the foreign
+    account signs it. opens: True if the verdict says that S3 answers it.
+    """
+
+    asked: Asked
+    version_id: str | None
+    signed: bool
+    opens: bool
+
+
+class StrangerClaims(NamedTuple):
+    """The claims of one verdict. left_out: the causes for which claims are not tried. either: those of the questions of
+    which one has to agree: the verdict says that the object is open, and the facts name no way that is.
+    """
+
+    questions: tuple[Question, ...] = ()
+    left_out: tuple[NotTried, ...] = ()
+    either: tuple[Question, ...] = ()
+
+
+class Stranger(NamedTuple):
+    """One of the two strangers that ask. ways: those by which it reaches the object; None if the policies are too
+    complex to tell. placed: True if the address from which it asks is known.
+    """
+
+    signed: bool
+    ways: WaysIn | None
+    placed: bool
+
+
+PARTS: Final = ((Asked.HEAD, READ), (Asked.ACL, READ_ACP))
+"""The calls, each with the ways for which it answers."""
+
+
+def claims_of(
+    verdict: Verdict | None,
+    audience: Sequence[str],
+    evidence: Evidence,
+    strangers: Iterable[Stranger],
+    bucket: BucketFacts,
+) -> StrangerClaims:
+    """Return the claims of an object's verdict about the unsigned stranger, and about the signed one if there is one.
+
+    verdict: None for an object that was gone. audience: in the form of Audience.text. evidence, bucket: the facts of
+    the object and of its bucket as they are now.
+    """
+    if verdict in (Verdict.UNKNOWN, None):
+        return StrangerClaims(left_out=(NotTried.UNKNOWN,))
+    if bucket.request_payer == "Requester":
+        return StrangerClaims(left_out=(NotTried.REQUESTER_PAYS,))
+    kinds = frozenset(_kinds(audience))
+    asked = {stranger.signed: stranger for stranger in strangers}
+    found = [_of_stranger(verdict, kinds, evidence, one, bucket.semantics) for one in asked.values()]
+    left_out = [cause for one in found for cause in one.left_out]
+    if verdict is Verdict.EXPOSED and AudienceKind.ANY_ACCOUNT in kinds and True not in asked:
+        left_out.append(NotTried.ANY_ACCOUNT)
+    questions = tuple(question for one in found for question in one.questions)
+    either = tuple(question for one in found for question in one.either)
+    return StrangerClaims(questions, tuple(dict.fromkeys(left_out)), either)
+
+
+def _of_stranger(
+    verdict: Verdict, kinds: frozenset[AudienceKind], evidence: Evidence, stranger: Stranger, semantics: Semantics
+) -> StrangerClaims:
+    if stranger.ways is None:
+        return StrangerClaims(left_out=(NotTried.TOO_COMPLEX,))
+    opened = verdict is Verdict.EXPOSED and AudienceKind.ANYONE in kinds
+    if stranger.signed:
+        if opened:
+            return StrangerClaims()  # the unsigned stranger tries it
+        if verdict is Verdict.SHARED or (verdict is Verdict.EXPOSED and AudienceKind.ANY_ACCOUNT not in kinds):
+            return StrangerClaims(left_out=(NotTried.NAMED,))
+        opened = verdict is Verdict.EXPOSED
+    # The vantage is in a network that gets in. An exposed object names no networks, only the strangers that get in.
+    inside = verdict is Verdict.EXPOSED or (verdict is Verdict.SHARED and AudienceKind.NETWORK in kinds)
+    if opened or (inside and stranger.ways.inside & (READ | READ_ACP)):
+        return _opened(evidence, stranger, stranger.ways, semantics)
+    return _closed(evidence, stranger, stranger.ways, semantics)
+
+
+def _opened(evidence: Evidence, stranger: Stranger, ways: WaysIn, semantics: Semantics) -> StrangerClaims:
+    """Return the claims of a verdict that says that the object is open to the stranger."""
+    questions: list[Question] = []
+    left_out: list[NotTried] = []
+    for asked, part in PARTS:
+        named = _version(evidence, part & ways.sure)
+        if not part & ways.sure or named is None:
+            continue
+        if asked is Asked.HEAD and (cause := _head_cause(evidence, semantics, opened=True)):
+            left_out.append(cause)
+        else:
+            questions.append(Question(asked, named.version_id, stranger.signed, True))
+    if questions or left_out:
+        return StrangerClaims(tuple(questions), tuple(left_out))
+    anywhere = ways.possible | ways.placed | ways.elsewhere
+    if anywhere & (READ | READ_ACP):
+        rests = not stranger.placed and ways.placed & (READ | READ_ACP)
+        return StrangerClaims(left_out=(NotTried.VANTAGE if rests else NotTried.CONDITION,))
+    if anywhere:
+        return StrangerClaims(left_out=(NotTried.WRITES,))
+    asked_both = _closed(evidence, stranger, ways, semantics)
+    opened = tuple(Question(one.asked, one.version_id, one.signed, True) for one in asked_both.questions)
+    return StrangerClaims(opened, asked_both.left_out, opened)
+
+
+def _closed(evidence: Evidence, stranger: Stranger, ways: WaysIn, semantics: Semantics) -> StrangerClaims:
+    """Return the claims of a verdict that says that the object is closed to the stranger."""
+    questions: list[Question] = []
+    left_out: list[NotTried] = []
+    for asked, part in PARTS:
+        named = _version(evidence, part)
+        if named is None:
+            continue
+        doubtful = named.way & ~ways.sure
+        if asked is Asked.HEAD and (cause := _head_cause(evidence, semantics, opened=False)):
+            left_out.append(cause)
+        elif not stranger.placed and doubtful & ways.placed:
+            left_out.append(NotTried.VANTAGE)
+        elif doubtful & ways.possible:
+            left_out.append(NotTried.CONDITION)
+        else:
+            questions.append(Question(asked, named.version_id, stranger.signed, False))
+    return StrangerClaims(tuple(questions), tuple(left_out))
+
+
+class _Named(NamedTuple):
+    """The version that a question names, and the way for which S3's answer counts."""
+
+    version_id: str | None
+    way: int
+
+
+def _version(evidence: Evidence, ways: int) -> _Named | None:
+    """Return how to ask for these ways to the bytes, or to the ACL; None if they reach no such version.
+
+    A run of versions asks by the VersionId, another run by the key alone. Each asks the other way if only that is open.
+    """
+    ref, head = evidence.ref, evidence.head
+    plain, versioned = ways & ~VERSION_WAYS, ways & VERSION_WAYS
+    known = ref.version_id or (head.version_id if isinstance(head, Head) else None) or "null"
+    by_id = _Named(known, versioned) if versioned else None
+    by_key = _Named(None, plain) if plain and ref.is_latest else None
+    return (by_id or by_key) if ref.version_id is not None else (by_key or by_id)
+
+
+def _head_cause(evidence: Evidence, semantics: Semantics, *, opened: bool) -> NotTried | None:
+    """Return the reason why a HEAD tells nothing about the bytes; None if it does."""
+    head = evidence.head
+    key = EncryptionFacts.of(head, semantics)
+    if key.customer:
+        return NotTried.CUSTOMER_KEY
+    if isinstance(head, Unread):
+        return NotTried.UNREAD
+    if key.kms is not None:
+        return NotTried.KMS_KEY
+    if opened and isinstance(head, Head) and _is_archived(evidence.ref.storage_class, head):
+        return NotTried.ARCHIVED
+    return None
+
+
+def _is_archived(storage_class: str, head: Head) -> bool:
+    """True if nobody can read the bytes until the object is restored (HeadObject, S3 API reference: x-amz-restore)."""
+    archived = (head.storage_class or storage_class) in ARCHIVED_CLASSES or head.archive_status is not None
+    return archived and 'ongoing-request="false"' not in (head.restore or "")
+
+
+def _kinds(audience: Sequence[str]) -> Iterator[AudienceKind]:
+    for text in audience:
+        try:
+            yield Audience.parse(text).kind
+        except ValueError:  # of a later version
+            continue

@@ -1,0 +1,63 @@
+"""The command `auditor probe`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from auditor.audit.probe.probe_result import ProbeResult
+from auditor.audit.probe.probe_run import ProbeOrder, ProbeRequest, probe
+from auditor.audit.probe.sample import MOST, SAMPLE
+from auditor.cli import signals
+from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import OBJECTS, Flags, whole_number
+from auditor.cli.output import expect, say
+from auditor.cli.progress import counting, shown
+from auditor.errors import RunStopped
+from auditor.runs.folder_place import open_run
+from auditor.text import visible
+
+_STRANGERS: Final = "the strangers"
+
+
+def declare_probe(flags: Flags) -> None:
+    """Declare the flags of `auditor probe`.
+
+    auditor probe s3://my-bucket
+    auditor probe s3://my-bucket --vantage 198.51.100.7 --as other-account
+    auditor probe s3://my-bucket --sample 50 --most 2000 --format json
+    """
+    flags.run_folder()
+    sample = f"this many objects of each group of the roll-ups ({SAMPLE})"
+    flags.add("--sample N", sample, OBJECTS, type=whole_number, default=SAMPLE)
+    flags.add("--most N", f"this many objects in all ({MOST})", OBJECTS, type=whole_number, default=MOST)
+    flags.add("--as PROFILE", "ask signed by this foreign account too", _STRANGERS, dest="foreign")
+    flags.add("--vantage ADDRESS", "the public address from which this machine asks", _STRANGERS)
+    flags.connection()
+    flags.form()
+
+
+@command()
+def run_probe(frame: CommandFrame) -> int:
+    """Ask S3 as a stranger, print the result, and return its exit code."""
+    options = frame.options
+    order = ProbeOrder(options.sample, options.most, options.foreign, options.vantage)
+
+    async def ask() -> ProbeResult:
+        stop = signals.stop_on_signals()
+        place = frame.run_place(options.run_folder)
+        expect(f"reading the run {visible(place)}")
+        with open_run(place, **frame.settings.connection) as opened:
+            done = 0
+
+            def note() -> None:
+                nonlocal done
+                done += 1
+
+            request = ProbeRequest(order, say, note, stop.is_set)
+            async with stop.flight(), shown(counting(f"the probe of {opened.run_id}", lambda: done)):
+                return await probe(opened, frame.settings, request)
+        raise RunStopped("the probe did not come to its end: start it again")
+
+    found = signals.run(ask())
+    frame.print(found.to_dict(), found.text)
+    return found.exit_code

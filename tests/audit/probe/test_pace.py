@@ -1,0 +1,38 @@
+"""Strangers send ten requests a second, by a clock that moves only while they wait."""
+
+from __future__ import annotations
+
+from auditor.audit.probe.probe_run import ProbeOrder
+from auditor.audit.probe.strangers import PER_SECOND
+from auditor.s3.rate import ARRIVAL_SECONDS, RateLimit
+from tests.audit.probe.conftest import Probing
+
+
+class Clock:
+    """A clock that stands still but for its own sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+async def test_ten_a_second(probing: Probing) -> None:
+    for number in range(30):
+        probing.put(f"{number:02}")
+    await probing.audit()
+    clock, times = Clock(), list[float]()
+
+    def note(call: object, nth: int) -> None:
+        times.append(clock.now)
+
+    probing.server.lies = note
+    found = await probing.probe(ProbeOrder(sample=30), RateLimit(PER_SECOND, clock=clock, sleep=clock.sleep))
+    assert found.compared == 30
+    assert len(times) == 60
+    assert all(later - first >= 1.0 for first, later in zip(times, times[10:], strict=False))
+    assert times[-1] - times[0] <= 60 / PER_SECOND * (1.0 + ARRIVAL_SECONDS) + 1.0

@@ -1,0 +1,108 @@
+"""`auditor probe` through the command line: the first line, the exit codes, and JSON that can be sent back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import main
+from tests.support.schemas import valid
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.strangers import StrangersServer
+from tests.support.servers.world import World
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def server() -> Iterator[StrangersServer]:
+    world = World()
+    world.add(BUCKET)
+    with StrangersServer(world) as server:
+        yield server
+
+
+@pytest.fixture
+def run(
+    server: StrangersServer, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    """Run one command in an empty directory on the server's bucket: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main([*arguments, "--endpoint-url", server.url])
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def audited(run: Run, server: StrangersServer) -> Path:
+    server.put(BUCKET, "private\n")
+    server.put(BUCKET, "public", acl="public-read")
+    _, out, _ = run("audit", f"s3://{BUCKET}", "--format", "json")
+    return Path(json.loads(out)["out"])
+
+
+def test_the_latest_run_of_a_target(run: Run, server: StrangersServer) -> None:
+    audited(run, server)
+    code, out, err = run("probe", f"s3://{BUCKET}")
+    assert code == 0
+    assert err.startswith(
+        "auditor: the probe sends 3 unsigned requests, 10 a second, and one more for each answer that"
+    )
+    assert err.splitlines()[0].endswith("access logs and CloudTrail data events of the owner of audited")
+    assert out.startswith("2 objects of 2 groups: 2 compared, 0 disagreements\n  agreed: 1 exposed, 1 private\n")
+
+
+def test_a_planted_wrong_verdict(run: Run, server: StrangersServer) -> None:
+    folder = audited(run, server)
+    (part,) = (folder / "objects").glob("*.jsonl.gz")
+    lines = [json.loads(line) for line in gzip.decompress(part.read_bytes()).splitlines()]
+    lines = [{**line, "verdict": "private", "audience": [], "reasons": []} for line in lines]
+    part.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
+    code, out, _ = run("probe", str(folder), "--format", "json")
+    assert code == 3
+    found = json.loads(out)
+    valid("probe", found)
+    assert (found["compared"], found["agreed"], found["disagreed"]) == (2, 1, 1)
+    assert "public" not in out
+    code, out, _ = run("probe", str(folder))
+    assert (code, out.count("DISAGREES")) == (3, 1)
+    assert "DISAGREES public is private: unsigned HeadObject has to be refused, and got 200 and 200\n" in out
+
+
+def test_nothing_compared(run: Run, server: StrangersServer) -> None:
+    folder = audited(run, server)
+    for key in ("private\n", "public"):
+        server.world.buckets[BUCKET].delete(key)
+    code, out, err = run("probe", str(folder))
+    assert (code, server.asked) == (4, [])
+    assert "  deleted since the run: 2\n" in out
+    assert err.startswith("auditor: the probe sends 3 unsigned requests")
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--vantage", "here"), "--vantage 'here' is no IP address"),
+        (("--as", "nobody"), "there is no AWS profile 'nobody'"),
+    ],
+)
+def test_wrong_usage(run: Run, server: StrangersServer, flags: tuple[str, str], sentence: str) -> None:
+    folder = audited(run, server)
+    code, out, err = run("probe", str(folder), *flags)
+    assert (code, out, server.asked) == (2, "", [])
+    assert sentence in err
+
+
+def test_a_run_that_has_not_ended(run: Run, server: StrangersServer) -> None:
+    folder = audited(run, server)
+    (folder / "summary.json").unlink()
+    code, _, err = run("probe", str(folder))
+    assert code == 2
+    assert "has no summary, because the run has not ended" in err
