@@ -7,7 +7,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check lint advisories docs goldens rule format pictures lock bench bench-memory scale clean \
+.PHONY: help install run trial test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check lint advisories docs goldens rule format pictures lock bench bench-memory scale clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package parquet-layer template release check-template elasticmq dynamodb-local
 
 help: ## list these targets
@@ -34,6 +34,10 @@ ifdef BUCKET
 else
 	@$(BIN)/auditor demo --engine $(ENGINE) $(ARGS)
 endif
+
+# audit and probe one bucket of yours, and write trial.json, which names nothing; [ARGS="--vantage ADDRESS --as PROFILE"]
+trial: install
+	@$(BIN)/python -m tools.trial $(or $(BUCKET),$(error give BUCKET=s3://..)) $(ARGS)
 
 # Four workers on two cores: the tests of retries and deadlines mostly wait. Without bytecode each worker would compile
 # every test anew, and every process that a test starts the package.

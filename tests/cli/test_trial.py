@@ -1,0 +1,44 @@
+"""`make trial`: one report of an audit, a probe and the price, which names nothing of the bucket."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers.strangers import StrangersServer
+from tests.support.servers.world import ACCOUNT, OWNER, World
+from tools.trial import main
+
+BUCKET = "secret-bucket"
+
+
+def test_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.add(BUCKET)
+    report = tmp_path / "trial.json"
+    with StrangersServer(world) as server:
+        server.put(BUCKET, "secret-name/public", acl="public-read")
+        server.put(BUCKET, "secret-name/private")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        assert main([f"s3://{BUCKET}", "--report", str(report), "--vantage", "198.51.100.7"]) == 0
+        assert {call.operation for call in server.asked} == {"HeadObject", "GetObjectAcl"}
+    text = report.read_text()
+    found = json.loads(text)
+    assert (found["audit"]["exit_code"], found["audit"]["coverage"]["audited"]) == (3, 2)
+    assert found["audit"]["calls"]["head"] == 2
+    assert found["audit"]["calls_per_second"] > 0
+    assert found["estimate"]["dollars"] > 0
+    assert (found["probe"]["exit_code"], found["probe"]["agreed"], found["probe"]["disagreed"]) == (0, 2, 0)
+    assert not any(word in text for word in (BUCKET, "secret-name", OWNER, ACCOUNT, str(tmp_path)))
+
+
+def test_a_bucket_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with StrangersServer(World()) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        assert main(["s3://not-there", "--report", str(tmp_path / "trial.json")]) == 1
+    assert "auditor audit ended with exit code 1: the trial is over" in capfd.readouterr().err
+    assert not (tmp_path / "trial.json").exists()
