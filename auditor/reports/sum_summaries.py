@@ -44,7 +44,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True):
         return self.label or self.target.uri
 
 
-def summed(entries: Iterable[IndexEntry]) -> list[Summary]:
+def summaries_of(entries: Iterable[IndexEntry]) -> list[Summary]:
     """Return the summaries that the sums are made of."""
     return [one.summary for one in entries if one.summary is not None]
 
@@ -52,7 +52,7 @@ def summed(entries: Iterable[IndexEntry]) -> list[Summary]:
 def sum_of(entries: Iterable[IndexEntry]) -> Summary:
     """Return the sums as a summary of no target. It is complete if each target has a complete run, or is excluded."""
     found = list(entries)
-    runs = summed(found)
+    runs = summaries_of(found)
     return Summary(
         run="",
         out="",
@@ -60,8 +60,8 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
         engine="",
         complete=all(one.excluded is not None or (one.summary is not None and one.summary.complete) for one in found),
         coverage=_added(_NO_COVERAGE, (run.coverage for run in runs)),
-        verdicts=_sum(dict.fromkeys(map(str, Verdict), 0), (run.verdicts for run in runs)),
-        findings=_sum(dict.fromkeys(map(str, Severity), 0), (run.findings for run in runs)),
+        verdicts=added_up(dict.fromkeys(map(str, Verdict), 0), (run.verdicts for run in runs)),
+        findings=added_up(dict.fromkeys(map(str, Severity), 0), (run.findings for run in runs)),
         rules_undecided=tuple(one for run in runs for one in run.rules_undecided),
         accepted=_added(AcceptedHoles(), (run.accepted for run in runs)),
         excepted=_added(ExceptedCounts(), (run.excepted for run in runs)),
@@ -76,10 +76,11 @@ def sum_of(entries: Iterable[IndexEntry]) -> Summary:
 def _added(zero: T, several: Iterable[T]) -> T:
     """Return the sum of counts in records of one type: of numbers, and of numbers by name. zero: a record of none."""
     found = [asdict(one) for one in several]
-    return replace(zero, **{name: _sum(none, (one[name] for one in found)) for name, none in asdict(zero).items()})
+    return replace(zero, **{name: added_up(none, (one[name] for one in found)) for name, none in asdict(zero).items()})
 
 
-def _sum(zero: Any, several: Iterable[Any]) -> Any:
+def added_up(zero: Any, several: Iterable[Any]) -> Any:
+    """Return the sum of numbers, or of numbers by name. zero: the sum of none."""
     if isinstance(zero, int):
         return sum(several)
     total = Counter(zero)

@@ -66,7 +66,7 @@ def page_data(source: PageSource) -> PageData:
         unchanged=sections.unchanged(changes),
         causes=sections.causes(changes),
         curve=curve(nights, Verdict.EXPOSED),
-        coverage=coverage_bar(summary, summary.excepted.verdicts),
+        coverage=coverage_bar(summary),
         places=rows.places_in(openings, rollups),
         openings=openings,
         findings=findings,
@@ -80,19 +80,15 @@ def page_data(source: PageSource) -> PageData:
 
 
 def _cards(summary: Summary, nights: Sequence[Night]) -> Iterator[NumberCard]:
-    numbers, holes, new = (
-        counts(summary, summary.excepted.verdicts),
-        summary.coverage.undecided,
-        new_objects(summary.changes),
-    )
+    numbers, new = counts(summary), new_objects(summary.changes)
     by_intent = numbers[signs.INTENDED] or summary.exceptions
     for sign in (signs.EXPOSED, signs.SHARED, signs.INTENDED if by_intent else signs.held_back(numbers)):
         number = numbers[sign]
         said = f"{new.get(sign.name, 0):,} new since the last run" if new else _part(number, summary.coverage.listed)
         said = "covered by an exception" if sign is signs.INTENDED else said
         yield NumberCard(sign, number, said, spark(nights, sign.name), filters=True)
-    holes = summary.coverage.undecided
-    yield NumberCard(signs.UNDECIDED, holes, _undecided(summary, numbers[signs.UNKNOWN]), spark(nights, "undecided"))
+    words = _undecided(summary, numbers[signs.UNKNOWN])
+    yield NumberCard(signs.UNDECIDED, summary.coverage.undecided, words, spark(nights, "undecided"))
     if damaged := summary.rules.get(DAMAGED_RULE):
         yield NumberCard(signs.CHANGED_BYTES, damaged, "not what was recorded")
 
@@ -106,7 +102,7 @@ def _part(number: int, listed: int) -> str:
 
 def _undecided(summary: Summary, unknown: int) -> str:
     rules = len(summary.rules_undecided)
-    parts = [f"{rules:,} {'rule' if rules == 1 else 'rules'} too"] if rules else []
+    parts = [f"{counted(rules, 'rule')} too"] if rules else []
     if unknown:
         parts.append(f"{unknown:,} with an unknown verdict")
     return "; ".join(parts) or "everything asked for was read"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby, islice
+from itertools import groupby, islice, permutations
 from operator import attrgetter
 from typing import Final
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from auditor.model.estate import AccountResult, EarlierEstate, EstateReport
 from auditor.model.finding import Severity
+from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.model.version import VERSION
 from auditor.reports import phrases
@@ -21,7 +21,7 @@ from auditor.reports.page.data import Chip, Headline, NumberCard
 from auditor.reports.page.pictures import CoverageBar, Night, Spark, counts, coverage_bar, spark
 from auditor.reports.page.rows import nights_of
 from auditor.reports.page.signs import Sign
-from auditor.reports.sum_summaries import IndexEntry, sum_of, summed
+from auditor.reports.sum_summaries import IndexEntry, added_up, sum_of, summaries_of
 from auditor.reports.summary import (
     UNCHECKED,
     accepted,
@@ -31,6 +31,7 @@ from auditor.reports.summary import (
     holes,
     new_exposed,
     sentence_parts,
+    verdict_sentence,
 )
 from auditor.text import counted, visible
 
@@ -114,16 +115,16 @@ def index_page(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyE
     rows = sorted((_row(one, newest) for one in found), key=_order)
     whole = sum_of(found)
     totals = tuple(_total(row.numbers[at] for row in rows) for at in range(len(COLUMNS)))
-    numbers = counts(whole, whole.excepted.verdicts)
+    numbers = counts(whole)
     return IndexPage(
         title=f"{numbers[signs.EXPOSED]:,} exposed in {counted(len(found), 'target')}",
-        headline=_headline(found, rows, place, newest, totals[1], estates),
-        cards=tuple(_cards(found, rows)),
-        coverage=coverage_bar(whole, whole.excepted.verdicts),
+        headline=_headline(found, rows, place, newest, whole, estates),
+        cards=tuple(_cards(found, rows, whole)),
+        coverage=coverage_bar(whole),
         columns=COLUMNS,
         lists=tuple(_lists(rows)),
         totals=totals,
-        footer=f"auditor {VERSION} · the sums are those of the {counted(len(summed(found)), 'run')} named above",
+        footer=f"auditor {VERSION} · the sums are those of the {counted(len(summaries_of(found)), 'run')} named above",
         accounts=_account_rows(estates),
     )
 
@@ -138,19 +139,17 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
         bad, why = entry.excluded is None, entry.excluded or entry.failed or "there is no run of it"
         sign = _FAILED if bad else _EXCLUDED
         return TargetRow(sign, target, None, "", (None,) * len(COLUMNS), bad, why, account=entry.account)
-    numbers = counts(summary, summary.excepted.verdicts)
-    new = new_exposed(summary)
+    numbers, new = counts(summary), new_exposed(summary)
     aside = holes(summary, UNCHECKED)
     if newest is not None and moment is not None and newest - moment > OLD:
         aside.append(f"no complete run since {phrases.short_date(moment.isoformat())}")
     if entry.failed:
         aside.append(entry.failed)
-    before, emphasis, after = sentence_parts(summary, new)
     return TargetRow(
         sign=_sign(numbers, bool(aside) and not summary.nothing_listed, summary.coverage.listed),
         target=target,
         link=entry.link,
-        sentence=f"{before}{emphasis}{after}",
+        sentence=verdict_sentence(summary),
         numbers=(
             numbers[signs.EXPOSED],
             new,
@@ -200,18 +199,18 @@ def _headline(
     rows: Sequence[TargetRow],
     place: str,
     newest: datetime | None,
-    new: int | None,
+    whole: Summary,
     estates: Sequence[AnyEstate],
 ) -> Headline:
-    whole, bad = sum_of(entries), [row for row in rows if row.bad]
-    before, emphasis, after = sentence_parts(whole, new)
-    if not summed(entries):
+    runs = summaries_of(entries)
+    before, emphasis, after = sentence_parts(whole, _total(row.numbers[1] for row in rows))
+    if not runs:
         before, emphasis, after = "No target was audited.", "", ""
     exposed = sum(row.sign is signs.EXPOSED for row in rows)
     bold = f"{exposed:,} of {counted(len(rows), 'target')} {'has' if exposed == 1 else 'have'} exposed objects."
     bold = bold if exposed else ""
-    lead = f"{counted(whole.coverage.listed, 'listed object')} of {counted(len(summed(entries)), 'target')}"
-    lead = f"{lead} are accounted for." if summed(entries) else ""
+    lead = f"{counted(whole.coverage.listed, 'listed object')} of {counted(len(runs), 'target')}"
+    lead = f"{lead} are accounted for." if runs else ""
     if len(estates) == 1:  # the line that adds up its buckets
         bold, lead = f"{estates[0].line}.", f"{bold} {lead}".strip()
     return Headline(
@@ -220,18 +219,18 @@ def _headline(
         when=phrases.long_date(newest) if newest else "",
         title=(before, after),
         emphasis=emphasis,
-        bad=bool(bad) or alarming(whole),
+        bad=any(row.bad for row in rows) or alarming(whole),
         bold=bold,
         lead=lead,
-        chips=tuple(_chips(entries, rows)),
+        chips=tuple(_chips(runs, rows)),
         notes=(*_estate_notes(estates), *_notes(entries, newest)),
     )
 
 
-def _chips(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable[Chip]:
+def _chips(runs: Sequence[Summary], rows: Sequence[TargetRow]) -> Iterable[Chip]:
     bad, missing = sum(row.bad for row in rows), sum(row.sign is _FAILED for row in rows)
     excluded = sum(row.sign is _EXCLUDED for row in rows)
-    state = "listing complete" if any(map(has_hole, summed(entries))) else "complete"
+    state = "listing complete" if any(map(has_hole, runs)) else "complete"
     number = counted(len(rows) - excluded, "target")
     yield Chip(number) if bad else Chip(f"✓ {number}, each {state}", "ok")
     if excluded:
@@ -241,8 +240,7 @@ def _chips(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable
     if bad > missing:
         yield Chip(f"{counted(bad - missing, 'target')} with holes", "warn")
     elif not bad:
-        known = any(accepted(one) for one in summed(entries))
-        yield Chip("no hole but accepted ones" if known else "no hole", "ok")
+        yield Chip("no hole but accepted ones" if any(map(accepted, runs)) else "no hole", "ok")
 
 
 def _notes(entries: Sequence[IndexEntry], newest: datetime | None) -> Iterable[str]:
@@ -269,30 +267,28 @@ def _overlaps(entries: Sequence[IndexEntry]) -> Iterable[tuple[str, str]]:
     found = (
         (inner.uri, outer.uri)
         for several in by_bucket.values()
-        for inner in several
-        for outer in several
-        if inner is not outer and inner.prefix.startswith(outer.prefix)
+        for inner, outer in permutations(several, 2)
+        if inner.prefix.startswith(outer.prefix)
     )
     return islice(found, _OVERLAPS)
 
 
-def _cards(entries: Sequence[IndexEntry], rows: Sequence[TargetRow]) -> Iterable[NumberCard]:
-    whole, nights = sum_of(entries), summed_nights(entries)
-    numbers = counts(whole, whole.excepted.verdicts)
+def _cards(entries: Sequence[IndexEntry], rows: Sequence[TargetRow], whole: Summary) -> Iterable[NumberCard]:
+    runs, nights, numbers = summaries_of(entries), summed_nights(entries), counts(whole)
     of = f"in {{}} of {counted(len(rows), 'target')}"
-    known = [(one, counts(one, one.excepted.verdicts)) for one in summed(entries)]
+    each = list(map(counts, runs))
 
     def part(sign: Sign) -> str:
-        return of.format(f"{sum(bool(found[sign]) for _, found in known):,}")
+        return of.format(f"{sum(bool(one[sign]) for one in each):,}")
 
     for sign in (signs.EXPOSED, signs.SHARED):
         yield NumberCard(sign, numbers[sign], part(sign), spark(nights, sign.name))
-    undecided = sum(bool(one.coverage.undecided or one.rules_undecided) for one in summed(entries))
+    undecided = sum(bool(one.coverage.undecided or one.rules_undecided) for one in runs)
     yield NumberCard(signs.UNDECIDED, whole.coverage.undecided, of.format(f"{undecided:,}"), spark(nights, "undecided"))
     sign = signs.INTENDED if numbers[signs.INTENDED] else signs.held_back(numbers)
     yield NumberCard(sign, numbers[sign], part(sign), spark(nights, sign.name))
     grave = sum(counting(whole, one) for one in _GRAVE)
-    found = sum(any(counting(one, severity) for severity in _GRAVE) for one in summed(entries))
+    found = sum(any(counting(one, severity) for severity in _GRAVE) for one in runs)
     yield NumberCard(signs.LOUD, grave, of.format(f"{found:,}"))
 
 
@@ -303,16 +299,8 @@ def summed_nights(entries: Sequence[IndexEntry]) -> tuple[Night, ...]:
         return ()
     first = max(map(min, trends))
     days = sorted({day for trend in trends for day in trend if day >= first})
-    return tuple(Night(day, _summed_night([trend.get(day) for trend in trends])) for day in days)
-
-
-def _summed_night(several: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
-    total = Counter[str]()
-    for one in several:
-        if one is None:
-            return None
-        total.update(one)
-    return dict(total)
+    each = ((day, [trend.get(day) for trend in trends]) for day in days)
+    return tuple(Night(day, None if None in found else added_up({}, found)) for day, found in each)
 
 
 def _estate_notes(estates: Sequence[AnyEstate]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from itertools import groupby
 from typing import Final
@@ -136,9 +136,9 @@ _LETTER: Final = 7.6
 _ORDER: Final = (*signs.NOT_PRIVATE, signs.VANISHED)
 
 
-def coverage_bar(summary: Summary, intended: Mapping[str, int]) -> CoverageBar:
-    """Return the bar. intended: the number of objects that an exception covers, by verdict: they are counted apart."""
-    numbers = counts(summary, intended)
+def coverage_bar(summary: Summary) -> CoverageBar:
+    """Return the bar. The objects that an exception covers are counted apart."""
+    numbers = counts(summary)
     listed, private = summary.coverage.listed, numbers[signs.PRIVATE]
     parts = [Share(sign, numbers[sign]) for sign in _ORDER if numbers[sign]]
     rest = sum(part.number for part in parts)
@@ -156,12 +156,10 @@ def coverage_bar(summary: Summary, intended: Mapping[str, int]) -> CoverageBar:
     )
 
 
-def counts(summary: Summary, intended: Mapping[str, int]) -> dict[Sign, int]:
+def counts(summary: Summary) -> dict[Sign, int]:
     """Return the number of listed objects of each sign: their sum is the number of listed objects."""
-    left = {
-        sign: summary.verdicts[verdict] - intended.get(verdict, 0)
-        for verdict, sign in ((Verdict(name), sign) for name, sign in signs.BY_VERDICT.items())
-    }
+    intended = summary.excepted.verdicts
+    left = {sign: summary.verdicts[name] - intended.get(name, 0) for name, sign in signs.BY_VERDICT.items()}
     return {
         **left,
         signs.INTENDED: sum(intended.get(verdict, 0) for verdict in Verdict),
@@ -414,20 +412,21 @@ def _bar(columns: tuple[Sign, ...], numbers: tuple[int, ...]) -> tuple[tuple[str
 def _boxes(counts: Sequence[PlaceCount]) -> tuple[Box, ...]:
     """Return the boxes: first an area for each first folder, and in it one for each prefix and sign."""
     largest = sorted(counts, key=lambda one: -one.number)[:_MOST_BOXES]
-    boxes: list[Box] = []
     room = (_EDGE, _EDGE, _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE)
-    folders = _grouped(largest, lambda one: one.prefix.partition("/")[0])
-    for inside, area in zip(folders, squarified([_sum(one) for one in folders], room), strict=True):
-        for one, box in zip(inside, squarified([one.number for one in inside], area), strict=True):
-            boxes.append(_box(one, box))
-    return tuple(boxes)
+    folders = _by_folder(largest)
+    areas = zip(folders, squarified([_sum(one) for one in folders], room), strict=True)
+    return tuple(
+        _box(one, box)
+        for inside, area in areas
+        for one, box in zip(inside, squarified([one.number for one in inside], area), strict=True)
+    )
 
 
-def _grouped(counts: Sequence[PlaceCount], name: Callable[[PlaceCount], str]) -> list[list[PlaceCount]]:
-    groups: dict[str, list[PlaceCount]] = {}
+def _by_folder(counts: Sequence[PlaceCount]) -> list[list[PlaceCount]]:
+    folders: dict[str, list[PlaceCount]] = {}
     for one in counts:
-        groups.setdefault(name(one), []).append(one)
-    return sorted(groups.values(), key=_sum, reverse=True)
+        folders.setdefault(one.prefix.partition("/")[0], []).append(one)
+    return sorted(folders.values(), key=_sum, reverse=True)
 
 
 def _sum(counts: Sequence[PlaceCount]) -> int:

@@ -176,8 +176,7 @@ def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
     for step in rollups.first:
         number, text = max(step.closes - before, 0), f"of {step.of:,} exposed objects close"
         if step.decides:
-            objects = "object" if step.decides == 1 else "objects"
-            number, text = step.decides, f"undecided {objects} could be decided"
+            number, text = step.decides, f"undecided {'object' if step.decides == 1 else 'objects'} could be decided"
         found.append(FirstChange(step.change[:1].upper() + step.change[1:], _broken(step), number, text))
         before = step.closes
     return tuple(found)
@@ -227,8 +226,7 @@ def _broken(step: FirstStep) -> str:
 
 def undecided_places(rollups: RollUps) -> dict[str, str]:
     """Return the prefix of the largest group of undecided objects, or its first key, by call and error code."""
-    found: dict[str, Group] = {}
+    found: dict[str, str] = {}
     for group in groups.undecided(rollups):
-        if group.count > (found[group.audience or ""].count if group.audience in found else 0):
-            found[group.audience or ""] = group
-    return {reason: group.prefix or group.samples[0].key or "" for reason, group in found.items()}
+        found.setdefault(group.audience or "", group.prefix or group.samples[0].key or "")
+    return found

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from auditor.model.bucket import PublicAccessBlock
+from auditor.model.bucket import Encryption, PublicAccessBlock
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import ChangeKind, Changes, Summary
 from auditor.reports import phrases
+from auditor.reports.groups import RULES_BY_ID
 from auditor.reports.page.data import HoleRow, RuleRow
 from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
 from auditor.rules import RULES
@@ -110,12 +111,8 @@ def _advice(action: str, code: str) -> str:
     return "run again; if it stays, docs/troubleshooting.md has the codes"
 
 
-_SWITCHES: Final = (
-    ("block_public_acls", "BlockPublicAcls"),
-    ("ignore_public_acls", "IgnorePublicAcls"),
-    ("block_public_policy", "BlockPublicPolicy"),
-    ("restrict_public_buckets", "RestrictPublicBuckets"),
-)
+_SWITCHES: Final = {name: name.title().replace("_", "") for name in PublicAccessBlock.__struct_fields__}
+"""S3's name of each switch of a public access block."""
 
 
 def rule_rows(summary: Summary, bucket: BucketFile) -> tuple[RuleRow, ...]:
@@ -129,11 +126,10 @@ def rule_rows(summary: Summary, bucket: BucketFile) -> tuple[RuleRow, ...]:
         off = rule.id not in selected and rule.id not in summary.rules and rule.id not in undecided
         why = "" if off else _undecided(rule, summary, undecided.get(rule.id, []))
         rows.append(RuleRow(rule.id, rule.title, summary.rules.get(rule.id, 0), why, off))
-    known = {rule.id for rule in RULES}
     rows += [
         RuleRow(name, "a rule that this version does not have", found, "")
         for name, found in summary.rules.items()
-        if name not in known
+        if name not in RULES_BY_ID
     ]
     return tuple(rows)
 
@@ -168,11 +164,8 @@ def settings(bucket: BucketFile) -> Iterator[tuple[str, str]]:
     public = facts.policy_is_public
     yield "Bucket policy is public", ("yes" if public else "no") if isinstance(public, bool) else _known(public)
     yield "Versioning", _known(facts.versioning)
-    encryption = facts.encryption
-    if isinstance(encryption, Unread | Skipped):
-        yield "Default encryption", _known(encryption)
-    else:
-        yield "Default encryption", encryption.algorithm or "none"
+    kind = facts.encryption.algorithm or "none" if isinstance(facts.encryption, Encryption) else facts.encryption
+    yield "Default encryption", _known(kind)
     yield "Rules of access", facts.semantics.value
     yield "Trusted", ", ".join(bucket.configuration.get("trusted") or ()) or "nobody else"
 
@@ -186,8 +179,8 @@ def _known(value: object) -> str:
 def _block(block: PublicAccessBlock | Unread | Skipped) -> str:
     if not isinstance(block, PublicAccessBlock):
         return _known(block)
-    on = [label for name, label in _SWITCHES if getattr(block, name)]
-    off = [label for name, label in _SWITCHES if not getattr(block, name)]
+    on = [label for name, label in _SWITCHES.items() if getattr(block, name)]
+    off = [label for name, label in _SWITCHES.items() if not getattr(block, name)]
     if not off:
         return "all four switches are on"
     return f"on: {', '.join(on)}; off: {', '.join(off)}" if on else "all four switches are off"

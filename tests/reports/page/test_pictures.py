@@ -7,8 +7,10 @@ from datetime import date, timedelta
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from auditor.model.access import Verdict
+from auditor.model.summary import ExceptedCounts
 from auditor.reports.page.pictures import WIDTH, Night, coverage_bar, curve, spark, squarified
 from tests.support.samples.reports import denied, gone, judged, sample_summary, tally_of
 
@@ -40,7 +42,7 @@ def test_parts_of_the_coverage_add_up_to_the_listed_objects() -> None:
     made = sample_summary(
         tally_of(*(judged(f"k{at}") for at in range(500)), judged("o", verdict=Verdict.EXPOSED), denied("u"), gone("v"))
     )
-    bar = coverage_bar(made, {})
+    bar = coverage_bar(made)
     assert sum(part.number for part in bar.parts) == bar.listed == 503
     assert bar.private == 500
     assert [part.sign.name for part in bar.below] == ["exposed", "unknown", "vanished"]
@@ -56,19 +58,19 @@ def test_parts_of_the_coverage_add_up_to_the_listed_objects() -> None:
 
 def test_objects_that_are_open_on_purpose_are_counted_once() -> None:
     made = sample_summary(tally_of(*(judged(f"k{at}", verdict=Verdict.EXPOSED) for at in range(9)), judged("p")))
-    bar = coverage_bar(made, {"exposed": 4})
+    bar = coverage_bar(replace(made, excepted=ExceptedCounts({"exposed": 4})))
     assert {part.sign.label: part.number for part in bar.parts} == {"exposed": 5, "public by intent": 4, "private": 1}
 
 
 def test_one_object_among_a_million_is_seen() -> None:
     one = sample_summary(tally_of(judged("o", verdict=Verdict.EXPOSED), judged("s", verdict=Verdict.SHARED)))
-    parts = coverage_bar(one, {}).below
+    parts = coverage_bar(one).below
     assert min(part.width for part in parts) >= 5
 
 
 def test_bar_of_nothing_and_of_private_objects_alone() -> None:
-    assert coverage_bar(sample_summary(), {}).below == ()
-    bar = coverage_bar(sample_summary(tally_of(judged("a"))), {})
+    assert coverage_bar(sample_summary()).below == ()
+    bar = coverage_bar(sample_summary(tally_of(judged("a"))))
     assert (bar.below, bar.private_from) == ((), 0.0)
 
 
