@@ -8,6 +8,7 @@ import argparse
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from auditor.cli.commands import ACTIONS, COMMANDS, Command
@@ -28,7 +29,8 @@ class _HelpAll(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         assert isinstance(parser, CommandParser)
-        sys.stdout.write(parser.format_help(everything=True))
+        with suppress(OSError):  # as argparse prints --help: the reader of a pipe may be gone
+            sys.stdout.write(parser.format_help(everything=True))
         parser.exit()
 
 

@@ -43,6 +43,14 @@ def test_results_that_find_no_room() -> None:
     assert "stdout" in ended.stderr
 
 
-def test_reader_that_went_away() -> None:
-    ended = in_shell("| true", "rules")
+@pytest.mark.parametrize("arguments", [("rules",), ("audit", "--help"), ("audit", "--help-all")])
+def test_reader_that_went_away(arguments: tuple[str, ...]) -> None:
+    ended = in_shell("| true", *arguments)
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("flag", ["--help", "--help-all"])
+def test_help_that_finds_no_room(flag: str) -> None:
+    ended = in_shell(">/dev/full", "audit", flag)
+    assert (ended.returncode, ended.stderr) == (0, "")
