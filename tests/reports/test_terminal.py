@@ -343,11 +343,12 @@ def test_the_next_command_is_whole(steps: list[FirstStep], many: list[Judgement]
     assert "Next" not in rows(table(stopped, rollups=rollups))
 
 
-def test_the_next_command_names_the_version() -> None:
+@pytest.mark.parametrize(("version", "word"), [("v 1", "'--version-id=v 1'"), ("-v1", "--version-id=-v1")])
+def test_the_next_command_names_the_version(version: str, word: str) -> None:
     old = partner("a")
-    old = replace(old, evidence=replace(old.evidence, ref=replace(old.evidence.ref, version_id="v 1")))
+    old = replace(old, evidence=replace(old.evidence, ref=replace(old.evidence.ref, version_id=version)))
     text = table(sample_summary(target=target(versions=True)), rollups=rollups_of(old))
-    assert "\nNext            auditor explain s3://audited/a --version-id 'v 1' --run " in text
+    assert f"\nNext            auditor explain s3://audited/a {word} --run " in text
 
 
 def test_a_run_that_did_not_look_at_everything_is_never_green() -> None:

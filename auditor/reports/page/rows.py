@@ -96,7 +96,7 @@ class Rows:
             yield "Say why", explaining(self._bucket, first, self._run)
         if hidden and group.prefix is not None:
             lines = shell_line("auditor", "export", self._run, "--format", "jsonl")
-            yield "List all keys", f"{lines} | {shell_line('jq', '-c', f'select({_condition(group)}) | .key')}"
+            yield "List all keys", f"{lines} | {shell_line('jq', '-c', f'select({_condition(parts)}) | .key')}"
         if group.verdict is not Verdict.UNKNOWN and not groups.is_intended(group):
             accept = (shell_line("auditor", "accept", one.id, "--run", self._run) for one in parts[:TOGETHER])
             yield "Accept it", "\n".join(accept)
@@ -104,19 +104,22 @@ class Rows:
 
 def explaining(bucket: str, sample: Sample, run: str) -> str:
     """Return the whole command that explains an object of a run. run: place of the run folder."""
-    version = ["--version-id", sample.version_id] if sample.version_id else []
+    version = [f"--version-id={sample.version_id}"] if sample.version_id else []  # the ID may begin with a hyphen
     return shell_line("auditor", "explain", f"s3://{bucket}/{sample.key}", *version, "--run", run)
 
 
-def _condition(group: Group) -> str:
-    """Return the condition of jq on the lines of `auditor export`, in ASCII."""
+def _condition(parts: Sequence[Group]) -> str:
+    """Return the condition of jq on the lines of `auditor export`, in ASCII. Groups that share a row lie in several
+    prefixes: it names none then.
+    """
+    group = parts[0]
     if group.rule is not None:
-        parts = [f'.kind == "finding" and .rule == {json.dumps(group.rule)}']
+        conditions = [f'.kind == "finding" and .rule == {json.dumps(group.rule)}']
     else:
-        parts = [f'.kind == "verdict" and .verdict == {json.dumps(group.verdict)}']
-    if group.prefix and not group.rest:
-        parts.append(f"(.key | startswith({json.dumps(group.prefix)}))")
-    return " and ".join(parts)
+        conditions = [f'.kind == "verdict" and .verdict == {json.dumps(group.verdict)}']
+    if len(parts) == 1 and group.prefix and not group.rest:
+        conditions.append(f"(.key | startswith({json.dumps(group.prefix)}))")
+    return " and ".join(conditions)
 
 
 def _facts(group: Group) -> Iterator[tuple[str, str]]:

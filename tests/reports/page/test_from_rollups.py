@@ -120,6 +120,15 @@ def test_objects_that_are_public_by_intent_have_nothing_to_mend() -> None:
     assert (row.remedies, [label for label, _ in row.commands]) == ([], ["Say why"])
 
 
+def test_command_that_lists_the_keys_of_a_row_leaves_no_prefix_of_it_out() -> None:
+    large = [small(f"{at}/", "1", audience=f"account:{at:012}", count=9, id=f"{at:012}") for at in range(121)]
+    shared = [small(f"{one}/", "1", "2", "3") for one in "abcd"]
+    found = page(rollups(*large, *shared)).openings
+    commands = {len(one.ids): dict(one.commands)["List all keys"] for one in found}
+    assert "startswith" in commands[1]
+    assert "startswith" not in commands[4]
+
+
 def test_groups_of_two_audiences_are_two_rows() -> None:
     other = small("a/", "2", audience="any-account", id="2" * 12)
     assert len(page(rollups(small("a/", "1"), other)).openings) == 2
