@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -134,8 +133,8 @@ def _group(
     count, samples = summary.outcomes[outcome], examples.of(outcome)
     command = ""
     if count > len(samples) and "://" not in summary.out:
-        chosen = shlex.quote(f'select(.outcome == "{outcome.value}") | .key')
-        command = f"zcat {shlex.quote(str(Path(summary.out).absolute()))}/combined-*.gz | jq -c {chosen}"
+        chosen = phrases.shell_line(f'select(.outcome == "{outcome.value}") | .key')
+        command = f"{phrases.shell_line('zcat', str(Path(summary.out).absolute()))}/combined-*.gz | jq -c {chosen}"
     return _sign(outcome), count, _FIX[outcome], samples, command
 
 

@@ -7,8 +7,10 @@ import gzip
 import hashlib
 import json
 import random
+import re
 import shlex
 import stat
+import subprocess
 import sys
 import unicodedata
 from collections import Counter
@@ -544,7 +546,21 @@ def test_the_table(audited: Run, stub: StubServer, capfd: pytest.CaptureFixture[
     assert "acl-job.json with acl-changes.csv: 1 object" in out
     assert "--acls-off" in out
     assert "ACLs off, now     ready" in out
-    assert max(map(len, out.splitlines())) <= 100
+    assert max(len(line) for line in out.splitlines() if "auditor what-if" not in line) <= 100
+
+
+@pytest.mark.parametrize("place", ["with space/" + "long" * 30, "a'b\\c", "e\x1b[31m"])
+def test_the_commands_of_the_table_are_whole(
+    place: str, audited: Run, stub: StubServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stub.put("audited", "open", acl="public-read")
+    run = Path(audited("--out", place)).absolute()
+    assert main(["fix-kit", str(run), "--out", "kit"]) == 0
+    (command,) = re.findall(r"^Effect +(auditor .+)$", capfd.readouterr().out, re.MULTILINE)
+    typed = subprocess.run(
+        ["/bin/bash", "-c", f"auditor() {{ printf '%s\\0' \"$@\"; }}; {command}"], capture_output=True, check=True
+    )
+    assert typed.stdout.decode().split("\0")[:-1] == ["what-if", str(run), "--acls-off"]
 
 
 def test_no_call_is_sent(audited: Run, stub: StubServer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +24,8 @@ from auditor.audit.kit.policy_change import LeftOut, PolicyDraft, agreed, senten
 from auditor.audit.kit.readiness import Assessment
 from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
 from auditor.model.exception import ExceptionUse
-from auditor.reports.text_table import TableLayout
+from auditor.reports.phrases import shell_line
+from auditor.reports.text_table import TableLayout, labelled
 from auditor.text import counted, visible
 
 POLICY_FILE: Final = "policy.json"
@@ -78,13 +78,13 @@ class Kit(Struct, frozen=True, kw_only=True):
             return ()
         if self.policy.text is None:
             return (f"{self.ask} --acls-off",)
-        policy = visible(f"--policy {shlex.quote(str(Path(self.place, POLICY_FILE).absolute()))}")
+        policy = shell_line("--policy", str(Path(self.place, POLICY_FILE).absolute()))
         return f"{self.ask} {policy}", f"{self.ask} --acls-off {policy}"
 
     @property
     def ask(self) -> str:
         """The beginning of each of these commands."""
-        return visible(f"auditor what-if {shlex.quote(self.source)}")
+        return shell_line("auditor", "what-if", self.source)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -139,7 +139,8 @@ def table(kit: Kit, columns: int) -> str:
         *([layout.listed("Key jobs", _key_jobs(kit))] if kit.key_jobs or kit.keys_kept else []),
         layout.listed("Back", _back(kit)),
         layout.listed("Remarks", kit.remarks),
-        layout.listed("Effect", kit.what_if),
+        # People copy the commands: they are never cut.
+        [labelled("" if number else "Effect", command, _LABEL) for number, command in enumerate(kit.what_if)],
         layout.listed("Next", ["read README.md there: nothing was changed, each call is yours to send"]),
     ]
     return _text(sections)
