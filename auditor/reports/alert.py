@@ -9,7 +9,6 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from auditor.errors import UsageError
 from auditor.model.access import Verdict, told_verdicts
 from auditor.model.alert import LONGEST, Alert, AlertSection, Phrase, Quoted, RunEvent
 from auditor.model.exception import ExceptionState, ExceptionUse
@@ -19,9 +18,10 @@ from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.model.run_lines import first_prefix
 from auditor.model.summary import ChangeKind, Changes, Summary, UnreadCount
 from auditor.reports import groups
+from auditor.reports.changes import cause_words
 from auditor.reports.channel_texts import event_detail, short
-from auditor.reports.summary import UNCHECKED, counting, exit_code, exposed, failed_of, holes, new_findings
-from auditor.runs.paths import parse_run_id
+from auditor.reports.phrases import began
+from auditor.reports.summary import FRESH, UNCHECKED, counting, exit_code, exposed, failed_of, holes, new_findings
 from auditor.text import counted, harmless
 
 GROUPS: Final = 15
@@ -33,7 +33,6 @@ _CAUSES: Final = 5
 AUDIT_FINISHED: Final = "S3 Audit Finished"
 _ITEMS: Final = 50
 """Largest number of items in each list of an event's detail."""
-_FRESH: Final = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.UNCOVERED)
 
 
 class AlertReasons(Struct, frozen=True, kw_only=True):
@@ -84,7 +83,7 @@ def reasons_of(summary: Summary, fail_on: Severity | FailOn | None) -> AlertReas
     worsened = {verdict: kinds.get(ChangeKind.WORSENED, 0) for verdict, kinds in changes.verdicts.items()}
     return AlertReasons(
         findings={one.value: fresh[one.value] for one in severities if fresh.get(one.value)},
-        exposed=sum(changes.verdicts.get(Verdict.EXPOSED, {}).get(kind, 0) for kind in _FRESH),
+        exposed=sum(changes.verdicts.get(Verdict.EXPOSED, {}).get(kind, 0) for kind in FRESH),
         worsened={verdict: number for verdict, number in worsened.items() if number and verdict != Verdict.EXPOSED},
         expired=expired,
     )
@@ -92,10 +91,8 @@ def reasons_of(summary: Summary, fail_on: Severity | FailOn | None) -> AlertReas
 
 def _expired(summary: Summary) -> tuple[ExceptionUse, ...]:
     """Return the exceptions that expired since the last complete run; all expired ones if there is none."""
-    try:
-        last = "" if summary.changes.against is None else parse_run_id(summary.changes.against).date().isoformat()
-    except UsageError:
-        last = ""
+    moment = began(summary.changes.against or "")
+    last = moment.date().isoformat() if moment else ""
     return tuple(one for one in summary.exceptions if one.state is ExceptionState.EXPIRED and one.until >= last)
 
 
@@ -270,7 +267,7 @@ def _changes(summary: Summary) -> Iterator[AlertSection]:
     changes = summary.changes
     counts = ", ".join(f"{number:,} {kind}" for kind, number in changes.classes.items() if number)
     if changes.against is not None:
-        moved = [(f"{harmless(one.change)}: moved {counted(one.objects, 'object')}",) for one in changes.causes]
+        moved = [(harmless(cause_words(one)),) for one in changes.causes]
         told = f"{counts} (verdicts and findings)" if counts else "no change"
         yield _list((f"Since the last run, {changes.against}: {told}.",), moved, _CAUSES, "cause")
     if changes.why_not:

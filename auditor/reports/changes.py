@@ -15,6 +15,7 @@ from auditor.model.run_lines import Seen
 from auditor.model.summary import Cause, ChangeKind, Changes, Summary
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.tally import Tally
+from auditor.text import counted
 
 NO_RUN: Final = "there is no earlier complete run of the target"
 UNREADABLE: Final = "the last run, {run}, could not be read"
@@ -67,6 +68,11 @@ _CAUSES: Final = {
 """The causes by the names that a checkpoint has."""
 _OF_CODE: Final = {code.value: name for name, cause in _CAUSES.items() for code in cause.codes}
 _MOVED: Final = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.IMPROVED, ChangeKind.RESOLVED)
+
+
+def cause_words(cause: Cause) -> str:
+    """Return the sentence on a cause, and on the objects that it moved."""
+    return f"{cause.change}: moved {counted(cause.objects, 'object')}"
 
 
 def causes_between(old: BucketFile, new: BucketFile) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from auditor.model.json_codec import plain
 from auditor.model.object import Outcome
 from auditor.model.run_lines import FindingLine, PastObject, Seen
 from auditor.model.summary import ChangeKind, Changes, Summary
-from auditor.reports.changes import causes_between, changes_of, moved_by
+from auditor.reports.changes import cause_words, causes_between, changes_of, moved_by
 from auditor.reports.compare import (
     added_step,
     bucket_kind,
@@ -33,7 +33,7 @@ from auditor.reports.compare import (
 )
 from auditor.reports.text_table import TableLayout
 from auditor.runs.bucket_file import BucketFile
-from auditor.text import counted, visible
+from auditor.text import visible
 
 SHOWN: Final = 5
 """Number of changes of each kind that the table names."""
@@ -118,8 +118,7 @@ class Diff:
         for line in self._new.bucket_findings():
             yield from self._finding(line, before.pop(line.fingerprint, None), None)
         for line in before.values():
-            kind = bucket_kind(line.rule, self._new_rules or ())
-            yield self._change(kind, line)
+            yield self._change(bucket_kind(line.rule, self._new_rules or ()), line)
 
     def _object(
         self, key: str, version_id: str | None, old: PastObject | None, new: PastObject | None
@@ -142,10 +141,8 @@ class Diff:
             yield self._change(lost_kind(line.rule, after, self._new_rules or ()), line)
 
     def _finding(self, line: FindingLine, old: FindingLine | None, before: Seen | None) -> Iterator[RunChange]:
-        if old is None:
-            kind = added_step(line.rule, before, self._old_rules, line.exception, self._worse).kind
-        else:
-            kind = kept_step(old, line.exception).kind
+        added = added_step(line.rule, before, self._old_rules, line.exception, self._worse)
+        kind = added.kind if old is None else kept_step(old, line.exception).kind
         if kind is not None:
             yield self._change(kind, line)
 
@@ -231,9 +228,7 @@ def _lines(old: str, new: str, counts: Changes, first: FirstChanges, layout: Tab
     yield from layout.counts("Changes", counts.classes)
     for label, table in (("Objects", counts.verdicts), ("Findings", counts.findings)):
         yield from layout.listed(label, [f"{word}: {numbers(kinds)}" for word, kinds in table.items()])
-    yield from layout.listed(
-        "Cause", [f"{cause.change}: moved {counted(cause.objects, 'object')}" for cause in counts.causes]
-    )
+    yield from layout.listed("Cause", map(cause_words, counts.causes))
     for kind in ChangeKind:
         rows = first.of(kind)
         more = counts.classes.get(kind.value, 0) - len(rows)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from auditor.model.target import Target
 from auditor.progress import clock
+from auditor.reports.summary import amount
 from auditor.reports.text_table import TableLayout
 from auditor.s3.prices import in_pico, money
 from auditor.text import counted, visible
@@ -137,13 +138,12 @@ def _lines(estimate: Estimate, layout: TableLayout) -> Iterator[str]:
     calls = estimate.calls
     yield visible(estimate.target.uri) if estimate.target else "all targets"
     markers = f", {counted(estimate.delete_markers, 'delete marker')}" if estimate.delete_markers else ""
-    yield from layout.listed("objects", [f"{_amount(estimate.objects, estimate.bytes)}{markers}"])
+    yield from layout.listed("objects", [f"{amount(estimate.objects, estimate.bytes)}{markers}"])
     for name, found in estimate.classes.items():
         price = " (no price is known: the dearest is taken)" if name in estimate.unpriced else ""
-        words = (
-            f"{_amount(found.objects, found.bytes)}: {found.acl:,} ACL, {found.head:,} HEAD, {_dollars(found.dollars)}"
-        )
-        yield from layout.listed("", [f"{visible(name)}: {words}{price}"])
+        calls_of = f"{found.acl:,} ACL, {found.head:,} HEAD, {_dollars(found.dollars)}"
+        words = f"{visible(name)}: {amount(found.objects, found.bytes)}: {calls_of}{price}"
+        yield from layout.listed("", [words])
     get = f", {calls.get:,} GET or more" if calls.get else ""
     yield from layout.listed(
         "calls",
@@ -164,10 +164,6 @@ def _lines(estimate: Estimate, layout: TableLayout) -> Iterator[str]:
         yield from layout.listed("INCOMPLETE", ["the listing did not reach its end: the audit costs more"])
 
 
-def _amount(objects: int, size: int) -> str:
-    return f"{counted(objects, 'object')} of {size:,} bytes"
-
-
 def _prices(estimate: Estimate) -> str:
     prices = estimate.prices
     replaced = f"; replaced in auditor.toml: {', '.join(prices['replaced'])}" if prices["replaced"] else ""
@@ -176,7 +172,7 @@ def _prices(estimate: Estimate) -> str:
 
 def _hashing(found: HashingEstimate) -> list[str]:
     return [
-        f"{_amount(found.objects, found.bytes)} to read with --hash, {_dollars(found.dollars)}",
+        f"{amount(found.objects, found.bytes)} to read with --hash, {_dollars(found.dollars)}",
         f"{found.known:,} known, {found.left_for_cost:,} left for their cost, {found.unhashable:,} cannot be hashed",
     ]
 

@@ -198,20 +198,20 @@ def new_words(group: Group) -> str:
 
 def meaning(group: Group) -> str:
     """Return why the group matters; "" for a rule that this version does not have."""
-    if group.rule is not None:
-        rule = rule_of(group)
-        return "" if rule is None else sections(rule).get("Why", "")
-    return _MEANING.get(group.verdict or Verdict.UNKNOWN, "")
+    return _of_docs(group, "Why") if group.rule is not None else _MEANING.get(group.verdict or Verdict.UNKNOWN, "")
 
 
 def mend(group: Group) -> str:
     """Return what mends the group; "" for a rule that this version does not have."""
     if group.kind is GroupKind.UNDECIDED:
         return GRANT_READ
-    if group.rule is not None:
-        rule = rule_of(group)
-        return "" if rule is None else _capital(sections(rule).get("Fix", ""))
-    return _MEND.get(group.verdict or Verdict.UNKNOWN, "")
+    return _of_docs(group, "Fix") if group.rule is not None else _MEND.get(group.verdict or Verdict.UNKNOWN, "")
+
+
+def _of_docs(group: Group, section: str) -> str:
+    """Return a section of the documentation of the group's rule."""
+    rule = rule_of(group)
+    return "" if rule is None else _capital(sections(rule).get(section, ""))
 
 
 def _capital(text: str) -> str:

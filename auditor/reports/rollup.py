@@ -109,28 +109,21 @@ class RollUpBuilder(KeyedCounts):
         """Count the noted results of the object versions with this key; None: those of the bucket itself."""
         waiting = self._waiting
         while waiting and waiting[0][0] == key:
-            self._count(*waiting.popleft())
+            self._count(waiting.popleft())
 
     def keep(self) -> None:
         """Count all noted results. This is for the end of a part in the middle of a key: some versions of the last key
         are written, whether the others will be or not.
         """
         while self._waiting:
-            self._count(*self._waiting.popleft())
+            self._count(self._waiting.popleft())
 
     def drop(self) -> None:
         """Forget the noted results: the lines of the last key are dropped."""
         self._waiting.clear()
 
-    def _count(
-        self,
-        key: str | None,
-        subject: Subject,
-        size: int,
-        standing: Standing | None,
-        sample: Sample,
-        opened: OpenObject | None,
-    ) -> None:
+    def _count(self, entry: Entry) -> None:
+        key, subject, size, standing, sample, opened = entry
         if opened is not None and self._kinds is not None and subject.verdict is not None:
             self._kinds.add(subject.verdict, opened)
         found = self._counts_of(subject, None if key is None else prefix_of(key))
@@ -226,26 +219,20 @@ def widest_audience(access: ObjectAccess) -> str | None:
 
 def totals_of(groups: Iterable[Group]) -> Totals:
     """Return the sums of the groups."""
-    verdicts, findings, rules = Counter[str](), Counter[str](), Counter[str]()
-    undecided = excepted = 0
-    new: int | None = None
-    for group in groups:
-        if group.verdict is not None:
-            verdicts[group.verdict.value] += group.count
-        elif group.rule is not None and group.severity is not None:
+    found = list(groups)
+    numbers, rules = Counter[str](), Counter[str]()
+    for group in found:
+        numbers[group.verdict or group.severity or group.kind] += group.count
+        if group.rule is not None:
             rules[group.rule] += group.count
-            findings[group.severity.value] += group.count
-        else:
-            undecided += group.count
-        excepted += group.excepted
-        new = new if group.new is None else (new or 0) + group.new
+    new = [group.new for group in found if group.new is not None]
     return Totals(
-        verdicts={name.value: verdicts[name.value] for name in Verdict if name is not Verdict.PRIVATE},
-        findings={name.value: findings[name.value] for name in Severity},
+        verdicts={name.value: numbers[name] for name in Verdict if name is not Verdict.PRIVATE},
+        findings={name.value: numbers[name] for name in Severity},
         rules=dict(sorted(rules.items())),
-        undecided=undecided,
-        new=new,
-        excepted=excepted,
+        undecided=numbers[GroupKind.UNDECIDED],
+        new=sum(new) if new else None,
+        excepted=sum(group.excepted for group in found),
     )
 
 

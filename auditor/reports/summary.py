@@ -89,6 +89,8 @@ NEVER: Final = (
 """Things that no run looks at, whatever its settings."""
 
 
+FRESH: Final = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.UNCOVERED)
+"""The kinds of changes after which a run has a finding that the last run did not have, could not tell, or excepted."""
 UNDECIDED: Final = "undecided"
 UNCHECKED: Final = "could not be checked"
 """The word for an object that is undecided, for a person who reads it first."""
@@ -226,8 +228,7 @@ def exit_code(summary: Summary, fail_on: Severity | FailOn | None) -> int:
 
 def new_findings(changes: Changes) -> dict[str, int]:
     """Return the number of findings by severity that the last run did not have, could not tell, or knew as excepted."""
-    fresh = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.UNCOVERED)
-    return {severity: sum(kinds.get(kind, 0) for kind in fresh) for severity, kinds in changes.findings.items()}
+    return {severity: sum(kinds.get(kind, 0) for kind in FRESH) for severity, kinds in changes.findings.items()}
 
 
 def exposed(summary: Summary) -> int:
@@ -281,15 +282,19 @@ def aside(hashing: HashingSummary) -> list[str]:
     """
     words = []
     if hashing.left_for_cost:
-        each = ", ".join(f"{visible(name)} {_amount(amount)}" for name, amount in hashing.left_for_cost.items())
+        each = ", ".join(
+            f"{visible(name)} {amount(left.objects, left.bytes)}" for name, left in hashing.left_for_cost.items()
+        )
         words.append(f"left, since reading them is charged: {each}; --accept-cost hashes them")
     if hashing.routed.objects:
-        words.append(f"left to S3 Batch Operations: {_amount(hashing.routed)}; the jobs are in the run folder, batch/")
+        routed = amount(hashing.routed.objects, hashing.routed.bytes)
+        words.append(f"left to S3 Batch Operations: {routed}; the jobs are in the run folder, batch/")
     return words
 
 
-def _amount(amount: Amount) -> str:
-    return f"{counted(amount.objects, 'object')} of {amount.bytes:,} bytes"
+def amount(objects: int, size: int) -> str:
+    """Return a number of objects and the sum of their sizes. size: in bytes."""
+    return f"{counted(objects, 'object')} of {size:,} bytes"
 
 
 def alarming(summary: Summary) -> bool:
@@ -407,8 +412,8 @@ def sentence_parts(summary: Summary, new: int | None) -> tuple[str, str, str]:
         fresh = f" {new:,} of them {'is' if new == 1 else 'are'} new." if new else ""
         return f"{cut}Strangers can get at ", counted(reachable, "object"), f".{fresh}"
     if unknown := verdicts[Verdict.UNKNOWN]:
-        noun = "object" if unknown == 1 else "objects"
-        return f"{cut}No object is known to be exposed{meant}, and of ", f"{unknown:,} {noun}", " it is not known."
+        words = f"{cut}No object is known to be exposed{meant}, and of "
+        return words, counted(unknown, "object"), " it is not known."
     if shared := verdicts[Verdict.SHARED]:
         verb = "is" if shared == 1 else "are"
         return f"{cut}No object is exposed{meant}. ", counted(shared, "object"), f" {verb} shared with others."

@@ -57,12 +57,15 @@ def _before(run: RunReader | None, later: str) -> Iterator[TrendNight]:
 def _known(nights: tuple[TrendNight, ...]) -> Iterator[TrendNight]:
     """Yield the nights that have a run, the latest first. A night whose day is no day is left out."""
     for night in reversed(nights):
-        try:
-            date.fromisoformat(night.day)
-        except ValueError:
-            continue
-        if night.run is not None and night.verdicts is not None:
+        if day_of(night) is not None and night.run is not None and night.verdicts is not None:
             yield night
+
+
+def day_of(night: TrendNight) -> date | None:
+    """Return the day of a night; None if the text of the file is no day."""
+    with suppress(ValueError):
+        return date.fromisoformat(night.day)
+    return None
 
 
 def _day(run_id: str) -> date:

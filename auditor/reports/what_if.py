@@ -15,6 +15,7 @@ from auditor.model.json_codec import plain
 from auditor.model.line_records import access_texts
 from auditor.model.run_lines import first_prefix
 from auditor.reports.explain import SENTENCES, ReasonGroup, sentences_of
+from auditor.reports.first_steps import OPEN
 from auditor.reports.phrases import words_of
 from auditor.reports.summary import largest_first
 from auditor.reports.text_table import MOST, TableLayout
@@ -26,7 +27,6 @@ SAMPLES: Final = 5
 NAMES: Final = 1000
 """Largest number of prefixes, and of audiences, that are counted separately; the rest counts as OTHERS."""
 OTHERS: Final = "others"
-_OPEN: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 _WIDEST_FIRST: Final = list(Verdict)
 
 
@@ -49,14 +49,14 @@ class AccessChange(Struct, frozen=True):
     def wider(self) -> bool:
         """True if the change opens the object to somebody: a new exposure."""
         widened = _WIDEST_FIRST.index(self.after.verdict) < _WIDEST_FIRST.index(self.before.verdict)
-        return bool(self.gains) or (widened and self.after.verdict in _OPEN)
+        return bool(self.gains) or (widened and self.after.verdict in OPEN)
 
     @property
     def narrower(self) -> bool:
         """True if the change takes the object from somebody, and opens it to nobody."""
         if not self.predictable or self.wider:
             return False
-        closed = self.before.verdict in _OPEN and self.after.verdict not in _OPEN
+        closed = self.before.verdict in OPEN and self.after.verdict not in OPEN
         return bool(self.loses) or closed
 
     @property

@@ -27,7 +27,7 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import groups
 from auditor.reports.compare import judged_rules
-from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines, coverage_sentence, encodable
+from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines, coverage_sentence, encodable, first_keys
 from auditor.reports.summary import has_hole
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at
@@ -179,7 +179,7 @@ def _of_group(group: Group, bucket: str, run: str) -> AsffSubject:
             f"{PRODUCT}/excepted": str(group.excepted),
         },
         since=group.since,
-        keys=[sample.key for sample in group.samples if sample.key is not None],
+        keys=first_keys(group.samples),
         types=_EXPOSURE if group.verdict is Verdict.EXPOSED else _CHECK,
     )
 
@@ -207,7 +207,7 @@ def _details(group: Group, sentence: str, run: str) -> Iterator[str]:
     if group.kind is GroupKind.UNDECIDED:
         yield "They are neither passed nor failed."
     elif reason := groups.meaning(group):
-        yield f"{reason[:1].upper()}{reason[1:]}"
+        yield reason
     yield f"Run {run}."
 
 
@@ -342,7 +342,7 @@ def _asked_all(read: ReadFacts) -> bool:
 def _blind(group: Group, bucket: str) -> Iterator[BlindSpot]:
     if group.prefix is None or (group.kind is not GroupKind.UNDECIDED and group.verdict is not Verdict.UNKNOWN):
         return
-    keys = [sample.key for sample in group.samples if sample.key is not None]
+    keys = first_keys(group.samples)
     whole = len(keys) == group.count
     for place in keys if whole else [group.prefix]:
         yield BlindSpot(f"s3://{bucket}/{visible(place)}", whole)

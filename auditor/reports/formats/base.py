@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from auditor.model.access import Verdict
 from auditor.model.finding import FailOn, Severity
-from auditor.model.rollup import Group, RollUps
+from auditor.model.rollup import Group, RollUps, Sample
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.model.target import NOTHING_LISTED
@@ -124,7 +124,7 @@ def coverage_sentence(summary: Summary) -> str:
     )
 
 
-def summed(groups: Iterable[Group]) -> list[tuple[tuple[str, str], PrefixCount]]:
+def sums_of(groups: Iterable[Group]) -> list[tuple[tuple[str, str], PrefixCount]]:
     """Return the sums of groups of one kind, in their order: of findings by rule and severity; of undecided objects by
     the API operation and the error code of the fact that each lacks first.
     """
@@ -141,9 +141,9 @@ def _rank(text: str) -> int:
     return _SEVERITIES.index(text) if isinstance(text, Severity) else 0
 
 
-def first_keys(count: PrefixCount) -> list[str]:
-    """Return the first keys of a sum, as S3 has them; a finding on the bucket has none."""
-    return [sample.key for sample in count.samples if sample.key is not None]
+def first_keys(samples: Iterable[Sample]) -> list[str]:
+    """Return the keys of the samples, as S3 has them; a finding on the bucket has none."""
+    return [sample.key for sample in samples if sample.key is not None]
 
 
 def encodable(text: str) -> str:

@@ -11,7 +11,7 @@ from auditor.model.rollup import Group
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import groups
-from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, first_keys, summed
+from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, first_keys, sums_of
 from auditor.reports.summary import failed_of, has_hole, verdict_sentence
 from auditor.text import counted, shorten, visible
 
@@ -78,10 +78,10 @@ def _table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> Iterator
 
 
 def _groups(names: tuple[str, str], found: Iterable[Group]) -> Iterator[str]:
-    rows = summed(found)
+    rows = sums_of(found)
     if not rows:
         return
     yield f"\n| {names[0]} | {names[1]} | Number | Since | First keys |\n|---|---|---:|---|---|\n"
     for (first, second), count in rows:
-        keys = ", ".join(map(inert, first_keys(count)))
+        keys = ", ".join(map(inert, first_keys(count.samples)))
         yield f"| {' | '.join((inert(first), inert(second), f'{count.count:,}', inert(count.since or ''), keys))} |\n"

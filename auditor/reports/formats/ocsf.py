@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
 from auditor.reports import groups
-from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, encodable, first_keys, summed
+from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, encodable, first_keys, sums_of
 from auditor.reports.summary import failed_of, has_hole
+from auditor.runs.paths import parse_run_id
 from auditor.text import counted
 
 CLASS: Final = 2003
@@ -52,13 +52,13 @@ def events(summary: Summary, lines: RunLines) -> Iterator[dict[str, Any]]:
         text = f"{counted(number, 'object')} not hashed: {code}"
         yield _event(summary, "Unknown", _UNKNOWN, f"not hashed {code}", text, number, ())
     rollups = lines.rollups()
-    for fact, lacking in summed(groups.undecided(rollups)):
+    for fact, lacking in sums_of(groups.undecided(rollups)):
         name = " ".join(filter(None, fact))
         text = f"{counted(lacking.count, 'object')} could not be looked at: {name}"
-        yield _event(summary, "Unknown", _UNKNOWN, name, text, lacking.count, first_keys(lacking))
-    for (rule_id, severity), found in summed(groups.findings(rollups)):
+        yield _event(summary, "Unknown", _UNKNOWN, name, text, lacking.count, first_keys(lacking.samples))
+    for (rule_id, severity), found in sums_of(groups.findings(rollups)):
         text = f"{counted(found.count, 'finding')} of rule {rule_id}"
-        yield _event(summary, "Fail", _SEVERITY[severity], rule_id, text, found.count, first_keys(found))
+        yield _event(summary, "Fail", _SEVERITY[severity], rule_id, text, found.count, first_keys(found.samples))
 
 
 def _event(
@@ -72,7 +72,7 @@ def _event(
 ) -> dict[str, Any]:
     bucket = summary.target.bucket
     identity = json.dumps([bucket, summary.target.prefix, status, severity[1], control])
-    started = milliseconds(summary.run)
+    started = round(parse_run_id(summary.run).timestamp() * 1000)
     return {
         "activity_id": _CREATE,
         "activity_name": "Create",
@@ -107,9 +107,3 @@ def _event(
             *({"type": "AWS::S3::Object", "name": encodable(key)} for key in keys),
         ],
     }
-
-
-def milliseconds(run: str) -> int:
-    """Return the start of the run with this ID in milliseconds since 1970."""
-    started = datetime.strptime(run.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    return round(started.timestamp() * 1000)

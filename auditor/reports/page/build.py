@@ -12,6 +12,7 @@ from auditor.model.finding import Severity
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.reports import phrases
+from auditor.reports.changes import cause_words
 from auditor.reports.page import rows, sections, signs
 from auditor.reports.page.data import Chip, FirstChange, Headline, NumberCard, PageData
 from auditor.reports.page.pictures import Night, counts, coverage_bar, curve, spark
@@ -64,7 +65,7 @@ def page_data(source: PageSource) -> PageData:
         since=sections.heading(changes),
         changes=list(sections.change_cards(changes)),
         unchanged=sections.unchanged(changes),
-        causes=sections.causes(changes),
+        causes=list(map(cause_words, changes.causes)),
         curve=curve(nights, Verdict.EXPOSED),
         coverage=coverage_bar(summary),
         places=rows.places_in(openings, rollups),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
 from typing import Final
 
 from auditor.model.access import Verdict
@@ -18,6 +17,7 @@ from auditor.reports.page import signs
 from auditor.reports.page.data import FirstChange, Row, Tick
 from auditor.reports.page.pictures import Night, PlaceCount, Places, places_of
 from auditor.reports.phrases import shell_line
+from auditor.reports.trend import day_of
 
 TOGETHER: Final = 10
 """Largest number of keys in a row that groups share."""
@@ -197,15 +197,7 @@ def command_of(step: FirstStep, summary: Summary) -> str:
 
 def nights_of(nights: Iterable[TrendNight]) -> tuple[Night, ...]:
     """Return these nights for a page's curves."""
-    return tuple(Night(date.fromisoformat(one.day), _counts(one)) for one in nights if _is_day(one.day))
-
-
-def _is_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    return tuple(Night(day, _counts(one)) for one in nights if (day := day_of(one)) is not None)
 
 
 def _counts(night: TrendNight) -> dict[str, int] | None:

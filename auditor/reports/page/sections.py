@@ -65,11 +65,6 @@ def _each(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
 
 
-def causes(changes: Changes) -> tuple[str, ...]:
-    """Return a sentence for each change of the bucket or of the configuration."""
-    return tuple(f"{cause.change}: moved {counted(cause.objects, 'object')}" for cause in changes.causes)
-
-
 _NEEDED: Final = {"GetObjectAcl": "s3:GetObjectAcl", "HeadObject": "s3:GetObject", "GetObject": "s3:GetObject"}
 _FACTS: Final = {"GetObjectAcl": "acl", "HeadObject": "head"}
 _DENIED: Final = frozenset({"AccessDenied", "403", "Forbidden"})
