@@ -48,17 +48,18 @@ class PrefixCount(Struct):
 
     def merge(self, other: PrefixCount) -> None:
         """Add the counts of a prefix below this one."""
-        self.count += other.count
-        self.bytes += other.bytes
-        self.excepted += other.excepted
-        if other.new is not None:
-            self.new = (self.new or 0) + other.new
-        if self.since is None or (other.since is not None and other.since < self.since):
-            self.since = other.since
+        self.add(other.count, other.bytes, other.new, other.excepted, other.since)
         self.samples = sorted([*self.samples, *other.samples], key=_place)[:SAMPLES]
 
-    def copy(self) -> PrefixCount:
-        return PrefixCount(self.count, self.bytes, self.new, self.excepted, self.since, list(self.samples))
+    def add(self, count: int, size: int, new: int | None, excepted: int, since: str | None) -> None:
+        """Add counts without samples. size: in bytes."""
+        self.count += count
+        self.bytes += size
+        self.excepted += excepted
+        if new is not None:
+            self.new = (self.new or 0) + new
+        if since is not None and (self.since is None or since < self.since):
+            self.since = since
 
 
 Row = dict[str | None, PrefixCount]

@@ -45,6 +45,7 @@ SUBJECTS: Final = 200
 """Number of subjects that are counted separately; the audience of any other subject counts as OTHERS. The number needs
 a bound, because each object may be shared with another account."""
 OTHERS: Final = "others"
+_NO_HISTORY: Final = Standing(None, None)
 _WIDTH: Final = {kind: width for width, kind in enumerate(AudienceKind)}
 _KINDS: Final = list(GroupKind)
 _WORST: Final = {one.value: place for kind in (Severity, Verdict) for place, one in enumerate(kind)}
@@ -127,14 +128,8 @@ class RollUpBuilder(KeyedCounts):
         if opened is not None and self._kinds is not None and subject.verdict is not None:
             self._kinds.add(subject.verdict, opened)
         found = self._counts_of(subject, None if key is None else prefix_of(key))
-        found.count += 1
-        found.bytes += size
-        if standing is not None:
-            if standing.new is not None:
-                found.new = (found.new or 0) + standing.new
-            found.excepted += standing.exception is not None
-            if standing.since is not None and (found.since is None or standing.since < found.since):
-                found.since = standing.since
+        past = _NO_HISTORY if standing is None else standing
+        found.add(1, size, past.new, past.exception is not None, past.since)
         if len(found.samples) < SAMPLES:
             found.samples.append(sample)
         if self._prefixes > PREFIXES:
@@ -184,7 +179,7 @@ class RollUpBuilder(KeyedCounts):
 
     def rollups(self, run: str, target: Target, complete: bool) -> RollUps:
         """Return the content of rollups.json: the results that were counted so far."""
-        rows = {subject: {prefix: one.copy() for prefix, one in row.items()} for subject, row in self._rows.items()}
+        rows = {subject: {prefix: replace(one) for prefix, one in row.items()} for subject, row in self._rows.items()}
         for row in rows.values():
             merge_small(row)
         merge_smallest(rows, GROUPS)

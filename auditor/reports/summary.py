@@ -129,7 +129,9 @@ def summarize(
         audiences=audiences_of(tally),
         findings=dict(tally.findings),
         rules=largest_first(tally.rules),
-        unread=tuple(_unread(reason, number) for reason, number in largest_first(tally.unread).items()),
+        unread=tuple(
+            UnreadCount(*reason.partition(" ")[::2], number) for reason, number in largest_first(tally.unread).items()
+        ),
         accepted=AcceptedHoles(tally.accepted, accepted_rules, largest_first(tally.failed_accepted)),
         excepted=ExceptedCounts(
             {verdict.value: tally.excepted_verdicts.get(verdict, 0) for verdict in Verdict},
@@ -201,11 +203,6 @@ def kept_fact(fact: KeptFact) -> str:
     sources = ((fact.run, "an earlier run"), (fact.inventory, "S3 Inventory"))
     each = " and ".join(f"{number:,} from {source}" for number, source in sources if number)
     return f"{each}, the oldest of {fact.oldest}"
-
-
-def _unread(reason: str, number: int) -> UnreadCount:
-    action, _, code = reason.partition(" ")
-    return UnreadCount(action, code, number)
 
 
 def exit_code(summary: Summary, fail_on: Severity | FailOn | None) -> int:

@@ -365,5 +365,4 @@ def test_a_run_that_did_not_look_at_everything_is_never_green() -> None:
 def test_the_page_and_the_table_say_one_sentence() -> None:
     for made in (sample_summary(), sample_summary(tally_of(exposed("a"), partner("b")), complete=False)):
         page = page_data(page_source(made))
-        before, after = page.headline.title
-        assert f"{before}{page.headline.emphasis}{after}" == table(made).splitlines()[0]
+        assert "".join(page.headline.title) == table(made).splitlines()[0]

@@ -112,13 +112,11 @@ def _undecided(summary: Summary, unknown: int) -> str:
 def headline(summary: Summary, first: tuple[FirstChange, ...]) -> Headline:
     """Return the headline."""
     moment = phrases.began(summary.run)
-    before, emphasis, after = sentence_parts(summary, new_exposed(summary))
     return Headline(
         kicker="Audit of",
         target=f"s3://{summary.target.bucket}/{summary.target.prefix}",
         when=phrases.long_date(moment) if moment else "",
-        title=(before, after),
-        emphasis=emphasis,
+        title=sentence_parts(summary, new_exposed(summary)),
         bad=bool(holes(summary)) or alarming(summary),
         bold=_bold(summary, first),
         lead=_lead(summary),

@@ -21,15 +21,14 @@ class Chip(Struct, frozen=True):
 
 
 class Headline(Struct, frozen=True, kw_only=True):
-    """The verdict on the whole run. kicker: the work, before the target's name. title: two parts of the sentence around
-    `emphasis`. lead: a sentence in bold, and the rest.
+    """The verdict on the whole run. kicker: the work, before the target's name. title: the words before the number, the
+    number, and the words after it. lead: a sentence in bold, and the rest.
     """
 
     kicker: str
     target: str
     when: str
-    title: tuple[str, str]
-    emphasis: str = ""
+    title: tuple[str, str, str]
     bad: bool = False
     bold: str = ""
     lead: str = ""

@@ -203,9 +203,7 @@ def _headline(
     estates: Sequence[AnyEstate],
 ) -> Headline:
     runs = summaries_of(entries)
-    before, emphasis, after = sentence_parts(whole, _total(row.numbers[1] for row in rows))
-    if not runs:
-        before, emphasis, after = "No target was audited.", "", ""
+    title = sentence_parts(whole, _total(row.numbers[1] for row in rows))
     exposed = sum(row.sign is signs.EXPOSED for row in rows)
     bold = f"{exposed:,} of {counted(len(rows), 'target')} {'has' if exposed == 1 else 'have'} exposed objects."
     bold = bold if exposed else ""
@@ -217,8 +215,7 @@ def _headline(
         kicker="Audits in",
         target=place,
         when=phrases.long_date(newest) if newest else "",
-        title=(before, after),
-        emphasis=emphasis,
+        title=title if runs else ("No target was audited.", "", ""),
         bad=any(row.bad for row in rows) or alarming(whole),
         bold=bold,
         lead=lead,

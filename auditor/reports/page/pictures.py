@@ -113,7 +113,6 @@ class PlaceRow(Struct, frozen=True):
 
     prefix: str
     numbers: tuple[int, ...]
-    total: int
     bar: tuple[tuple[str, float, float], ...]
 
 
@@ -124,7 +123,6 @@ class Places(Struct, frozen=True, kw_only=True):
     columns: tuple[Sign, ...]
     rows: tuple[PlaceRow, ...]
     totals: tuple[int, ...]
-    total: int
     more: int
 
 
@@ -366,13 +364,11 @@ def places_of(counts: Iterable[PlaceCount]) -> Places | None:
         chosen = [one for one in found if one.sign in kinds]
         if chosen and len(chosen) not in maps:  # each view is a part of another: of one size, they are equal
             maps[len(chosen)] = Map(name, label, _boxes(chosen), _HEIGHT)
-    totals = tuple(sum(one.number for one in found if one.sign is sign) for sign in columns)
     return Places(
         maps=tuple(maps.values()),
         columns=columns,
         rows=tuple(rows[:_MOST_ROWS]),
-        totals=totals,
-        total=sum(totals),
+        totals=tuple(sum(one.number for one in found if one.sign is sign) for sign in columns),
         more=max(len(rows) - _MOST_ROWS, 0),
     )
 
@@ -395,7 +391,7 @@ def _rows(counts: Sequence[PlaceCount], columns: tuple[Sign, ...]) -> list[Place
     rows = []
     for prefix, numbers in by_prefix.items():
         each = tuple(numbers.get(sign.name, 0) for sign in columns)
-        rows.append(PlaceRow(prefix or NO_PREFIX, each, sum(each), _bar(columns, each)))
+        rows.append(PlaceRow(prefix or NO_PREFIX, each, _bar(columns, each)))
     return sorted(rows, key=lambda row: ([-number for number in row.numbers], row.prefix))
 
 

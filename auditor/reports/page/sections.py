@@ -10,6 +10,7 @@ from auditor.model.bucket import Encryption, PublicAccessBlock
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import ChangeKind, Changes, Summary
 from auditor.reports import phrases
+from auditor.reports.diff import numbers as numbers_of
 from auditor.reports.groups import RULES_BY_ID
 from auditor.reports.page.data import HoleRow, RuleRow
 from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
@@ -49,20 +50,19 @@ def unchanged(changes: Changes) -> str:
 def change_cards(changes: Changes) -> Iterator[tuple[str, int, str, str]]:
     """Yield a card for each kind of change that occurs: its number of objects, then of findings."""
     for kind, sign, name, text in _KINDS:
-        objects = {verdict: counts.get(kind, 0) for verdict, counts in changes.verdicts.items()}
-        findings = {severity: counts.get(kind, 0) for severity, counts in changes.findings.items()}
-        number = sum(objects.values())
-        of_findings = (
-            f"{counted(sum(findings.values()), 'finding')}: {_each(findings)}." if any(findings.values()) else ""
-        )
-        if number:
-            yield sign, number, f"{name}: {_each(objects)}", f"{text} {of_findings}".strip()
-        elif of_findings:
-            yield sign, sum(findings.values()), f"{name} (findings)", f"{_each(findings)}."
+        objects, of_objects = _of_kind(changes.verdicts, kind)
+        findings, of_findings = _of_kind(changes.findings, kind)
+        more = f" {counted(findings, 'finding')}: {of_findings}." if findings else ""
+        if objects:
+            yield sign, objects, f"{name}: {of_objects}", f"{text}{more}"
+        elif findings:
+            yield sign, findings, f"{name} (findings)", f"{of_findings}."
 
 
-def _each(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+def _of_kind(table: Mapping[str, Mapping[str, int]], kind: ChangeKind) -> tuple[int, str]:
+    """Return the sum of a kind of changes, and its parts in words. table: numbers by verdict or severity, and kind."""
+    counts = {name: kinds[kind] for name, kinds in table.items() if kinds.get(kind)}
+    return sum(counts.values()), numbers_of(counts)
 
 
 _NEEDED: Final = {"GetObjectAcl": "s3:GetObjectAcl", "HeadObject": "s3:GetObject", "GetObject": "s3:GetObject"}
@@ -187,7 +187,7 @@ def numbers(summary: Summary) -> Iterator[tuple[str, str]]:
         for audience, number in counts.items():
             yield f"{verdict}: {phrases.audience(audience)}", counted(number, "object")
     if (hashing := summary.hashing) is not None:
-        each = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in hashing.counts.items())
+        each = numbers_of(hashing.counts).replace("_", " ")
         yield f"Hashing ({', '.join(hashing.algorithms)})", each
         for phrase in (*not_hashed(hashing.failed), *aside(hashing)):
             yield "Not hashed", phrase

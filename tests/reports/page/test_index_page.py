@@ -31,7 +31,7 @@ CLEAN = entry(run_of("clean", private=5))
 
 def words(*entries: IndexEntry) -> str:
     head = index_page(entries, PLACE).headline
-    return f"{head.title[0]}{head.emphasis}{head.title[1]}"
+    return "".join(head.title)
 
 
 def test_sums_are_those_of_the_lines_and_of_every_object() -> None:
