@@ -19,9 +19,10 @@ from auditor.audit.begin import Limits
 from auditor.audit.estate.page import entries_beside
 from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import entry_of, others_in, write_index
-from auditor.audit.resume import check_selection, judging
+from auditor.audit.resume import check_selection, judging, rules_of
 from auditor.audit.run import Audit
-from auditor.cli.command_frame import CommandFrame
+from auditor.cli import signals
+from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.output import print_json, print_text, remark, say
 from auditor.cli.progress import Show
 from auditor.cli.run_targets import each_target
@@ -53,8 +54,31 @@ AT_ONCE: Final = 8
 """Largest number of targets that are audited side by side. With --max-calls or --max-cost it is one after the other,
 because calls in flight of one target could use up those of another.
 """
+MOST_JOBS: Final = 64
+"""Largest number of processes."""
 _NO_FLAGS: Final = frozenset({"command", "run", "targets", "resume", "verbose"})
 _ODD: Final = "(a key or a path in it has characters that do not print: they are escaped here, give them as they are)"
+
+
+@command()
+def run(frame: CommandFrame) -> int:
+    """Audit the targets, and return the exit code."""
+    check_audit(frame)
+    if frame.options.resume and len(frame.targets) > 1:
+        raise UsageError("--resume continues one run: give its one target")
+    teller = Teller(frame.settings, "audit")
+    audits = Audits(frame, frame.targets, teller)
+    code = signals.run(teller.around(audits.indexed()))
+    audits.close()
+    return code
+
+
+def check_audit(frame: CommandFrame) -> None:
+    """Raise UsageError for a wrong --jobs, and for settings that select no rules."""
+    jobs, settings = frame.options.jobs, frame.settings
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise UsageError(f"--jobs {jobs} is not possible: give a number of processes from 1 to {MOST_JOBS}")
+    rules_of(settings, ledger=settings.ledger is not None)
 
 
 class Audits:
@@ -107,8 +131,8 @@ class Audits:
         self._teller.failed(sentence)
         return code
 
-    async def all(self) -> int:
-        """Audit all targets, and return the exit code."""
+    async def all(self, stop: Stop | None = None) -> int:
+        """Audit all targets, and return the exit code. stop: as for each_target()."""
         limited = self._settings.max_calls is not None or self._settings.max_cost is not None
         return await each_target(
             self.targets,
@@ -118,6 +142,7 @@ class Audits:
             kept="what was written is in place",
             at_once=1 if limited or self._options.jobs is not None else AT_ONCE,
             failed=self.failed,
+            stop=stop,
         )
 
     async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
@@ -125,10 +150,9 @@ class Audits:
         resources = replace(resources, index=self._place)
         if not self._several:
             return await self._audit(target, resources, stop, show)
-        if self._left.calls == 0:
-            raise RunStopped(f"{visible(target.uri)} was not audited: --max-calls is used up")
-        if self._left.dollars == 0:
-            raise RunStopped(f"{visible(target.uri)} was not audited: --max-cost is used up")
+        for flag, left in (("--max-calls", self._left.calls), ("--max-cost", self._left.dollars)):
+            if left == 0:
+                raise RunStopped(f"{visible(target.uri)} was not audited: {flag} is used up")
         async with open_stores(self._settings, [target]) as own:  # a run's thread writes to a store of its own
             mine = replace(resources, store=own.store, manifests=own.manifests, ceiling=self._ceiling)
             return await self._audit(target, mine, stop, show)
@@ -286,7 +310,7 @@ def resume_command(options: argparse.Namespace, target: Target | None, run_id: s
 def offer_to_resume(reason: str, options: argparse.Namespace, target: Target | None, run_id: str) -> None:
     """Print why a run is not complete, and the command that resumes it, as resume_command() makes it."""
     command, *odd = resume_command(options, target, run_id).splitlines()
-    for sentence in (f"not complete: {reason}; go on with: {command}", *odd):
+    for sentence in (f"not complete: {reason}; resume with: {command}", *odd):
         say(sentence)
 
 

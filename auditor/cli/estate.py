@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from auditor.aio.stop import Stop
 from auditor.audit.estate.accounts import OpenedAccount, open_accounts
 from auditor.audit.estate.balance import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
 from auditor.audit.estate.choice import ChosenBucket, choose, places_of
@@ -19,10 +18,9 @@ from auditor.audit.estate.page import index_entries
 from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import write_index
 from auditor.cli import signals
-from auditor.cli.audits import Audits, offer_to_resume
-from auditor.cli.command_frame import CommandFrame
+from auditor.cli.audits import Audits, check_audit, offer_to_resume
+from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.output import expect, heard, print_json, print_text, say
-from auditor.cli.progress import Show
 from auditor.cli.telling import Teller
 from auditor.cli.terminal import named_place
 from auditor.config.estate import read_estate
@@ -39,8 +37,10 @@ from auditor.runs.reading import RunReader
 from auditor.text import counted
 
 
-def audit_estate(frame: CommandFrame) -> int:
+@command()
+def run(frame: CommandFrame) -> int:
     """Audit every bucket of the estate, and return the exit code: 4 for any hole."""
+    check_audit(frame)
     _check(frame.options, frame.settings)
     start = EstateStart(frame)
     return signals.run(start.teller.around(start.run()))
@@ -82,18 +82,8 @@ class EstateAudits(Audits):
         super().__init__(frame, targets, teller, index)
         self._estate = estate
         self._buckets = {one.name: one for one in buckets}
-        self._stop: Stop | None = None
         self._runs: dict[str, str] = {}
         self.alerts: list[Alert] = []
-
-    @property
-    def stopped(self) -> str | None:
-        """Why the work was stopped by a signal; None if it was not."""
-        return self._stop.reason if self._stop else None
-
-    async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
-        self._stop = stop
-        return await super().one(target, resources, stop, show)
 
     def settings_of(self, target: Target) -> Settings:
         return self._buckets[target.bucket].owner.settings(self._settings)
@@ -126,8 +116,7 @@ class EstateAudits(Audits):
         """Return the end of each bucket that has ended, by its name."""
         found = {}
         for target, result in self.results.items():
-            entry = self.entries.get(target)
-            failed = entry.failed if entry is not None and entry.failed else ""
+            failed = self.entries[target].failed or ""
             run = result.summary.run if result.summary is not None else self._runs.get(target.bucket)
             found[target.bucket] = BucketEnd(run=run, summary=result.summary, code=result.code, failed=failed)
         return found
@@ -164,12 +153,10 @@ class EstateStart:
             audits = EstateAudits(self._frame, self._id, estate.audited, self.teller, index)
             begun = report_of(estate, {}, stopped=UNDER_WAY)  # if this process is killed, every bucket is a hole
             await asyncio.to_thread(files.write, begun)
-            stopped = stop.reason if stop else None
             if audits.targets and not stop:
-                await audits.all()
-                stopped = audits.stopped
+                await audits.all(stop)
             seconds = time.monotonic() - self._started
-            report = report_of(estate, audits.ends(), stopped=stopped, seconds=seconds)
+            report = report_of(estate, audits.ends(), stopped=stop.reason, seconds=seconds)
             return await self._end(stores, files, report, audits)
 
     def _estate(self, stores: Resources, files: EstateFiles, opened: Sequence[OpenedAccount]) -> Estate:

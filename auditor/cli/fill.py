@@ -11,7 +11,7 @@ from auditor.aio.stop import Stop
 from auditor.audit.fill import complete_summary, fill_audit, has_holes
 from auditor.cli import signals
 from auditor.cli.audits import announce, remark_on
-from auditor.cli.command_frame import CommandFrame
+from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.output import print_text, say
 from auditor.cli.progress import Show
 from auditor.cli.run_targets import each_target
@@ -35,7 +35,8 @@ _OF_THE_RUN: Final = (
 """The options that are those of the filled run, or mean nothing for it."""
 
 
-def fill(frame: CommandFrame) -> int:
+@command()
+def run(frame: CommandFrame) -> int:
     """Fill the run, print the summary of the new run, and return the exit code of an audit."""
     options = frame.options
     if options.targets:
@@ -63,21 +64,21 @@ async def _fill(frame: CommandFrame) -> int:
 
     async def one(target: Target, resources: Resources, stop: Stop, show: Show) -> int:
         resumed = options.resume
-        work = fill_audit(run, settings, resources, stop, began=partial(announce, target), resume=resumed)
+        work = fill_audit(filled, settings, resources, stop, began=partial(announce, target), resume=resumed)
         try:
             async with show(work.snapshot):
                 summary = await work.run()
         except RunComplete as error:
-            done = run if resumed is None else RunReader(run.store, target.bucket, resumed)
+            done = filled if resumed is None else RunReader(filled.store, target.bucket, resumed)
             return await read_back(done, str(error))
-        code = await printed(summary, RunReader(run.store, target.bucket, summary.run))
+        code = await printed(summary, RunReader(filled.store, target.bucket, summary.run))
         remark_on(summary, target, options)
         return code
 
-    with open_run(frame.run_place(options.fill), **settings.connection) as run:
-        if not await asyncio.to_thread(has_holes, run):
-            return await read_back(run, "nothing is undecided: no call was sent")
-        target = (await asyncio.to_thread(lambda: run.begun_with)).target
-        check_output(run.store, [target], "the place of the run")
-        kept = f"run {run.run_id} is as it was, and what was written is in place"
-        return await each_target([target], nullcontext(Resources(store=run.store)), one, verb="filled", kept=kept)
+    with open_run(frame.run_place(options.fill), **settings.connection) as filled:
+        if not await asyncio.to_thread(has_holes, filled):
+            return await read_back(filled, "nothing is undecided: no call was sent")
+        target = (await asyncio.to_thread(lambda: filled.begun_with)).target
+        check_output(filled.store, [target], "the place of the run")
+        kept = f"run {filled.run_id} is as it was, and what was written is in place"
+        return await each_target([target], nullcontext(Resources(store=filled.store)), one, verb="filled", kept=kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -34,6 +34,7 @@ async def each_target(
     kept: str,
     at_once: int = 1,
     failed: Callable[[Target, str, int], None] | None = None,
+    stop: Stop | None = None,
 ) -> int:
     """Run a command's work for each target, and return one exit code. A failed target does not stop the others: among
     several it is a hole (4), unless all failed.
@@ -42,35 +43,30 @@ async def each_target(
     and a display of progress, and returns its exit code. verb: the work as a past participle ("audited"). kept: a
     clause that tells the user what is kept if a second signal, or a silent server, ends the work. at_once: largest
     number of targets that are worked on side by side. failed: called with a target that failed or was given up, a
-    sentence, and the target's exit code.
+    sentence, and the target's exit code. stop: the one that signals set already; None: they are handled from now on.
     """
     others = f" and {len(targets) - 1:,} more" if targets[1:] else ""
     first_word(f"asking about {visible(targets[0].uri)}{others}")
-    stop, progress = stop_on_signals(), make_progress()
+    stop, progress = stop_on_signals() if stop is None else stop, make_progress()
     codes: dict[Target, int] = {}
-    together = Together(len(targets)) if min(at_once, len(targets)) > 1 else None
+    at_once = min(at_once, len(targets))
+    display: AbstractAsyncContextManager[None] = nullcontext()
+    show: Show = partial(showing, progress)
+    if at_once > 1:
+        together = Together(len(targets))
+        display, show = showing(progress, together.snapshot, ends=False), together.show
     async with opening as shared:
-        show = together.show if together else partial(showing, progress)
         work = _Work(one, shared, stop, show, verb, kept, alone=len(targets) == 1, failed=failed)
         waiting = iter(targets)
         try:
-            async with task_group() as group:
-                if together:
-                    ticker = group.create_task(_tick(showing(progress, together.snapshot, ends=False)))
-                workers = [group.create_task(_each(waiting, work, codes)) for _ in range(min(at_once, len(targets)))]
-                await asyncio.wait(workers)
-                if together:
-                    ticker.cancel()
+            async with display, task_group() as group:
+                for _ in range(at_once):
+                    group.create_task(_each(waiting, work, codes))
         except asyncio.CancelledError:
             pass  # a second signal: each target was given up, with a sentence
         finally:
             progress.close()
     return combined(codes.values())
-
-
-async def _tick(display: AbstractAsyncContextManager[None]) -> None:
-    async with display:
-        await asyncio.Event().wait()
 
 
 async def _each(waiting: Iterator[Target], work: _Work[R], codes: dict[Target, int]) -> None:
@@ -96,7 +92,7 @@ class _Work(Struct, Generic[R], frozen=True):
 
     async def do(self, target: Target) -> int:
         """Do the work for the target, and return its exit code. A RunError is reported, and so is any error of one of
-        several targets; the other targets go on.
+        several targets; the other targets continue.
         """
         name = visible(target.uri)
         if self.stop:

@@ -38,14 +38,9 @@ class Teller:
         try:
             async with asyncio.timeout(_SECONDS):
                 await self._channels.tell(alert, event)
-        except TimeoutError:
-            self._failed("the channel did not answer")
-        except AuditorError as error:
-            self._failed(str(error))
-
-    def _failed(self, reason: str) -> None:
-        self._undelivered = True
-        say(f"an alert or event was not sent: {reason}")
+        except (AuditorError, TimeoutError) as error:
+            self._undelivered = True
+            say(f"an alert or event was not sent: {str(error) or 'the channel did not answer'}")
 
     def failed(self, sentence: str) -> None:
         """Note the failure of one target, for the alert at the end of the command."""

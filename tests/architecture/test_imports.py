@@ -106,6 +106,14 @@ def test_the_command_line_declares_its_flags_without_a_loop_or_a_rule(argument: 
     assert modules & (SELDOM - {"argparse", "shutil"}) == set()  # argparse asks shutil for the terminal's width
 
 
+def test_the_help_page_of_an_audit_imports_nothing_that_audits() -> None:
+    code = "from auditor.cli.main import main\ntry:\n    main(['audit', '--help'])\nexcept SystemExit:\n    pass"
+    modules, _ = imported(code)
+    assert "auditor.cli.commands.audit" in modules
+    assert rooms(modules) & {"audit", "hashing", "rules", "runs", "verdict", "verify"} == set()
+    assert libraries(modules) & DEAR == set()
+
+
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [("audit", "there is no rule 'Z99'"), ("hashing", "AUDITOR_QUEUE is not set"), ("verify", "AUDITOR_LEDGER is not")],

@@ -42,7 +42,7 @@ async def test_from_a_denied_right_to_a_full_run(stub: StubServer, bucket: StubB
     assert (code, stopped["complete"]) == (4, False)
     assert f"--fill {before.folder}" in err
     assert f"--resume {stopped['run']}" in err
-    assert f"s3://{BUCKET} " not in err.split("go on with:")[1]
+    assert f"s3://{BUCKET} " not in err.split("resume with:")[1]
     code, out, err = filled(stub, before.folder, "--format", "json", "--resume", stopped["run"])
     after = check(read_back(json.loads(out)))
     assert (code, after.coverage["undecided"], after.summary["run"]) == (0, 0, stopped["run"])

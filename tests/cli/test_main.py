@@ -344,7 +344,7 @@ def test_each_run_tells_its_id_as_it_begins_and_what_goes_on_when_it_ends_early(
     assert f"auditor: s3://audited: run {summary['run']}" in err.splitlines()
     again = err.splitlines()[-1]
     assert again.startswith("auditor: not complete: the limit of --max-calls was reached; ")
-    assert "; go on with: auditor audit s3://audited " in again
+    assert "; resume with: auditor audit s3://audited " in again
     assert f" --ignore B01,B02 --max-calls 25 --endpoint-url {stub.url} --format json" in again
     assert again.endswith(f" --resume {summary['run']}")
     code, out, err = run(*command, "--resume", summary["run"])

@@ -92,7 +92,7 @@ def complete(parser: CommandParser) -> None:
 
 
 def rule_ids(prefix: str, **_: object) -> list[str]:
-    """Return the IDs of rules that go on with the prefix, or else the names. The prefix may be a list with commas."""
+    """Return the IDs of rules that begin with the prefix, or else the names. The prefix may be a list with commas."""
     before, comma, last = prefix.rpartition(",")
     found = [rule.id for rule in RULES if rule.id.startswith(last.upper())]
     found = found or [rule.name for rule in RULES if rule.name.startswith(last.lower())]
