@@ -46,9 +46,6 @@ POLICY: Final = {
     ],
 }
 
-Report = Callable[[int, int], None]
-"""A function that is called after each upload, with the number of uploads done and the number of all uploads."""
-
 
 class Choice(Struct, frozen=True):
     """The files to upload, by their object keys. origin: words for the user on where they come from. left_out: True if
@@ -63,13 +60,6 @@ class Choice(Struct, frozen=True):
     def keys(self) -> list[str]:
         """The keys of all objects that load() puts into the bucket."""
         return [*(plant.key for plant in (*PLANTED, *DECOYS) if plant.key is not None), *self.files]
-
-
-class Loaded(Struct, frozen=True):
-    """The number of objects that the demo put into its bucket, and the sum of their sizes in bytes."""
-
-    objects: int
-    size: int
 
 
 def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice:
@@ -136,12 +126,12 @@ def _plain(key: str) -> bool:
     return key.isprintable() and "\\" not in key and len(key.encode()) <= _LONGEST_KEY
 
 
-def load(s3: Any, choice: Choice, report: Report) -> Loaded:
-    """Create the bucket and put all objects into it.
+def load(s3: Any, choice: Choice, report: Callable[[int, int], None]) -> int:
+    """Create the bucket, put all objects into it, and return the sum of their sizes in bytes.
 
     The problems that are `old` are uploaded first, before the bucket's encryption is turned on, and so are not
     encrypted. The bucket's public ACL is set at the end, because moto gives it to every later object. report: called
-    after each upload but the old ones.
+    after each upload but the old ones, with the number of those done and of all.
     """
     plants = [plant for plant in (*PLANTED, *DECOYS) if plant.key is not None]
     s3.create_bucket(Bucket=BUCKET)
@@ -152,7 +142,7 @@ def load(s3: Any, choice: Choice, report: Report) -> Loaded:
     size += _put_all(s3, [*(_of_plant(plant) for plant in plants if not plant.old), *files], report)
     s3.put_bucket_policy(Bucket=BUCKET, Policy=json.dumps(POLICY))
     s3.put_bucket_acl(Bucket=BUCKET, ACL="public-read")
-    return Loaded(len(plants) + len(files), size)
+    return size
 
 
 def _of_plant(plant: Planted) -> dict[str, Any]:
@@ -161,7 +151,7 @@ def _of_plant(plant: Planted) -> dict[str, Any]:
     return {**text, "Metadata": {METADATA: "demo"} if plant.labelled else {}, **plant.put}
 
 
-def _put_all(s3: Any, uploads: Sequence[dict[str, Any]], report: Report) -> int:
+def _put_all(s3: Any, uploads: Sequence[dict[str, Any]], report: Callable[[int, int], None]) -> int:
     """Upload all objects, and return the sum of their sizes. After Ctrl-C, only the running uploads are finished."""
     pool = ThreadPoolExecutor(UPLOADS, thread_name_prefix="demo-upload")
     size = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from auditor.cli.audits import program
-from auditor.cli.demo.bucket import BUCKET, Choice, Loaded
+from auditor.cli.demo.bucket import BUCKET, Choice
 from auditor.cli.demo.check import DAMAGED, DemoResults, PlantedComparison
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.cli.terminal import columns
@@ -38,10 +38,11 @@ def opening(engine: str) -> str:
     return textwrap.fill(text, _columns()) + "\n\n"
 
 
-def loading(choice: Choice, loaded: Loaded, seconds: float) -> str:
+def loading(choice: Choice, size: int, seconds: float) -> str:
+    """Return the numbers of the uploaded objects. size: the sum of their sizes in bytes."""
     planted = sum(plant.key is not None for plant in PLANTED)
     lines = [
-        f"{loaded.objects:,} objects, {loaded.size / (1024 * 1024):,.1f} MiB, in s3://{BUCKET}, {seconds:,.1f} s:",
+        f"{len(choice.keys):,} objects, {size / (1024 * 1024):,.1f} MiB, in s3://{BUCKET}, {seconds:,.1f} s:",
         f"{len(choice.files):,} {shorten(visible(choice.origin), 50)},",
         f"{planted} with a planted problem ({len(PLANTED) - planted} more are settings of the bucket),",
         f"{len(DECOYS)} decoys, which look wrong and are not",

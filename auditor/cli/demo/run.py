@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import io
-import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Final
 
@@ -21,6 +21,7 @@ from auditor.cli.demo.bucket import BUCKET, Choice, choose, load
 from auditor.cli.demo.check import DAMAGED, DemoResults, PlantedComparison, compare, range_of
 from auditor.cli.demo.plants import METADATA
 from auditor.cli.demo.server import REGION, Clients, Import, demo_aws, make_queue
+from auditor.cli.output import print_text
 from auditor.cli.progress import counting, make_progress, shown
 from auditor.config.resources import open_resources
 from auditor.config.settings import Settings
@@ -61,8 +62,8 @@ def run_tour(source: str | None, engine: str, out: str, *, load_module: Import =
     with open_store(out) as store:
         store.check_writable()  # before the work, not after it
     with demo_aws(BUCKET, load_module) as clients:
-        _show(report.opening(engine))
-        objects = _load(clients, choice)
+        print_text(report.opening(engine))
+        _load(clients, choice)
         settings = Settings(
             engine=engine,
             out=out,
@@ -73,18 +74,13 @@ def run_tour(source: str | None, engine: str, out: str, *, load_module: Import =
             rules={"M01": {"required": [METADATA]}},
             grace=0.0,  # the objects were recorded a minute ago, and are verified all the same
         )
-        seen = signals.run(_steps(clients, settings, range_of(choice.keys), objects))
+        seen = signals.run(_steps(clients, settings, choice.keys))
     differences = seen.differences()
-    _show(report.closing(seen, time.monotonic() - started, right=not differences))
+    print_text(report.closing(seen, time.monotonic() - started, right=not differences))
     return differences
 
 
-def _show(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-def _load(clients: Clients, choice: Choice) -> int:
+def _load(clients: Clients, choice: Choice) -> None:
     started = time.monotonic()
     with closing(make_progress()) as progress:
 
@@ -92,27 +88,26 @@ def _load(clients: Clients, choice: Choice) -> int:
             seconds, end = time.monotonic() - started, done == total
             progress.update(Snapshot(what="loading", objects=done, expected=total, seconds=seconds, done=end))
 
-        loaded = load(clients.s3, choice, show)
-    _show(report.loading(choice, loaded, time.monotonic() - started))
-    return loaded.objects
+        size = load(clients.s3, choice, show)
+    print_text(report.loading(choice, size, time.monotonic() - started))
 
 
-async def _steps(clients: Clients, settings: Settings, part: Target, objects: int) -> DemoResults:
-    """Audit, hash and verify. part: the range of keys to verify. objects: number of uploaded objects."""
-    target = Target(BUCKET)
+async def _steps(clients: Clients, settings: Settings, keys: Sequence[str]) -> DemoResults:
+    """Audit, hash and verify. keys: of the uploaded objects."""
+    target, objects = Target(BUCKET), len(keys)
     await create_table(NAME, region=REGION)
     async with open_resources(settings, [target]) as places:
         audit = Audit(target, settings, places, Stop())
         async with shown(audit.snapshot, ends=True):
             audited = await audit.run()
         comparison = await asyncio.to_thread(_compare, places.store, audited.run)
-        _show(report.audited(audited, comparison))
+        print_text(report.audited(audited, comparison))
         started = time.monotonic()
         work = await _hash(settings, objects)
-        _show(report.hashing(work, time.monotonic() - started))
+        print_text(report.hashing(work, time.monotonic() - started))
     await asyncio.to_thread(_damage, clients)
-    verified, lines = await _verify(settings, part)
-    _show(report.verifying(verified, lines))
+    verified, lines = await _verify(settings, range_of(keys))
+    print_text(report.verifying(verified, lines))
     return DemoResults(objects, audited, comparison, work, verified, lines)
 
 
