@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import Final
 
 from auditor.cli.output import say
-from auditor.config.channels import Channels, channels_of
+from auditor.config.channels import channels_of
 from auditor.config.settings import CHANNELS, Settings
 from auditor.errors import AuditorError
 from auditor.model.alert import Alert, RunEvent, failure_alert
@@ -24,9 +24,8 @@ class Teller:
     """
 
     def __init__(self, settings: Settings, noun: str) -> None:
-        self._channels: Channels | None = None
-        if any(getattr(settings, name) for name in CHANNELS):
-            self._channels = channels_of(settings)
+        named = any(getattr(settings, name) for name in CHANNELS)
+        self._channels = channels_of(settings) if named else None
         self._noun = noun
         self._failures: list[str] = []
         self._undelivered = False

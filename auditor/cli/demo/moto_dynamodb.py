@@ -11,8 +11,9 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -44,8 +45,8 @@ def undo_quickly(load_module: Callable[[str], ModuleType]) -> None:
     write = backend.transact_write_items
 
     def transact_write_items(self: Any, transact_items: list[dict[str, Any]]) -> None:
-        before = [
-            _Place.of(self.tables[operation["TableName"]], operation.get("Key") or operation["Item"], attribute)
+        undoing = [
+            _undo(self.tables[operation["TableName"]], operation.get("Key") or operation["Item"], attribute)
             for entry in transact_items
             for operation in entry.values()
             if operation["TableName"] in self.tables
@@ -53,8 +54,8 @@ def undo_quickly(load_module: Callable[[str], ModuleType]) -> None:
         try:
             write(self, transact_items)
         except BaseException:
-            for place in reversed(before):
-                place.restore()
+            for undo in reversed(undoing):
+                undo()
             raise
 
     table.__deepcopy__ = _itself
@@ -68,23 +69,10 @@ def _itself(table: Any, _memo: dict[int, Any]) -> Any:
     return table
 
 
-class _Place(NamedTuple):
-    """The place of one item in moto's memory. item: a copy of the item before a transaction; None if there was none."""
-
-    items: Any
-    key: Any
-    item: Any
-
-    @classmethod
-    def of(cls, table: Any, key: dict[str, Any], attribute: Any) -> _Place:
-        first = attribute(key[table.hash_key_attr])
-        items = table.items[first] if table.has_range_key else table.items
-        last = attribute(key[table.range_key_attr]) if table.has_range_key else first
-        item = items.get(last)
-        return cls(items, last, None if item is None else copy.deepcopy(item))
-
-    def restore(self) -> None:
-        if self.item is None:
-            self.items.pop(self.key, None)
-        else:
-            self.items[self.key] = self.item
+def _undo(table: Any, key: dict[str, Any], attribute: Any) -> Callable[[], object]:
+    """Return a function that puts one item back into moto's memory as it is now, or removes it if there is none."""
+    first = attribute(key[table.hash_key_attr])
+    items = table.items[first] if table.has_range_key else table.items
+    last = attribute(key[table.range_key_attr]) if table.has_range_key else first
+    item = items.get(last)
+    return partial(items.pop, last, None) if item is None else partial(items.__setitem__, last, copy.deepcopy(item))
