@@ -163,8 +163,12 @@ def _seen(one: PastObject | None, key: str, end: str | None) -> Seen | None:
 
 
 def _rules(run: ComparedRun) -> Collection[str] | None:
-    """Return the IDs of the rules that the run judged; None if it does not say."""
+    """Return the IDs of the rules that the run judged; None if it does not say. A run that was killed before its first
+    part has judged none.
+    """
     file, summary = run.bucket_file, run.summary
+    if summary is None and run.last_key is None:
+        return ()
     return None if file is None else judged_rules(file, summary.rules_undecided if summary else ())
 
 

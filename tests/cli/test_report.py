@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import time
 from pathlib import Path
@@ -46,6 +47,11 @@ def test_run_killed_before_its_first_part_has_a_page_that_says_so(
 ) -> None:
     for number in range(9):
         stub.put(BUCKET, f"{number}", b"x")
+    whole = ("--endpoint-url", stub.url, "--out", str(tmp_path / "whole"), "--format", "json", "--fail-on", "never")
+    assert main(["audit", f"s3://{BUCKET}", *whole]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"B01", "B02"} <= found["rules"].keys()
+    stub.forget()
     stub.faults = [lambda operation, key, nth: BLACK_HOLE if key >= "5" else None]
     child = start(tmp_path, "audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", "runs")
     with child:
@@ -56,8 +62,18 @@ def test_run_killed_before_its_first_part_has_a_page_that_says_so(
     page = tmp_path / "page.html"
     assert main(["report", str(folder), "--out", str(page)]) == 4
     assert f"{folder} is a run that has not ended" in capsys.readouterr().err
-    assert "NOT COMPLETE: 0 objects listed so far" in page.read_text()
+    text = page.read_text()
+    assert "NOT COMPLETE: 0 objects listed so far" in text
+    assert "✓" not in text
+    assert "found nothing" not in text
+    assert "everything asked for was read" not in text
+    assert "so far, and the run is not complete" in text
     assert not (folder / "report.html").exists()
+    assert main(["diff", found["out"], str(folder)]) == 0
+    told = capsys.readouterr()
+    assert f"run {folder.name.removeprefix('run=')} is NOT COMPLETE" in told.err
+    assert "unread" in told.out
+    assert "resolved" not in told.out.lower()
 
 
 @pytest.fixture

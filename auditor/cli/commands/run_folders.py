@@ -77,6 +77,9 @@ def run_diff(frame: CommandFrame) -> int:
     old, new = (Run(place, **frame.settings.connection) for place in map(frame.run_place, places))
     work, first = Diff(old, new), FirstChanges()
     heard()
+    for run in (old, new):
+        if run.summary is None or not run.summary.complete:
+            say(f"run {run.run_id} is NOT COMPLETE: the objects that it did not reach, and their findings, are unread")
     if frame.options.format == "jsonl":
         for change in work.changes():
             sys.stdout.write(json.dumps(change_line(change)) + "\n")

@@ -106,7 +106,7 @@ def _undecided(summary: Summary, unknown: int) -> str:
     parts = [f"{counted(rules, 'rule')} too"] if rules else []
     if unknown:
         parts.append(f"{unknown:,} with an unknown verdict")
-    return "; ".join(parts) or "everything asked for was read"
+    return "; ".join(parts) or ("everything asked for was read" if summary.complete else "of the objects listed so far")
 
 
 def headline(summary: Summary, first: tuple[FirstChange, ...]) -> Headline:

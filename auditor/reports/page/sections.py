@@ -134,7 +134,7 @@ def _undecided(rule: Rule, summary: Summary, unread: list[str]) -> str:
         return f"undecided ({'; '.join(unread)})"
     lacking = [item.count for item in summary.unread if rule.needs(_FACTS.get(item.action, "-"))]
     if not lacking:
-        return ""
+        return "" if summary.complete else "the run is not complete"
     return f"{'up to ' if len(lacking) > 1 else ''}{counted(sum(lacking), 'object')} undecided"
 
 
