@@ -103,7 +103,7 @@ def index_text(entries: Iterable[IndexEntry], place: str, estates: Sequence[AnyE
     """Return the page as HTML. place: the URI of the store. estates: as in index_page()."""
     from auditor.reports.page import index, render  # imports Jinja
 
-    return render.print_index(index.index_page(entries, place, estates))
+    return render.render("index.html", index.index_page(entries, place, estates))
 
 
 def _buckets(store: Store) -> list[str]:

@@ -19,5 +19,4 @@ def page_of(summary: Summary, bucket: BucketFile, rollups: RollUps, index: str |
 
     place = summary.out if "://" in summary.out else str(Path(summary.out).absolute())
     whole = replace(summary, out=place)
-    source = build.PageSource(summary=whole, bucket=bucket, rollups=rollups, index=index)
-    return render.audit_page(source)
+    return render.render("audit.html", build.page_data(whole, bucket, rollups, index))

@@ -132,7 +132,7 @@ def renewal_alert(bucket: str, run: str, exposed: Sequence[str]) -> Alert | None
     below = [(Quoted(prefix or "(no prefix)"), f": {number:,}") for prefix, number in prefixes]
     heading = ("In ", Quoted(f"s3://{bucket}"), f": {words}, as S3's events say. By prefix:")
     sections = (
-        _list(heading, below, GROUPS, "prefix"),
+        section_of(heading, below, GROUPS, "prefix"),
         AlertSection(("The next audit has their findings; `auditor explain` says who can reach one.",)),
     )
     return Alert(title=("S3 events of ", Quoted(bucket), f": {words}"), sections=sections, bucket=bucket, run=run)
@@ -174,7 +174,7 @@ def _bounded(changes: Changes) -> Changes:
     return replace(changes, causes=causes, why_not=None if changes.why_not is None else short(changes.why_not))
 
 
-def _list(heading: Phrase, items: Sequence[Phrase], most: int, noun: str = "group") -> AlertSection:
+def section_of(heading: Phrase, items: Sequence[Phrase], most: int, noun: str = "group") -> AlertSection:
     """Return a section with the first `most` items. noun: of an item."""
     return AlertSection(heading, tuple(items[:most]), max(0, len(items) - most), noun)
 
@@ -194,7 +194,7 @@ def _sections(
     yield from _holes(summary, rollups)
     if reasons.expired:
         heading = "Exceptions that have expired. The objects that they covered count again:"
-        yield _list((heading,), [_exception(one) for one in reasons.expired], _EXPIRED, "exception")
+        yield section_of((heading,), [_exception(one) for one in reasons.expired], _EXPIRED, "exception")
     yield from _changes(summary)
     coverage = summary.coverage
     verdicts = ", ".join(f"{verdict} {number:,}" for verdict, number in told_verdicts(summary.verdicts).items())
@@ -250,7 +250,7 @@ def _holes(summary: Summary, rollups: RollUps | None) -> Iterator[AlertSection]:
     ):
         if number > accepted:
             some = f" ({accepted:,} of them accepted)" if accepted else ""
-            yield _list((f"{counted(number, noun)} could not be {verb}{some}:",), items, most, of)
+            yield section_of((f"{counted(number, noun)} could not be {verb}{some}:",), items, most, of)
     if summary.resume is not None and summary.resume.reason:
         yield AlertSection(("The listing did not reach its end: ", Quoted(summary.resume.reason, 400)))
 
@@ -269,6 +269,6 @@ def _changes(summary: Summary) -> Iterator[AlertSection]:
     if changes.against is not None:
         moved = [(harmless(cause_words(one)),) for one in changes.causes]
         told = f"{counts} (verdicts and findings)" if counts else "no change"
-        yield _list((f"Since the last run, {changes.against}: {told}.",), moved, _CAUSES, "cause")
+        yield section_of((f"Since the last run, {changes.against}: {told}.",), moved, _CAUSES, "cause")
     if changes.why_not:
         yield AlertSection(("Not compared in full: ", Quoted(changes.why_not, 400)))

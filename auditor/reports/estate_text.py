@@ -8,6 +8,7 @@ from typing import Final
 from auditor.model.alert import LONGEST, Alert, AlertSection, Phrase, Quoted
 from auditor.model.estate import BucketOutcome, BucketResult, EstateReport
 from auditor.model.exception import ExceptionState
+from auditor.reports.alert import section_of
 from auditor.text import counted, visible
 
 _LISTED: Final = 50
@@ -53,25 +54,17 @@ def estate_alert(report: EstateReport, alerts: Sequence[Alert], page: str) -> Al
     if report.complete and not alerts and not expired:
         return None
     lost = [one for one in report.accounts if one.hole is not None]
+    missed = [(Quoted(one.bucket), ": ", Quoted(one.sentence, 400)) for one in _of(report, BucketOutcome.HOLE)]
+    over = [(Quoted(use.decision), f", until {use.until}: ", Quoted(use.owner)) for use in expired]
+    lists: tuple[tuple[str, Sequence[Phrase], str], ...] = (
+        ("Accounts whose buckets are not all known:", [(Quoted(one.hole or "", LONGEST),) for one in lost], "account"),
+        ("Buckets that were not audited, or not to their end:", missed, "bucket"),
+        ("Runs:", [alert.sections[0].heading for alert in alerts], "run"),
+        ("Exclusions that expired, so that their buckets were audited:", over, "exclusion"),
+    )
     sections = [
         AlertSection((f"{report.line}.",)),
-        *_section("Accounts whose buckets are not all known:", [(Quoted(one.hole or "", LONGEST),) for one in lost]),
-        *_section(
-            "Buckets that were not audited, or not to their end:",
-            [(Quoted(one.bucket), ": ", Quoted(one.sentence, 400)) for one in _of(report, BucketOutcome.HOLE)],
-            "bucket",
-        ),
-        *_section("Runs:", [alert.sections[0].heading for alert in alerts], "run"),
-        *_section(
-            "Exclusions that expired, so that their buckets were audited:",
-            [(Quoted(use.decision), f", until {use.until}: ", Quoted(use.owner)) for use in expired],
-            "exclusion",
-        ),
+        *(section_of((heading,), items, _TOLD, noun) for heading, items, noun in lists if items),
         AlertSection(("Report: ", Quoted(page, 400))),
     ]
     return Alert(title=(f"S3 audit: {report.line}",), sections=tuple(sections))
-
-
-def _section(heading: str, items: Sequence[Phrase], noun: str = "account") -> Iterator[AlertSection]:
-    if items:
-        yield AlertSection((heading,), tuple(items[:_TOLD]), max(0, len(items) - _TOLD), noun)

@@ -262,8 +262,8 @@ def _foot(summary: Summary, rollups: RollUps, layout: TableLayout, options: Form
     # People copy the path and the command: they are never cut.
     report = f"{summary.out}/report.html"
     yield labelled("Report", linked(visible(report), report if options.links else ""))
-    if command := next_command(summary, rollups):
-        yield labelled("Next", command)
+    for number, line in enumerate(next_command(summary, rollups).splitlines()):
+        yield labelled("" if number else "Next", line)
 
 
 def _meaning(code: int, fail_on: Severity | FailOn | None) -> str:

@@ -63,9 +63,9 @@ def verify_page(summary: VerifySummary, examples: Examples, *, part: bool = Fals
     part: True if earlier invocations of a function did a part of the work. The examples are then of the last invocation
     alone.
     """
-    from auditor.reports.page.render import print_verification  # imports Jinja
+    from auditor.reports.page.render import render  # imports Jinja
 
-    return print_verification(page_content(summary, examples, part=part))
+    return render("verify.html", page_content(summary, examples, part=part))
 
 
 def page_content(summary: VerifySummary, examples: Examples, *, part: bool = False) -> VerifyPage:

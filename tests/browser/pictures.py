@@ -9,8 +9,8 @@ from typing import Final
 
 from playwright.sync_api import sync_playwright
 
-from auditor.reports.page.render import audit_page
 from tests.support.samples.pages import rich_page
+from tests.support.samples.reports import audit_page
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 

@@ -11,7 +11,6 @@ from auditor.model.access import Verdict
 from auditor.model.digest import VerifyOutcome
 from auditor.model.finding import RuleUndecided
 from auditor.reports.page.index import index_page
-from auditor.reports.page.render import audit_page, print_index
 from auditor.verify.outcome import Verified
 from auditor.verify.page import Examples, verify_page
 from tests.reports.page.test_audit_page import HOSTILE
@@ -25,10 +24,12 @@ from tests.support.samples.index_pages import (
 )
 from tests.support.samples.pages import rich_page
 from tests.support.samples.reports import (
+    audit_page,
     denied,
     finding,
     judged,
     page_source,
+    print_index,
     sample_summary,
     tally_of,
     target,

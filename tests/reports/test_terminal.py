@@ -16,7 +16,6 @@ from auditor.model.finding import Judgement, RuleUndecided, Severity
 from auditor.model.rollup import FirstStep, RollUps, Sample
 from auditor.model.summary import Resume, Summary, UnreadCount
 from auditor.reports.formats.base import FormatOptions
-from auditor.reports.page.build import page_data
 from auditor.reports.summary import Alarm, alarm, verdict_sentence
 from auditor.reports.terminal import COLUMNS, LEAST, ROWS, render
 from auditor.rules.exceptions import Exceptions
@@ -24,6 +23,7 @@ from auditor.text import visible, width
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import (
     RUN,
+    content_of,
     denied,
     finding,
     judged,
@@ -322,6 +322,15 @@ def test_marks_are_coloured_by_how_bad_they_are() -> None:
 STEP = FirstStep(change="turn ACLs off", closes=1, of=1, how="--acls-off")
 
 
+def test_next_command_of_a_policy_statement_saves_the_policy_first() -> None:
+    step = replace(STEP, change="remove the statement Website from the bucket policy", how=None)
+    lines = table(sample_summary(), rollups=replace(rollups_of(exposed("a")), first=(step,)), folder="/x").splitlines()
+    assert lines[-2:] == [
+        "Next            aws s3api get-bucket-policy --bucket audited --query Policy --output text > policy.json",
+        "                auditor what-if /x --policy policy.json",
+    ]
+
+
 @pytest.mark.parametrize(
     ("steps", "many", "command"),
     [
@@ -364,5 +373,5 @@ def test_a_run_that_did_not_look_at_everything_is_never_green() -> None:
 
 def test_the_page_and_the_table_say_one_sentence() -> None:
     for made in (sample_summary(), sample_summary(tally_of(exposed("a"), partner("b")), complete=False)):
-        page = page_data(page_source(made))
+        page = content_of(page_source(made))
         assert "".join(page.headline.title) == table(made).splitlines()[0]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import RollUps
@@ -33,30 +31,21 @@ from auditor.text import counted, visible
 DAMAGED_RULE: Final = "I03"
 
 
-class PageSource(Struct, frozen=True, kw_only=True):
-    """The files of a run of which its page is made. bucket: bucket.json.
-    index: relative address of the index page; None if there is none.
+def page_data(summary: Summary, bucket: BucketFile, rollups: RollUps, index: str | None = None) -> PageData:
+    """Return the whole content of the page of a run. bucket: its bucket.json. index: relative address of the index
+    page; None if there is none.
     """
-
-    summary: Summary
-    bucket: BucketFile
-    rollups: RollUps
-    index: str | None = None
-
-
-def page_data(source: PageSource) -> PageData:
-    """Return the whole content of the page."""
-    summary, rollups, changes = source.summary, source.rollups, source.summary.changes
+    changes = summary.changes
     first, nights = rows.first_changes(rollups), rows.nights_of(rollups.nights)
     found = rows.Rows(summary, rollups)
     openings, findings = found.openings(), found.findings()
     top = headline(summary, first)
     so_far = f"{completeness(summary)}: {counted(summary.coverage.listed, 'object')} listed so far"
     known = f"{exposed(summary):,} exposed in {top.target}"
-    checked = sections.rule_rows(summary, source.bucket)
+    checked = sections.rule_rows(summary, bucket)
     return PageData(
         summary=summary,
-        index=source.index,
+        index=index,
         banner="" if summary.complete else f"{so_far}.",
         title=f"{so_far}, {known}" if not summary.complete else known,
         headline=top,
@@ -75,7 +64,7 @@ def page_data(source: PageSource) -> PageData:
         holes=list(sections.hole_rows(summary, rows.undecided_places(rollups))),
         rules=checked,
         rules_words=sections.rules_in_words(checked),
-        settings=list(sections.settings(source.bucket)),
+        settings=list(sections.settings(bucket)),
         numbers=list(sections.numbers(summary)),
     )
 

@@ -12,14 +12,13 @@ import re
 from functools import cache
 from importlib.resources import files
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from auditor.model.version import VERSION
 from auditor.reports import groups, phrases
-from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.data import PageData, VerifyPage
 from auditor.reports.page.index import IndexPage
 from auditor.text import harmless, visible
@@ -33,32 +32,15 @@ _ONE_AT_A_TIME: Final = Lock()
 _TEMPLATES: Final = files("auditor.reports.page") / "templates"
 
 
-def audit_page(source: PageSource) -> str:
-    """Return the page of one audit."""
-    return print_page(page_data(source))
-
-
-def print_page(page: PageData) -> str:
-    return render("audit.html", page=page)
-
-
-def print_verification(page: VerifyPage) -> str:
-    return render("verify.html", page=page)
-
-
-def print_index(page: IndexPage) -> str:
-    return render("index.html", page=page)
-
-
-def render(template: str, **values: Any) -> str:
-    """Return the HTML that a template makes of these values."""
+def render(template: str, page: PageData | VerifyPage | IndexPage) -> str:
+    """Return the page as HTML. template: audit.html, verify.html or index.html."""
     style, script = _asset("style.css"), _asset("script.js")
     with _ONE_AT_A_TIME:
         return (
             _environment()
             .get_template(template)
             .render(
-                values,
+                page=page,
                 style=Markup(style),  # noqa: S704 - our own file
                 script=Markup(script),  # noqa: S704 - our own file
                 policy=_policy(style, script),

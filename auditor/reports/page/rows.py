@@ -186,12 +186,18 @@ def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
 
 
 def command_of(step: FirstStep, summary: Summary) -> str:
-    """Return the whole command of a change to make first: its prediction, or the files that make it."""
+    """Return the whole command of a change to make first: its prediction, or the files that make it. The removal of a
+    policy statement has two lines: the policy is saved, to be edited, and what it does is predicted.
+    """
     target = summary.target
     if step.decides:
         return shell_line("auditor", "policy", target.uri, *(["--versions"] if target.versions else []))
     if step.how:
         return shell_line("auditor", "what-if", summary.out, *step.how.split())
+    if step.change.startswith("remove the statement"):
+        asked = shell_line("aws", "s3api", "get-bucket-policy", "--bucket", target.bucket)
+        predicted = shell_line("auditor", "what-if", summary.out, "--policy", "policy.json")
+        return f"{asked} --query Policy --output text > policy.json\n{predicted}"
     return shell_line("auditor", "fix-kit", summary.out, "--out", "kit")
 
 

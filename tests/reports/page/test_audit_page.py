@@ -17,12 +17,20 @@ from auditor.model.object import Unread
 from auditor.model.rollup import GroupKind, Sample
 from auditor.model.summary import ExceptedCounts, Summary, UnreadCount
 from auditor.model.version import VERSION
-from auditor.reports.page.build import page_data
-from auditor.reports.page.render import audit_page, print_page
 from auditor.rules.access import o02_everyone_read as o02
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.pages import group_of
-from tests.support.samples.reports import denied, finding, gone, judged, page_source, sample_summary, tally_of, target
+from tests.support.samples.reports import (
+    audit_page,
+    denied,
+    finding,
+    gone,
+    judged,
+    page_source,
+    sample_summary,
+    tally_of,
+    target,
+)
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -220,7 +228,7 @@ def test_exceptions_are_told_and_counted_apart() -> None:
         ExceptionUse("OLD-7", None, Verdict.SHARED, None, "x", "y", "2026-01-01", ExceptionState.EXPIRED),
     )
     made = replace(sample_summary(tally_of(one)), excepted=ExceptedCounts({"exposed": 1}), exceptions=uses)
-    said = " ".join(Page(print_page(page_data(page_source(made, one)))).text.split())
+    said = " ".join(Page(audit_page(page_source(made, one))).text.split())
     assert "No object is open to strangers or to other accounts but 1 object by intent." in said
     assert "1 public by intent + 0 private = 1 listed" in said
     assert "O02 below site/" in said

@@ -12,12 +12,22 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.summary import Cause, Changes, UnreadCount
-from auditor.reports.page.build import PageSource, page_data
 from auditor.reports.page.data import PageData
-from auditor.reports.page.render import print_page
+from auditor.reports.page.render import render
 from auditor.reports.page.rows import TOGETHER
 from tests.reports.page.test_audit_page import Page
-from tests.support.samples.reports import RUN, denied, finding, judged, sample_file, sample_summary, tally_of, target
+from tests.support.samples.reports import (
+    RUN,
+    PageSource,
+    content_of,
+    denied,
+    finding,
+    judged,
+    sample_file,
+    sample_summary,
+    tally_of,
+    target,
+)
 
 
 def group(**changes: Any) -> Group:
@@ -46,7 +56,7 @@ def rollups(*groups: Group, first: tuple[FirstStep, ...] = ()) -> RollUps:
 
 
 def page(found: RollUps, changes: Changes | None = None) -> PageData:
-    return page_data(page_source(found, changes=changes or Changes()))
+    return content_of(page_source(found, changes=changes or Changes()))
 
 
 def page_source(found: RollUps, **changes: Any) -> PageSource:
@@ -57,7 +67,7 @@ def page_source(found: RollUps, **changes: Any) -> PageSource:
 
 
 def words(found: PageData) -> str:
-    return " ".join(Page(print_page(found)).text.split())
+    return " ".join(Page(render("audit.html", found)).text.split())
 
 
 def test_cards_and_curve_have_the_trend() -> None:
@@ -149,7 +159,7 @@ def test_commands_have_whole_words_for_the_shell(text: str) -> None:
     made = small(f"{text}/", "1", "2", count=9, id=text)
     step = FirstStep(change="turn it on", closes=1, of=1, how=f"--acls-off {text}")
     source = page_source(rollups(made, first=(step,)), out=f"/runs/{text}")
-    found = page_data(source)
+    found = content_of(source)
     commands = [command for _, command in found.first] + [text for _, text in found.openings[0].commands]
     assert len(commands) == 4
     for command in commands:
@@ -194,7 +204,7 @@ def test_first_changes_count_what_each_closes_beyond_the_others() -> None:
     assert [(step.number, step.aside) for step, _ in found.first] == [(993, ""), (211, "account 1 would lose access")]
     said, run = words(found), sample_summary().out
     assert f"auditor what-if {run} --block-public-access" in said
-    assert f"auditor fix-kit {run} --out kit" in said
+    assert f"auditor what-if {run} --policy policy.json" in said
 
 
 @pytest.mark.parametrize(

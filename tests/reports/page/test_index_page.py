@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from auditor.model.target import Target
 from auditor.reports.page.index import COLUMNS, index_page, summed_nights
-from auditor.reports.page.render import print_index
 from auditor.reports.sum_summaries import IndexEntry, sum_of
 from tests.support.samples.index_pages import (
     ESTATE,
@@ -24,6 +23,7 @@ from tests.support.samples.index_pages import (
     rich_entries,
     run_of,
 )
+from tests.support.samples.reports import print_index
 
 PLACE = "s3://acme-reports/audits"
 CLEAN = entry(run_of("clean", private=5))

@@ -14,9 +14,8 @@ from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
 from auditor.model.summary import CallCounts, Changes, Coverage, ExceptedCounts, Summary, UnreadCount
 from auditor.model.target import Target
-from auditor.reports.page.build import PageSource
 from auditor.rules import RULES
-from tests.support.samples.reports import RUN, sample_file, sample_summary
+from tests.support.samples.reports import RUN, PageSource, sample_file, sample_summary
 
 TARGET: Final = Target("acme-data-prod")
 _PREFIXES: Final = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.audit.standing import Standings
@@ -13,7 +14,10 @@ from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, Obj
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.page.build import PageSource
+from auditor.reports.page.build import page_data
+from auditor.reports.page.data import PageData
+from auditor.reports.page.index import IndexPage
+from auditor.reports.page.render import render
 from auditor.reports.rollup import RollUpBuilder
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.rules import RULES
@@ -91,6 +95,26 @@ def sample_file(**changes: Any) -> BucketFile:
         "read": (ReadFacts(0, facts(), Ask()),),
     }
     return BucketFile(**values | changes)
+
+
+class PageSource(Struct, frozen=True, kw_only=True):
+    """The files of a run of which its page is made."""
+
+    summary: Summary
+    bucket: BucketFile
+    rollups: RollUps
+
+
+def content_of(source: PageSource) -> PageData:
+    return page_data(source.summary, source.bucket, source.rollups)
+
+
+def audit_page(source: PageSource) -> str:
+    return render("audit.html", content_of(source))
+
+
+def print_index(page: IndexPage) -> str:
+    return render("index.html", page)
 
 
 def page_source(summary: Summary, *judgements: Judgement) -> PageSource:
