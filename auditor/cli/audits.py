@@ -23,13 +23,14 @@ from auditor.audit.resume import check_selection, judging, rules_of
 from auditor.audit.run import Audit
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import flag_of
 from auditor.cli.output import print_json, print_text, remark, say
 from auditor.cli.progress import Show
 from auditor.cli.run_targets import each_target
 from auditor.cli.telling import Teller
 from auditor.cli.terminal import columns, named_place, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
-from auditor.config.settings import SETTINGS, Settings
+from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
 from auditor.model.alert import Alert
 from auditor.model.rollup import RollUps
@@ -295,7 +296,7 @@ def resume_command(options: argparse.Namespace, target: Target | None, run_id: s
     for name, value in vars(options).items():
         if name in _NO_FLAGS or value in (None, False) or (name, value) == ("format", "table"):
             continue
-        flag = SETTINGS[name].option if name in SETTINGS else f"--{name.replace('_', '-')}"
+        flag = flag_of(name)
         if value is True:
             words.append(flag)
         else:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from typing import Final, TypeVar
 
+from auditor.cli.flags import flag_of
 from auditor.cli.output import first_word, print_json, print_text
 from auditor.cli.process_end import GivenUp
 from auditor.cli.progress import Count, shown
@@ -39,7 +40,7 @@ class CommandFrame:
         """needed: names of settings that must have a value. Raises UsageError for wrong settings and targets."""
         self.options = options
         given = vars(options)
-        flags = Layer({name: given.get(name) for name in SETTINGS}, lambda name: SETTINGS[name].option)
+        flags = Layer({name: given.get(name) for name in SETTINGS}, flag_of)
         self.settings = load_settings(flags, path=given.get("config"))
         self.targets: list[Target] = []
         if "start_after" in options:

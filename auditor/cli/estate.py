@@ -127,7 +127,6 @@ class EstateStart:
 
     def __init__(self, frame: CommandFrame) -> None:
         self._frame = frame
-        self._options = frame.options
         file = None if frame.options.estate is None else read_estate(frame.options.estate)
         self._name = None if file is None else file.name
         self._accounts = (OWN_ACCOUNT,) if file is None else file.accounts
@@ -175,7 +174,7 @@ class EstateStart:
 
     def _before(self, files: EstateFiles) -> tuple[EarlierEstate | None, EarlierEstate | None]:
         """Return the report of this start, None unless it is resumed, and that of the start before. Blocks."""
-        resumed, last = self._options.resume, files.last()
+        resumed, last = self._frame.options.resume, files.last()
         if resumed is None:
             return None, last
         if last is None or last.estate != resumed:
@@ -198,15 +197,15 @@ class EstateStart:
             say(f"the index page is not written: {error}")
         self._print(report, page, audits.table() if audits.targets else "")
         if report.stopped is not None:
-            offer_to_resume(report.stopped, self._options, None, self._id)
+            offer_to_resume(report.stopped, self._frame.options, None, self._id)
         await self.teller.tell(estate_alert(report, audits.alerts, page))
         return code
 
     def _print(self, report: EstateReport, page: str, table: str) -> None:
         """Print the result. table: that of the buckets."""
-        if self._options.format == "json":
+        if self._frame.options.format == "json":
             print_json(report.to_dict())
-        elif self._options.format == "table":
+        elif self._frame.options.format == "table":
             place = f"reports: {named_place(page)}\n" if page else ""
             print_text(f"{table}{estate_text(report)}{place}")
         else:

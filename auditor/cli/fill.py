@@ -12,12 +12,12 @@ from auditor.audit.fill import complete_summary, fill_audit, has_holes
 from auditor.cli import signals
 from auditor.cli.audits import announce, remark_on
 from auditor.cli.command_frame import CommandFrame, command
+from auditor.cli.flags import flag_of
 from auditor.cli.output import print_text, say
 from auditor.cli.progress import Show
 from auditor.cli.run_targets import each_target
 from auditor.cli.terminal import options_of
 from auditor.config.resources import Resources, check_output
-from auditor.config.settings import SETTINGS
 from auditor.errors import RunComplete, UsageError
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -43,8 +43,7 @@ def run(frame: CommandFrame) -> int:
         raise UsageError("--fill RUN asks again about the objects of that run: leave the target away")
     for name in _OF_THE_RUN:
         if vars(options)[name] is not None:
-            flag = SETTINGS[name].option if name in SETTINGS else f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} does not go with --fill, which takes it from the run: leave it away")
+            raise UsageError(f"{flag_of(name)} does not go with --fill, which takes it from the run: leave it away")
     return signals.run(_fill(frame))
 
 
@@ -63,13 +62,12 @@ async def _fill(frame: CommandFrame) -> int:
         return code
 
     async def one(target: Target, resources: Resources, stop: Stop, show: Show) -> int:
-        resumed = options.resume
-        work = fill_audit(filled, settings, resources, stop, began=partial(announce, target), resume=resumed)
+        work = fill_audit(filled, settings, resources, stop, began=partial(announce, target), resume=options.resume)
         try:
             async with show(work.snapshot):
                 summary = await work.run()
         except RunComplete as error:
-            done = filled if resumed is None else RunReader(filled.store, target.bucket, resumed)
+            done = filled if options.resume is None else RunReader(filled.store, target.bucket, options.resume)
             return await read_back(done, str(error))
         code = await printed(summary, RunReader(filled.store, target.bucket, summary.run))
         remark_on(summary, target, options)

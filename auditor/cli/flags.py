@@ -187,6 +187,11 @@ def _names_no_objects(found: argparse.Namespace) -> str | None:
     return f"the following arguments are required: s3://BUCKET[/PREFIX], or {others}"
 
 
+def flag_of(name: str) -> str:
+    """Return the flag that gives an option, by the option's name: `--max-rate` for max_rate."""
+    return SETTINGS[name].option if name in SETTINGS else f"--{name.replace('_', '-')}"
+
+
 def whole_number(text: str) -> int:
     """Read the number of a flag that is no setting. Raises ArgumentTypeError, whose text argparse prints."""
     if not text.isascii() or not text.isdecimal() or len(text) > 9:

@@ -116,14 +116,13 @@ class CommandParser(argparse.ArgumentParser):
         formatter = self.formatter_class(prog=self.prog)
         formatter.add_usage(self._short_usage(), [], [])
         formatter.add_text(self.description)
-        shown = 0
-        for title, words, actions in self._sections(daily):
+        sections = list(self._sections(daily))
+        for title, words, actions in sections:
             formatter.start_section(title)
             formatter.add_text(words)
             formatter.add_arguments(one for one in actions if one not in without)
             formatter.end_section()
-            shown += len(actions)
-        hidden = len(list(self.flags.all)) - shown
+        hidden = len(list(self.flags.all)) - sum(len(actions) for *_, actions in sections)
         formatter.add_text(f"--help-all shows {hidden} more flags." if daily else self.epilog)
         lines = "".join(f"  {line}\n" for line in self.examples)
         return formatter.format_help() + (f"\nexamples:\n{lines}" if lines else "")

@@ -77,9 +77,8 @@ status = StatusLine()
 class Talk:
     """The talk that the user wants. quiet: only results, warnings and errors. progress: the progress of long work."""
 
-    def __init__(self) -> None:
-        self.quiet = False
-        self.progress = True
+    quiet = False
+    progress = True
 
 
 talk = Talk()

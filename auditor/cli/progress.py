@@ -41,8 +41,6 @@ class Lines(Progress):
         self._last = 0.0
 
     def update(self, snapshot: Snapshot) -> None:
-        if snapshot.done:
-            self._last = 0.0
         if snapshot.done or snapshot.seconds - self._last >= SECONDS_BETWEEN_LINES:
             self._last = 0.0 if snapshot.done else snapshot.seconds
             self._stream.write(f"auditor: {snapshot.what}: {snapshot.words}\n")

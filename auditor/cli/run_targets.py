@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -56,7 +56,8 @@ async def each_target(
         together = Together(len(targets))
         display, show = showing(progress, together.snapshot, ends=False), together.show
     async with opening as shared:
-        work = _Work(one, shared, stop, show, verb, kept, alone=len(targets) == 1, failed=failed)
+        alone = len(targets) == 1
+        work = _Work(lambda target: one(target, shared, stop, show), stop, verb, kept, alone=alone, failed=failed)
         waiting = iter(targets)
         try:
             async with display, task_group() as group:
@@ -69,7 +70,7 @@ async def each_target(
     return combined(codes.values())
 
 
-async def _each(waiting: Iterator[Target], work: _Work[R], codes: dict[Target, int]) -> None:
+async def _each(waiting: Iterator[Target], work: _Work, codes: dict[Target, int]) -> None:
     for target in waiting:
         try:
             codes[target] = await work.do(target)
@@ -78,13 +79,11 @@ async def _each(waiting: Iterator[Target], work: _Work[R], codes: dict[Target, i
             raise
 
 
-class _Work(Struct, Generic[R], frozen=True):
+class _Work(Struct, frozen=True):
     """The work for one target after another. alone: True if there is one target only."""
 
-    one: Callable[[Target, R, Stop, Show], Awaitable[int]]
-    shared: R
+    one: Callable[[Target], Awaitable[int]]
     stop: Stop
-    show: Show
     verb: str
     kept: str
     alone: bool
@@ -100,7 +99,7 @@ class _Work(Struct, Generic[R], frozen=True):
         expect(f"asking about {name}")
         try:
             async with self.stop.all() as limit:
-                code = await self.one(target, self.shared, self.stop, self.show)
+                code = await self.one(target)
             if not limit.expired():
                 return code
         except RunError as error:

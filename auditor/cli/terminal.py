@@ -42,14 +42,9 @@ def shows_colour(stream: TextIO | None = None, environment: Mapping[str, str] = 
 
 def shows_links(stream: TextIO | None = None, environment: Mapping[str, str] = os.environ) -> bool:
     """True if the stream is a terminal that is known to show hyperlinks, and the user has not asked for plain text."""
-    known = environment.get("TERM_PROGRAM") in _LINKING_PROGRAMS or environment.get("TERM", "").startswith(
-        _LINKING_TERMS
-    )
-    return (
-        obeys(stream, environment)
-        and not environment.get("NO_COLOR")
-        and (known or any(map(environment.get, _LINKING)))
-    )
+    program, term = environment.get("TERM_PROGRAM"), environment.get("TERM", "")
+    known = program in _LINKING_PROGRAMS or term.startswith(_LINKING_TERMS) or any(map(environment.get, _LINKING))
+    return known and obeys(stream, environment) and not environment.get("NO_COLOR")
 
 
 def obeys(stream: TextIO | None, environment: Mapping[str, str] = os.environ) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -130,22 +129,17 @@ def _name(party: str, settings: Settings) -> str:
     return _KNOWN.get(party, "unknown: no entry of [[accounts]] in auditor.toml names it")
 
 
-def _in_run(opened: RunReader, party: str) -> Iterator[str]:
-    """Yield a line for each verdict and each rule of a run that names the party."""
+def _in_run(opened: RunReader, party: str) -> list[str]:
+    """Return a line for each verdict and each rule of a run that names the party."""
     if opened.summary is None:
         raise UsageError(f"{opened.uri} has no summary, because the run has not ended: give one that has")
-    found = False
+    lines = []
     for verdict, audiences in opened.summary.audiences.items():
-        number = sum(count for text, count in audiences.items() if _names(text, party))
-        if number:
-            found = True
-            yield f"  {verdict}: {counted(number, 'object')}"
+        if number := sum(count for text, count in audiences.items() if _names(text, party)):
+            lines.append(f"  {verdict}: {counted(number, 'object')}")
     rules = Counter(line.rule for line in opened.findings() if line.grantee == party)
-    for rule, number in sorted(rules.items()):
-        found = True
-        yield f"  {visible(rule)}: {counted(number, 'finding')}"
-    if not found:
-        yield f"  run {opened.run_id} names it nowhere"
+    lines += [f"  {visible(rule)}: {counted(number, 'finding')}" for rule, number in sorted(rules.items())]
+    return lines or [f"  run {opened.run_id} names it nowhere"]
 
 
 def _names(text: str, party: str) -> bool:

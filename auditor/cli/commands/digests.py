@@ -5,11 +5,11 @@ person's decisions on keys.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, closing, nullcontext
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any, Final, TypeVar
+from functools import cache, partial
+from typing import Final, TypeVar
 
 from msgspec.structs import asdict, replace
 
@@ -24,11 +24,11 @@ from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
 from auditor.hashing.batch.report import open_report
-from auditor.ledger.base import Event, KeyHistory, Ledger
+from auditor.ledger.base import Event, KeyHistory
 from auditor.ledger.history import LONGEST
 from auditor.ledger.manifests import FORMS
 from auditor.ledger.manifests.base import Form, ManifestFile
-from auditor.ledger.manifests.export import Exported, HistoryCounts, export, export_history
+from auditor.ledger.manifests.export import Exported, export, export_history
 from auditor.ledger.manifests.load import Imported, Read, Spool, import_all, read_all
 from auditor.model.dates import now_in_utc, seconds_in_utc
 from auditor.model.target import Target, parse_target
@@ -43,8 +43,6 @@ from auditor.text import counted, visible
 from auditor.verify.history import acknowledgements
 
 T = TypeVar("T")
-_Write = Callable[[bytes], object]
-"""A function that writes bytes to the output."""
 _TARGET: Final = "target s3://BUCKET[/PREFIX]"
 Told = list[tuple[Target, list[Event]]]
 """For each key, the events that were written into the ledger's history. The key is a Target whose prefix is the whole
@@ -76,12 +74,8 @@ def run_export(frame: CommandFrame) -> int:
     refuse_ledger(options.file, settings, "--out")
     algorithms = _exported_algorithms(form, settings, asked=options.algorithms is not None)
 
-    async def exported(write: _Write) -> Exported:
-        check_ledger(settings)
-        async with _ledger_for(target, settings) as (ledger, go_on):
-            return await export(ledger, target, form, algorithms, write, relative=options.relative, go_on=go_on)
-
-    counts = _written(options.file, exported, lambda counts: counts.whole or (counts.complete and not options.strict))
+    work = partial(export, target=target, form=form, algorithms=algorithms, relative=options.relative)
+    counts = _written(frame, target, work, lambda counts: counts.whole if options.strict else counts.complete)
     for sentence in _left_out(counts, target, form, algorithms):
         say(sentence)
     if options.strict and counts.complete and not counts.whole:
@@ -90,17 +84,17 @@ def run_export(frame: CommandFrame) -> int:
     return 0 if counts.complete else 4
 
 
-def _written(file: str | None, exported: Callable[[_Write], Coroutine[Any, Any, T]], kept: Callable[[T], bool]) -> T:
-    """Run `exported` with a function that writes to stdout (file: None) or to a new file, and return the result of
-    `exported`. The new file replaces `file` only if `kept` returns True for that result.
+def _written(frame: CommandFrame, target: Target, work: Callable[..., Awaitable[T]], kept: Callable[[T], bool]) -> T:
+    """Export to stdout, or to a new file that replaces --out only if `kept` returns True for the result, which is
+    returned. work: takes the ledger, a function `write` that writes bytes to the output, and `go_on`.
     """
-    if file is None:
-        result = signals.run(exported(sys.stdout.buffer.write))
-        sys.stdout.buffer.flush()
-        return result
-    with OutFile(file) as growing:
-        result = signals.run(exported(growing.write))
-        if kept(result):
+    with nullcontext() if frame.options.file is None else OutFile(frame.options.file) as growing:
+        check_ledger(frame.settings)
+        write = sys.stdout.buffer.write if growing is None else growing.write
+        result = signals.run(_with_ledger(target, frame.settings, partial(work, write=write)))
+        if growing is None:
+            sys.stdout.buffer.flush()
+        elif kept(result):
             growing.keep()
     return result
 
@@ -157,12 +151,8 @@ def run_history(frame: CommandFrame) -> int:
     target = parse_target(options.target)
     refuse_ledger(options.file, settings, "--out")
 
-    async def exported(write: _Write) -> HistoryCounts:
-        check_ledger(settings)
-        async with _ledger_for(target, settings) as (ledger, go_on):
-            return await export_history(ledger, target, options.form, write, go_on)
-
-    counts = _written(options.file, exported, lambda counts: counts.complete)
+    work = partial(export_history, target=target, name=options.form)
+    counts = _written(frame, target, work, lambda counts: counts.complete)
     if not counts.complete:
         say("stopped: the history is not whole")
     elif not counts.lines:
@@ -195,18 +185,14 @@ def run_import(frame: CommandFrame) -> int:
         sources = [stack.enter_context(closing(ManifestFile(path))) for path in options.files]
         spool = stack.enter_context(Spool(sources))
         files = read_all(sources, spool, target.prefix, options.manifest, wanted)
-        done = signals.run(_expect(settings, spool, target))
+        work = partial(import_all, spool, target=target, imported_at=seconds_in_utc(datetime.now(UTC)))
+        done = signals.run(_with_ledger(target, settings, work))
     for sentence in _remarks(files, target):
         say(sentence)
     _print(files, done, target, frame)
     if not done.complete:
         say("stopped: the ledger has what is counted; import again for the rest")
     return 0 if done.complete else 4
-
-
-async def _expect(settings: Settings, spool: Spool, target: Target) -> Imported:
-    async with _ledger_for(target, settings) as (ledger, go_on):
-        return await import_all(spool, ledger, target, seconds_in_utc(datetime.now(UTC)), go_on)
 
 
 def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
@@ -240,10 +226,10 @@ def _print(files: Sequence[Read], done: Imported, target: Target, frame: Command
     frame.print_lines(document, [words])
 
 
-@asynccontextmanager
-async def _ledger_for(target: Target, settings: Settings) -> AsyncIterator[tuple[Ledger, Callable[[int], bool]]]:
-    """Open the ledger for work on the digests of a target, and show its progress. Yield the ledger, and a function that
-    notes how many keys, lines or digests are done, and returns False once a signal has asked the work to stop.
+async def _with_ledger(target: Target, settings: Settings, work: Callable[..., Awaitable[T]]) -> T:
+    """Do work on the digests of a target with the ledger, show its progress, and return its result. work: takes the
+    ledger, and `go_on`: a function that notes how many keys, lines or digests are done, and returns False once a signal
+    has asked the work to stop.
     """
     stop, what, done = signals.stop_on_signals(), visible(target.uri), 0
 
@@ -254,7 +240,7 @@ async def _ledger_for(target: Target, settings: Settings) -> AsyncIterator[tuple
 
     first_word(f"asking the ledger about {what}")
     async with shown(counting(what, lambda: done)), ledger_of(settings) as ledger:
-        yield ledger, go_on
+        return await work(ledger=ledger, go_on=go_on)
 
 
 def declare_import_report(flags: Flags) -> None:
@@ -272,9 +258,8 @@ def declare_import_report(flags: Flags) -> None:
 @command("ledger")
 def run_import_report(frame: CommandFrame) -> int:
     """Record the checksums of the reports, print the counts, and return the exit code."""
-    given: list[str] = frame.options.reports
-    first_word(f"reading {counted(len(given), 'report')} into the ledger")
-    counts = signals.run(_import_reports(frame.settings, given))
+    first_word(f"reading {counted(len(frame.options.reports), 'report')} into the ledger")
+    counts = signals.run(_import_reports(frame.settings, frame.options.reports))
     frame.print(counts, lambda: _report_text(counts))
     return counts.exit_code
 

@@ -63,14 +63,15 @@ def run_estimate(frame: CommandFrame) -> int:
             async with show(work.snapshot):
                 estimate = await work.run()
         done.append(estimate)
-        _print(frame, estimate)
+        frame.print(estimate, lambda: estimate_text(estimate, columns()))
         return 0 if estimate.complete else HOLE
 
     opening: AbstractAsyncContextManager[Ledger | None] = ledger_of(settings) if settings.ledger else nullcontext()
     code = signals.run(each_target(frame.targets, opening, one, verb="estimated", kept="nothing is kept"))
     if done and len(frame.targets) > 1:
         total = summed(done)
-        _print(frame, replace(total, complete=total.complete and len(done) == len(frame.targets)))
+        total = replace(total, complete=total.complete and len(done) == len(frame.targets))
+        frame.print(total, lambda: estimate_text(total, columns()))
     return code
 
 
@@ -79,10 +80,6 @@ def _last(frame: CommandFrame, target: Target, stack: ExitStack) -> RunReader | 
     if frame.settings.keep is None or not target.whole:
         return None
     return last_run(stack.enter_context(frame.store(frame.settings.out)), target)
-
-
-def _print(frame: CommandFrame, estimate: Estimate) -> None:
-    frame.print(estimate, lambda: estimate_text(estimate, columns()))
 
 
 def declare_plan(flags: Flags) -> None:
@@ -117,9 +114,8 @@ async def _plan(target: Target, settings: Settings, ranges: int, *, listing: boo
     if target.whole and not listing:
         async with open_stores(settings, [target], hashing=False) as stores:
             last = await asyncio.to_thread(last_run, stores.store, target)
-            found = None if last is None else await asyncio.to_thread(plan_from_run, target, last, ranges)
-        if found is not None:
-            return found
+            if last is not None and (found := await asyncio.to_thread(plan_from_run, target, last, ranges)) is not None:
+                return found
     keys = 0.0
 
     def note(estimate: float) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from auditor.audit.explain import ObjectName, explain_from_run, live_bucket, name_of, run_place
 from auditor.cli import signals
@@ -40,11 +41,16 @@ def run_explain(frame: CommandFrame) -> int:
     """
     options = frame.options
     names = list(dict.fromkeys(name_of(uri, options.version_id) for uri in options.objects))
+    found: list[Explanation] = []
+    missing: list[str] = []
     if options.run_folder is None:
         first_word(f"asking about {names[0].text}")
-        found, missing = signals.run(_live(names, frame.settings))
+        signals.run(_live(names, frame.settings, found, missing))
     else:
-        found, missing = _from_run(names, options.run_folder, frame)
+        with frame.reading(run_place(options.run_folder, names[0].bucket, frame.settings)) as opened:
+            for name in names:
+                with _noted(missing):
+                    found += explain_from_run(opened, name)
     documents = (json.dumps(one.to_dict()) + "\n" for one in found)
     print_text("".join(documents) if options.format == "json" else render(found))
     for sentence in missing:
@@ -54,30 +60,20 @@ def run_explain(frame: CommandFrame) -> int:
     return 4 if any(one.access.verdict is Verdict.UNKNOWN for one in found) else 0
 
 
-async def _live(names: Sequence[ObjectName], settings: Settings) -> tuple[list[Explanation], list[str]]:
-    """Return the explanations of the objects that exist, and a sentence for each of the others."""
-    found: list[Explanation] = []
-    missing: list[str] = []
+async def _live(names: Sequence[ObjectName], settings: Settings, found: list[Explanation], missing: list[str]) -> None:
+    """Add the explanations of the objects that exist to `found`, and a sentence for each of the others to `missing`."""
     for bucket in dict.fromkeys(name.bucket for name in names):
         async with live_bucket(bucket, settings) as opened:
             for name in names:
                 if name.bucket == bucket:
-                    try:
+                    with _noted(missing):
                         found.append(await opened.explain(name))
-                    except UsageError as error:
-                        missing.append(str(error))
-    return found, missing
 
 
-def _from_run(names: Sequence[ObjectName], place: str, frame: CommandFrame) -> tuple[list[Explanation], list[str]]:
-    """Return what _live() returns, by the lines of a run folder. place: the folder, or a run's ID below --out."""
-    place = run_place(place, names[0].bucket, frame.settings)
-    found: list[Explanation] = []
-    missing: list[str] = []
-    with frame.reading(place) as opened:
-        for name in names:
-            try:
-                found += explain_from_run(opened, name)
-            except UsageError as error:
-                missing.append(str(error))
-    return found, missing
+@contextmanager
+def _noted(missing: list[str]) -> Iterator[None]:
+    """Add the sentence of a UsageError in the `with` block to `missing`."""
+    try:
+        yield
+    except UsageError as error:
+        missing.append(str(error))

@@ -117,18 +117,16 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
     async with open_processor(settings, WorkerOptions.of(settings)) as processor:
         worker = Worker(processor, Pace(messages=settings.concurrency or CONCURRENCY, idle=idle))
 
-        def caught() -> None:
+        def caught(number: signal.Signals) -> None:
             nonlocal stopped
             stopped = True
+            if number is signal.SIGINT:
+                end_soon()
             say("finishing small objects, leaving large ones; the rest stays on the queue")
             worker.stop()
 
-        def interrupted() -> None:
-            end_soon()
-            caught()
-
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, caught)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, caught, number)
         started = time.monotonic()
         async with shown(lambda: _snapshot(worker, time.monotonic() - started)):
             return await worker.run(), stopped

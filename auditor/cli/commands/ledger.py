@@ -52,10 +52,9 @@ def declare_ledger(flags: Flags) -> None:
 
 def run_ledger(options: argparse.Namespace) -> int:
     """Print the record and history of one key, or check or repair the whole ledger, and return the exit code."""
-    if options.repair is not None:
-        return _whole(options, options.repair, "--repair")
-    if options.check is not None:
-        return _whole(options, options.check, "--check")
+    for given, flag in ((options.repair, "--repair"), (options.check, "--check")):
+        if given is not None:
+            return _whole(options, given, flag)
     frame = CommandFrame(options, "ledger")
     if options.target is None:
         raise UsageError("no key is named: write s3://BUCKET/KEY, or --check or --repair for the whole ledger")
@@ -144,31 +143,28 @@ async def _counted(settings: Settings, *, repairs: bool) -> LedgerCheckCounts:
     found, stop = LedgerCheckCounts(name), signals.stop_on_signals()
     async with shown(counting(visible(name), found.counts.total)), ledger_of(settings) as ledger:
         if repairs:
-            await _repair(ledger, found, stop)
+            found.healed = 0
+            await _go_through(ledger, found, stop, repairs=True)
         if not stop:
-            await _check(ledger, found, stop)
+            await _go_through(ledger, found, stop, repairs=False)
     return found
 
 
-async def _check(ledger: Ledger, counts: LedgerCheckCounts, stop: Stop) -> None:
+async def _go_through(ledger: Ledger, counts: LedgerCheckCounts, stop: Stop, *, repairs: bool) -> None:
+    """Read the whole ledger. repairs: True to heal the keys with damaged rows, False to count all rows and lines."""
     async with aclosing(ledger.checked()) as parts:
         async for part in parts:
-            counts.add(part)
+            if repairs:
+                counts.healed = (counts.healed or 0) + await _healed(ledger, part)
+            else:
+                counts.add(part)
             if stop:
                 return
-    counts.complete = True
+    counts.complete = not repairs
 
 
-async def _repair(ledger: Ledger, counts: LedgerCheckCounts, stop: Stop) -> None:
-    """Heal the keys with damaged rows."""
-    counts.healed = 0
-    async with aclosing(ledger.checked()) as parts:
-        async for part in parts:
-            keys: dict[str, dict[str, None]] = {}
-            for one in part:
-                if one.kind == "row" and one.state == DAMAGED:
-                    keys.setdefault(one.bucket, {})[one.key] = None
-            for bucket, damaged in keys.items():
-                counts.healed += await ledger.heal(bucket, list(damaged))
-            if stop:
-                return
+async def _healed(ledger: Ledger, part: Sequence[Checked]) -> int:
+    """Heal the keys of these damaged rows, and return the number of rows that are written anew."""
+    damaged = dict.fromkeys((one.bucket, one.key) for one in part if one.kind == "row" and one.state == DAMAGED)
+    buckets = dict.fromkeys(bucket for bucket, _ in damaged)
+    return sum([await ledger.heal(one, [key for bucket, key in damaged if bucket == one]) for one in buckets])

@@ -241,12 +241,10 @@ def run_inventory(frame: CommandFrame) -> int:
 
 def _request(frame: CommandFrame) -> InventoryRequest:
     options, settings = frame.options, frame.settings
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {} if settings.expected_owner is None else {"account": settings.expected_owner}
     if settings.inventory is not None:
         place = parse_place(settings.inventory)
-        given = {"bucket": place.bucket, "prefix": place.prefix}
-    if settings.expected_owner is not None:
-        given["account"] = settings.expected_owner
+        given |= {"bucket": place.bucket, "prefix": place.prefix}
     return InventoryRequest(
         target=parse_target(options.target, versions=settings.versions),
         form=PARQUET if options.parquet else CSV,

@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -26,13 +26,13 @@ from auditor.audit.security_hub import SentFindings, open_security_hub
 from auditor.audit.stored_page import page_again
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command, in_thread
-from auditor.cli.flags import RUN, Flags
+from auditor.cli.flags import RUN, Flags, flag_of
 from auditor.cli.output import expect, first_word, heard, print_text, say
 from auditor.cli.progress import make_progress
 from auditor.cli.run_targets import HOLE
 from auditor.cli.terminal import columns, options_of
 from auditor.config.layers import Layer
-from auditor.config.settings import SETTINGS, Settings
+from auditor.config.settings import Settings
 from auditor.config.values import account as account_of
 from auditor.errors import OutputError, UsageError
 from auditor.model.summary import Summary
@@ -281,7 +281,7 @@ async def _judge(frame: CommandFrame) -> int:
     options, settings = frame.options, frame.settings
     stop = signals.stop_on_signals()
     with frame.reading(options.run_folder) as source:
-        given = Layer({name: vars(options)[name] for name in _JUDGING}, lambda name: SETTINGS[name].option)
+        given = Layer({name: vars(options)[name] for name in _JUDGING}, flag_of)
         file = await asyncio.to_thread(lambda: source.begun_with)
         where, trust = f"{source.uri}/{NAME}", options.trust or ()
         by = judged_by(file, where, given, options.config, anew=options.all_rules, trust=trust)
@@ -313,17 +313,13 @@ def run_check(frame: CommandFrame) -> int:
     """Check the run folder, print the result, and return its exit code: 1 for a fault, 4 if something is not there to
     check, 0 if the run is whole.
     """
-    progress, started = make_progress(), time.monotonic()
-    place = frame.options.run_folder
+    place, started = frame.options.run_folder, time.monotonic()
 
     def note(objects: int) -> None:
         progress.update(Snapshot(what=visible(place), objects=objects, seconds=time.monotonic() - started))
 
-    try:
-        with frame.reading(place) as opened:
-            found = RunChecker(opened, note).run()
-    finally:
-        progress.close()
+    with closing(make_progress()) as progress, frame.reading(place) as opened:
+        found = RunChecker(opened, note).run()
     frame.print_lines({**asdict(found), "whole": not found.exit_code}, _lines(found))
     return found.exit_code
 

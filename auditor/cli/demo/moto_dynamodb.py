@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,7 @@ def one_at_a_time(app: WSGIApplication) -> WSGIApplication:
     lock = threading.Lock()
 
     def guarded(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if not environ.get("HTTP_X_AMZ_TARGET", "").startswith("DynamoDB_"):
-            return app(environ, start_response)
-        with lock:
+        with lock if environ.get("HTTP_X_AMZ_TARGET", "").startswith("DynamoDB_") else nullcontext():
             return app(environ, start_response)
 
     return guarded

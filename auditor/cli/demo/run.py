@@ -18,7 +18,7 @@ from auditor.aws.connection import Connection
 from auditor.cli import signals
 from auditor.cli.demo import report
 from auditor.cli.demo.bucket import BUCKET, Choice, choose, load
-from auditor.cli.demo.check import DAMAGED, DemoResults, PlantedComparison, compare, range_of
+from auditor.cli.demo.check import DAMAGED, DemoResults, compare, range_of
 from auditor.cli.demo.plants import METADATA
 from auditor.cli.demo.server import REGION, Clients, Import, demo_aws, make_queue
 from auditor.cli.output import print_text
@@ -35,7 +35,6 @@ from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
-from auditor.runs.stores.base import Store
 from auditor.s3.engines import ENGINES
 from auditor.verify.outcome import SIGNS
 from auditor.verify.run import Verification
@@ -100,7 +99,8 @@ async def _steps(clients: Clients, settings: Settings, keys: Sequence[str]) -> D
         audit = Audit(target, settings, places, Stop())
         async with shown(audit.snapshot, ends=True):
             audited = await audit.run()
-        comparison = await asyncio.to_thread(_compare, places.store, audited.run)
+        reader = RunReader(places.store, BUCKET, audited.run)
+        comparison = await asyncio.to_thread(lambda: compare(reader.findings(), reader.objects()))
         print_text(report.audited(audited, comparison))
         started = time.monotonic()
         work = await _hash(settings, objects)
@@ -109,11 +109,6 @@ async def _steps(clients: Clients, settings: Settings, keys: Sequence[str]) -> D
     verified, lines = await _verify(settings, range_of(keys))
     print_text(report.verifying(verified, lines))
     return DemoResults(objects, audited, comparison, work, verified, lines)
-
-
-def _compare(store: Store, run: str) -> PlantedComparison:
-    reader = RunReader(store, BUCKET, run)
-    return compare(reader.findings(), reader.objects())
 
 
 async def _hash(settings: Settings, objects: int) -> Counts:

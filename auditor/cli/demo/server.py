@@ -6,7 +6,6 @@ foreign owners (O09 to O11). moto returns ACLs, policies and Object Ownership, b
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import os
@@ -14,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
@@ -36,21 +36,20 @@ Import = Callable[[str], ModuleType]
 
 
 class Clients(Struct, frozen=True):
-    """boto3 clients of the demo's AWS. load_module: imports moto."""
+    """boto3 clients of the demo's AWS."""
 
     s3: Any
     sqs: Any
-    load_module: Import
 
     def rot(self, bucket: str, key: str, change: Callable[[bytes], bytes]) -> None:
         """Replace the object's bytes by change(bytes), but leave its date and ETag as they are."""
-        account = self.load_module("moto.core").DEFAULT_ACCOUNT_ID
-        stored = self.load_module("moto.backends").get_backend("s3")[account]["aws"].get_object(bucket, key)
+        account = import_module("moto.core").DEFAULT_ACCOUNT_ID
+        stored = import_module("moto.backends").get_backend("s3")[account]["aws"].get_object(bucket, key)
         stored.value = change(stored.value)
 
 
 @contextmanager
-def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iterator[Clients]:
+def demo_aws(bucket: str, load_module: Import = import_module) -> Iterator[Clients]:
     """Run moto's server during the `with` block, and let the environment point to it. load_module: imports moto."""
     with own_environment(), _server(load_module) as url:
         os.environ["AWS_ENDPOINT_URL"] = url
@@ -58,7 +57,7 @@ def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iter
         s3, sqs = (aws.make_client(service, connection) for service in ("s3", "sqs"))
         try:
             with _last_calls():
-                yield Clients(s3, sqs, load_module)
+                yield Clients(s3, sqs)
         finally:
             s3.close()
             sqs.close()
@@ -138,5 +137,4 @@ def make_queue(sqs: Any, name: str) -> str:
     dead = sqs.create_queue(QueueName=f"{name}-dead-letters")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
-    url: str = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": redrive})["QueueUrl"]
-    return url
+    return str(sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": redrive})["QueueUrl"])
