@@ -39,8 +39,8 @@ _KNOWN: Final = {
 def declare_accept(flags: Flags) -> None:
     """Declare the flags of `auditor accept`.
 
-    auditor accept 0123456789abcdef0123456789abcdef --run s3://my-bucket --owner Web --reason 'the public site'
-    auditor accept 0123456789ab --run s3://my-bucket
+    auditor accept 0123456789abcdef0123456789abcdef --run s3://my-bucket
+    auditor accept 0123456789ab --run s3://my-bucket --owner Web --reason 'a site'
     """
     what = "a finding's fingerprint, 32 hex digits, or a group's ID in rollups.json and on the page, 12 hex digits"
     flags.add("accepted FINGERPRINT|GROUP", what)

@@ -13,7 +13,7 @@ def declare_audit(flags: Flags) -> None:
     """Declare the flags of `auditor audit`.
 
     auditor audit s3://my-bucket
-    auditor audit s3://my-bucket/2026/ --versions --fail-on new:high --out s3://reports/audits
+    auditor audit s3://my-bucket/2026/ --versions --fail-on new:high
     auditor audit s3://my-bucket --jobs 4 --source mixed
     auditor audit --estate estate.toml --out s3://reports/audits
     """

@@ -52,8 +52,8 @@ key."""
 def declare_export(flags: Flags) -> None:
     """Declare the flags of `auditor digests export`.
 
-    auditor digests export s3://my-bucket --ledger sqlite:digests.db | sha256sum --check
-    auditor digests export s3://my-bucket/masters/ --ledger sqlite:digests.db --manifest bagit --relative
+    auditor digests export s3://my-bucket --ledger sqlite:d.db | sha256sum --check
+    auditor digests export s3://my-bucket --ledger sqlite:d.db --manifest bagit
     """
     flags.add(_TARGET, "whose digests")
     flags.add("--algorithm NAME", "which digests (sha256)", dest="algorithms")
