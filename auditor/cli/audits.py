@@ -42,6 +42,7 @@ from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.sum_summaries import IndexEntry
 from auditor.reports.summary import exit_code
 from auditor.reports.terminal import TargetResult, closing_table, render
+from auditor.runs.folder_place import named_run
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
@@ -113,7 +114,8 @@ class Audits:
 
     async def run_of(self, target: Target, resources: Resources) -> tuple[str | None, bool]:
         """Return the ID of a target's run, None for a new one, and True if that run is to be resumed."""
-        return self._options.resume, self._options.resume is not None
+        given = self._options.resume
+        return given and named_run(given, resources.store, target.bucket), given is not None
 
     def begun(self, target: Target, run_id: str) -> None:
         """Tell the user that a target's run has begun."""

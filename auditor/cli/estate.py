@@ -161,13 +161,12 @@ class EstateStart:
     def _estate(self, stores: Resources, files: EstateFiles, opened: Sequence[OpenedAccount]) -> Estate:
         """Return the accounts with the choice among their buckets, and the reports before. Blocks."""
         own, earlier = self._before(files)
-        day = datetime.now(UTC).date().isoformat()
         return Estate(
             estate=self._id,
             out=stores.store.uri(),
             folder=files.folder,
             opened=opened,
-            choice=choose(opened, day, places_of(stores)),
+            choice=choose(opened, datetime.now(UTC).date().isoformat(), places_of(stores)),
             earlier=earlier,
             own=own,
         )

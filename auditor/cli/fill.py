@@ -23,7 +23,7 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.formats import FORMATS
 from auditor.reports.summary import exit_code
-from auditor.runs.folder_place import open_run
+from auditor.runs.folder_place import named_run, open_run
 from auditor.runs.reading import RunReader
 from auditor.text import visible
 
@@ -62,12 +62,13 @@ async def _fill(frame: CommandFrame) -> int:
         return code
 
     async def one(target: Target, resources: Resources, stop: Stop, show: Show) -> int:
-        work = fill_audit(filled, settings, resources, stop, began=partial(announce, target), resume=options.resume)
+        resumed = options.resume and named_run(options.resume, filled.store, target.bucket)
+        work = fill_audit(filled, settings, resources, stop, began=partial(announce, target), resume=resumed)
         try:
             async with show(work.snapshot):
                 summary = await work.run()
         except RunComplete as error:
-            done = filled if options.resume is None else RunReader(filled.store, target.bucket, options.resume)
+            done = filled if resumed is None else RunReader(filled.store, target.bucket, resumed)
             return await read_back(done, str(error))
         code = await printed(summary, RunReader(filled.store, target.bucket, summary.run))
         remark_on(summary, target, options)

@@ -24,8 +24,7 @@ class Teller:
     """
 
     def __init__(self, settings: Settings, noun: str) -> None:
-        named = any(getattr(settings, name) for name in CHANNELS)
-        self._channels = channels_of(settings) if named else None
+        self._channels = channels_of(settings) if any(getattr(settings, name) for name in CHANNELS) else None
         self._noun = noun
         self._failures: list[str] = []
         self._undelivered = False

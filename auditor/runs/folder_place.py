@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from auditor.errors import UsageError
 from auditor.model.target import parse_target
 from auditor.runs.latest import last_run, latest_runs
+from auditor.runs.paths import bucket_path
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
+from auditor.runs.stores.base import Store
 
 _TARGET: Final = re.compile(r"(?i:s3|https?)://|arn:")
 _RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<run>[^/]+)", re.DOTALL)
@@ -61,6 +63,15 @@ def latest_place(
             f"no complete run of {target.uri[:200]!r} is below {store.uri()}: audit it first, or give a run folder,"
             " OUT/bucket=BUCKET/run=ID"
         )
+
+
+def named_run(given: str, store: Store, bucket: str) -> str:
+    """Return the ID of a run of the bucket that a user names by its folder in the store, a path or URI. Any other text
+    is returned as it is: it is the ID, or none.
+    """
+    match = _run_folder(given)
+    own = match and _run_folder(store.uri(f"{bucket_path(bucket)}/run={match['run']}"))
+    return match["run"] if match and own and match[0] == own[0] else given
 
 
 def is_run_folder(place: str | os.PathLike[str]) -> bool:

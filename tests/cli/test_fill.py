@@ -43,7 +43,7 @@ async def test_from_a_denied_right_to_a_full_run(stub: StubServer, bucket: StubB
     assert f"--fill {before.folder}" in err
     assert f"--resume {stopped['run']}" in err
     assert f"s3://{BUCKET} " not in err.split("resume with:")[1]
-    code, out, err = filled(stub, before.folder, "--format", "json", "--resume", stopped["run"])
+    code, out, err = filled(stub, before.folder, "--format", "json", "--resume", stopped["out"])
     after = check(read_back(json.loads(out)))
     assert (code, after.coverage["undecided"], after.summary["run"]) == (0, 0, stopped["run"])
     stub.forget()

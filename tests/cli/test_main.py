@@ -18,6 +18,7 @@ from auditor.cli.main import main
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.rules import RULES
 from tests.support.odd_keys import MOTO_SERVES, ODD_KEYS
+from tests.support.servers.clients import client
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import Odd, StubBucket
 
@@ -349,6 +350,27 @@ def test_each_run_tells_its_id_as_it_begins_and_what_goes_on_when_it_ends_early(
     assert again.endswith(f" --resume {summary['run']}")
     code, out, err = run(*command, "--resume", summary["run"])
     assert (code, json.loads(out)["run"]) == (0, summary["run"])
+
+
+@pytest.mark.parametrize("in_bucket", [False, True])
+def test_a_run_goes_on_by_its_folder_below_the_same_out_alone(run: Run, moto_url: str, *, in_bucket: bool) -> None:
+    s3, bucket, reports = client("s3", moto_url), f"audited-{uuid4().hex[:8]}", f"reports-{uuid4().hex[:8]}"
+    for name in (bucket, reports):
+        s3.create_bucket(Bucket=name)
+    for number in range(9):
+        s3.put_object(Bucket=bucket, Key=f"{number}", Body=b"x")
+    out = f"s3://{reports}/runs" if in_bucket else "runs"
+    s3.close()
+    command = ["audit", f"s3://{bucket}", "--endpoint-url", moto_url, "--format", "json", "--fail-on", "never"]
+    code, text, _ = run(*command, "--out", out, "--max-calls", "25")
+    stopped = json.loads(text)
+    assert (code, stopped["complete"]) == (4, False)
+    folder = f"{out}/bucket={bucket}/run={stopped['run']}"
+    for place, named in (("elsewhere", folder), (out, folder.replace("bucket=audited", "bucket=another"))):
+        code, _, err = run(*command, "--out", place, "--resume", named)
+        assert (code, f"'{named}' is not a run ID: it is written like" in err) == (2, True)
+    code, text, _ = run(*command, "--out", out, "--resume", f"{folder}/")
+    assert (code, json.loads(text)["run"], json.loads(text)["complete"]) == (0, stopped["run"], True)
 
 
 def test_a_complete_run_resumed_is_summed_up_again_with_its_code(run: Run, stub: StubServer) -> None:

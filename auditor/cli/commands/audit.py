@@ -19,7 +19,7 @@ def declare_audit(flags: Flags) -> None:
     """
     flags.show_daily("all-buckets versions ignore fail-on ledger hash max-rate out resume format profile config")
     flags.audited()
-    flags.add("--resume RUN", "continue this interrupted run, in its folder", RESULTS)
+    flags.add("--resume RUN", "continue this interrupted run: its ID, or its folder, a path or URI", RESULTS)
     fill = "read again what this complete run could not read; RUN is its folder, a path or URI"
     flags.add("--fill RUN", fill, OBJECTS)
     jobs = "audit the ranges of a bucket in N processes, under one --max-rate (1)"

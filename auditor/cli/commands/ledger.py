@@ -139,9 +139,8 @@ class LedgerCheckCounts(Struct):
 
 
 async def _counted(settings: Settings, *, repairs: bool) -> LedgerCheckCounts:
-    name = settings.ledger or ""
-    found, stop = LedgerCheckCounts(name), signals.stop_on_signals()
-    async with shown(counting(visible(name), found.counts.total)), ledger_of(settings) as ledger:
+    found, stop = LedgerCheckCounts(settings.ledger or ""), signals.stop_on_signals()
+    async with shown(counting(visible(found.ledger), found.counts.total)), ledger_of(settings) as ledger:
         if repairs:
             found.healed = 0
             await _go_through(ledger, found, stop, repairs=True)
