@@ -39,6 +39,7 @@ from auditor.model.target import Target
 from auditor.reports.alert import alert_of, event_of
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.markdown import failed_comment
+from auditor.reports.phrases import shell_line
 from auditor.reports.sum_summaries import IndexEntry
 from auditor.reports.summary import exit_code
 from auditor.reports.terminal import TargetResult, closing_table, render
@@ -47,7 +48,7 @@ from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.s3.rate import RateLimit
-from auditor.text import harmless, visible
+from auditor.text import visible
 
 if TYPE_CHECKING:
     from auditor.audit.divided.jobs import JobsAudit
@@ -59,7 +60,6 @@ because calls in flight of one target could use up those of another.
 MOST_JOBS: Final = 64
 """Largest number of processes."""
 _NO_FLAGS: Final = frozenset({"command", "run", "targets", "resume", "verbose"})
-_ODD: Final = "(a key or a path in it has characters that do not print: they are escaped here, give them as they are)"
 
 
 @command()
@@ -291,8 +291,8 @@ def remark_on(summary: Summary, target: Target, options: argparse.Namespace) -> 
 
 
 def resume_command(options: argparse.Namespace, target: Target | None, run_id: str) -> str:
-    """Return the shell command that resumes the run of this target, with the user's other flags. Unprintable characters
-    in the command are escaped; a second line then says so. target: None for the start of an estate.
+    """Return the shell command that resumes the run of this target, with the user's other flags. target: None for the
+    start of an estate.
     """
     words = ["audit", *([] if target is None or vars(options).get("fill") else [target.uri])]
     for name, value in vars(options).items():
@@ -305,16 +305,12 @@ def resume_command(options: argparse.Namespace, target: Target | None, run_id: s
             text = str(value)
             words.extend([f"{flag}={text}"] if text.startswith("-") else [flag, text])
     words.extend(["-v"] * options.verbose)
-    words.extend(["--resume", run_id])
-    command = f"{program()} {shlex.join(words)}"
-    return command if command.isprintable() else f"{harmless(command)}\n{_ODD}"
+    return f"{program()} {shell_line(*words, '--resume', run_id)}"
 
 
 def offer_to_resume(reason: str, options: argparse.Namespace, target: Target | None, run_id: str) -> None:
     """Print why a run is not complete, and the command that resumes it, as resume_command() makes it."""
-    command, *odd = resume_command(options, target, run_id).splitlines()
-    for sentence in (f"not complete: {reason}; resume with: {command}", *odd):
-        say(sentence)
+    say(f"not complete: {reason}; resume with: {resume_command(options, target, run_id)}")
 
 
 def program() -> str:

@@ -24,7 +24,7 @@ def trend(summary: Summary, earlier: RunReader | None, nights: int = NIGHTS) -> 
     files are read. A run that cannot be read ends the row. If the run of `summary` is not complete, its own night is
     missing.
     """
-    last = _day(summary.run)
+    last = parse_run_id(summary.run).date()
     first = last - timedelta(nights - 1)
     found: dict[date, TrendNight] = {last: _night(summary) if summary.complete else TrendNight(last.isoformat())}
     for one in _before(earlier, summary.run):
@@ -68,13 +68,9 @@ def day_of(night: TrendNight) -> date | None:
     return None
 
 
-def _day(run_id: str) -> date:
-    return parse_run_id(run_id).date()
-
-
 def _night(summary: Summary) -> TrendNight:
     return TrendNight(
-        _day(summary.run).isoformat(),
+        parse_run_id(summary.run).date().isoformat(),
         summary.run,
         summary.verdicts,
         summary.findings,
