@@ -141,6 +141,7 @@ def renewal_alert(bucket: str, run: str, exposed: Sequence[str]) -> Alert | None
 def event_of(summary: Summary, fail_on: Severity | FailOn | None, notes: Sequence[str] = ()) -> RunEvent:
     """Return the event on a finished audit for EventBridge, of a bounded size. The arguments: as for alert_of()."""
     words = (*reasons_of(summary, fail_on).words(holes(summary)), *notes)
+    failed = {short(code): number for code, number in list(failed_of(summary).items())[:_ITEMS]}
     detail = {
         **event_detail(summary.run, summary.target, f"{summary.out}/report.html", words),
         "engine": summary.engine,
@@ -155,7 +156,7 @@ def event_of(summary: Summary, fail_on: Severity | FailOn | None, notes: Sequenc
         "rules_undecided": [_facts(one) for one in summary.rules_undecided[:_ITEMS]],
         "unread": [_facts(one) for one in summary.unread[:_ITEMS]],
         "changes": _bounded(summary.changes).to_dict(),
-        "hashing": None if summary.hashing is None else {**summary.hashing.counts, "failed": _codes(summary)},
+        "hashing": None if summary.hashing is None else {**summary.hashing.counts, "failed": failed},
         "seconds": summary.seconds,
     }
     return RunEvent(AUDIT_FINISHED, detail)
@@ -163,10 +164,6 @@ def event_of(summary: Summary, fail_on: Severity | FailOn | None, notes: Sequenc
 
 def _facts(one: RuleUndecided | UnreadCount) -> dict[str, Any]:
     return {**asdict(one), "action": short(one.action), "code": short(one.code)}
-
-
-def _codes(summary: Summary) -> dict[str, int]:
-    return {short(code): number for code, number in list(failed_of(summary).items())[:_ITEMS]}
 
 
 def _bounded(changes: Changes) -> Changes:

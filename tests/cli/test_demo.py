@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -391,13 +390,11 @@ def test_calls_in_flight_find_the_server_still_there() -> None:
     assert call.result(timeout=0) == 200
 
 
-def test_without_moto(files: Path, tmp_path: Path) -> None:
-    def nothing_installed(name: str) -> ModuleType:
-        raise ModuleNotFoundError(f"No module named {name!r}", name="moto")
-
+def test_without_moto(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "moto.server", None)  # as if it was not installed
     before = dict(os.environ)
-    with pytest.raises(UsageError, match=r"moto is missing.*pip install '\.\[demo\]'"):
-        run_tour(str(files), "boto3", str(tmp_path / "runs"), load_module=nothing_installed)
+    with pytest.raises(UsageError, match=r"moto.server is missing.*pip install '\.\[demo\]'"):
+        run_tour(str(files), "boto3", str(tmp_path / "runs"))
     assert dict(os.environ) == before
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 from moto.server import ThreadedMotoServer
 
 from auditor.cli.demo.moto_dynamodb import one_at_a_time, undo_quickly
@@ -13,7 +11,7 @@ class AtomicMotoServer(ThreadedMotoServer):
     """moto's server with a DynamoDB that answers one call after the other."""
 
     def start(self) -> None:
-        undo_quickly(importlib.import_module)
+        undo_quickly()
         super().start()
         assert self._server is not None
         self._server.app = one_at_a_time(self._server.app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from auditor.audit.probe.probe_result import ProbeResult
@@ -47,14 +48,9 @@ def run_probe(frame: CommandFrame) -> int:
         place = frame.run_place(options.run_folder)
         expect(f"reading the run {visible(place)}")
         with open_run(place, **frame.settings.connection) as opened:
-            done = 0
-
-            def note() -> None:
-                nonlocal done
-                done += 1
-
-            request = ProbeRequest(order, say, note, stop.is_set)
-            async with stop.flight(), shown(counting(f"the probe of {opened.run_id}", lambda: done)):
+            done: list[int] = []
+            request = ProbeRequest(order, say, partial(done.append, 1), stop.is_set)
+            async with stop.flight(), shown(counting(f"the probe of {opened.run_id}", lambda: len(done))):
                 return await probe(opened, frame.settings, request)
         raise RunStopped("the probe did not come to its end: start it again")
 

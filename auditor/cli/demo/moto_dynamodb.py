@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import partial
-from types import ModuleType
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ def one_at_a_time(app: WSGIApplication) -> WSGIApplication:
     return guarded
 
 
-def undo_quickly(load_module: Callable[[str], ModuleType]) -> None:
+def undo_quickly() -> None:
     """Let moto undo a failed transaction by copies of the items that the transaction names, not of the whole tables.
 
-    load_module: imports moto. The calls must come one after the other.
+    The calls must come one after the other.
     """
-    backend: Any = load_module("moto.dynamodb.models").DynamoDBBackend
-    table: Any = load_module("moto.dynamodb.models.table").Table
-    attribute: Any = load_module("moto.dynamodb.models.dynamo_type").DynamoType
+    backend: Any = import_module("moto.dynamodb.models").DynamoDBBackend
+    table: Any = import_module("moto.dynamodb.models.table").Table
+    attribute: Any = import_module("moto.dynamodb.models.dynamo_type").DynamoType
     if table.__dict__.get("__deepcopy__") is _itself:
         return  # a server of this process was begun before
     write = backend.transact_write_items

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import io
 import time
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from auditor.cli.demo import report
 from auditor.cli.demo.bucket import BUCKET, Choice, choose, load
 from auditor.cli.demo.check import DAMAGED, DemoResults, compare, range_of
 from auditor.cli.demo.plants import METADATA
-from auditor.cli.demo.server import REGION, Clients, Import, demo_aws, make_queue
+from auditor.cli.demo.server import REGION, Clients, demo_aws, make_queue
 from auditor.cli.output import print_text
 from auditor.cli.progress import counting, make_progress, shown
 from auditor.config.resources import open_resources
@@ -47,12 +46,11 @@ IN_HAND: Final = 16
 QUIET: Final = Pace(messages=4, idle=1.0, poll=1)
 
 
-def run_tour(source: str | None, engine: str, out: str, *, load_module: Import = importlib.import_module) -> list[str]:
+def run_tour(source: str | None, engine: str, out: str) -> list[str]:
     """Run the demo, and return a sentence for each unexpected result; [] if all is as expected.
 
     source: a directory of files to upload; None: Python's own sources. engine: name of the engine for S3. out: place of
-    the run folders. load_module: imports a module of moto by its name. The steps' results go to stdout, the progress to
-    stderr.
+    the run folders. The steps' results go to stdout, the progress to stderr.
 
     Raises UsageError for a directory without files, for an `out` that is not a directory, and if moto is not installed.
     """
@@ -60,7 +58,7 @@ def run_tour(source: str | None, engine: str, out: str, *, load_module: Import =
     choice = choose(source)
     with open_store(out) as store:
         store.check_writable()  # before the work, not after it
-    with demo_aws(BUCKET, load_module) as clients:
+    with demo_aws(BUCKET) as clients:
         print_text(report.opening(engine))
         _load(clients, choice)
         settings = Settings(

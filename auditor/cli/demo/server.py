@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -32,8 +31,6 @@ LAST_CALLS_SECONDS: Final = 5.0
 _CLEARED: Final = ("AWS_", "AUDITOR_", "MOTO_")
 _NO_PROXY: Final = ("NO_PROXY", "no_proxy")
 
-Import = Callable[[str], ModuleType]
-
 
 class Clients(Struct, frozen=True):
     """boto3 clients of the demo's AWS."""
@@ -49,9 +46,9 @@ class Clients(Struct, frozen=True):
 
 
 @contextmanager
-def demo_aws(bucket: str, load_module: Import = import_module) -> Iterator[Clients]:
-    """Run moto's server during the `with` block, and let the environment point to it. load_module: imports moto."""
-    with own_environment(), _server(load_module) as url:
+def demo_aws(bucket: str) -> Iterator[Clients]:
+    """Run moto's server during the `with` block, and let the environment point to it."""
+    with own_environment(), _server() as url:
         os.environ["AWS_ENDPOINT_URL"] = url
         connection = Connection(bucket=bucket, region=REGION, concurrency=UPLOADS)
         s3, sqs = (aws.make_client(service, connection) for service in ("s3", "sqs"))
@@ -91,12 +88,12 @@ def own_environment() -> Iterator[None]:
 
 
 @contextmanager
-def _server(load_module: Import) -> Iterator[str]:
+def _server() -> Iterator[str]:
     try:
         # moto imports a service with its first call: import all now, so that a missing part shows at once.
-        module = load_module("moto.server")
+        module = import_module("moto.server")
         for service in ("s3", "sqs", "dynamodb", "sts"):
-            load_module(f"moto.{service}.models")
+            import_module(f"moto.{service}.models")
     except ImportError as error:
         raise UsageError(
             f"the demo needs moto, an AWS for tests, and {error.name or 'a part of it'} is missing: install it with"
@@ -105,7 +102,7 @@ def _server(load_module: Import) -> Iterator[str]:
     for name in ("werkzeug", "moto"):  # no line for each call
         logging.getLogger(name).setLevel(logging.CRITICAL)
     server = module.ThreadedMotoServer(ip_address=HOST, port=0, verbose=False)
-    undo_quickly(load_module)
+    undo_quickly()
     server.start()
     server._server.app = one_at_a_time(server._server.app)
     try:

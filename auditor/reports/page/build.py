@@ -38,7 +38,6 @@ def page_data(summary: Summary, bucket: BucketFile, rollups: RollUps, index: str
     changes = summary.changes
     first, nights = rows.first_changes(rollups), rows.nights_of(rollups.nights)
     found = rows.Rows(summary, rollups)
-    openings, findings = found.openings(), found.findings()
     top = headline(summary, first)
     so_far = f"{completeness(summary)}: {counted(summary.coverage.listed, 'object')} listed so far"
     known = f"{exposed(summary):,} exposed in {top.target}"
@@ -57,10 +56,10 @@ def page_data(summary: Summary, bucket: BucketFile, rollups: RollUps, index: str
         causes=list(map(cause_words, changes.causes)),
         curve=curve(nights, Verdict.EXPOSED),
         coverage=coverage_bar(summary),
-        places=rows.places_in(openings, rollups),
-        openings=openings,
-        findings=findings,
-        ticks=list(rows.ticks(findings)),
+        places=rows.places_in(found.openings, rollups),
+        openings=found.openings,
+        findings=found.findings,
+        ticks=list(rows.ticks(found.findings)),
         holes=list(sections.hole_rows(summary, rows.undecided_places(rollups))),
         rules=checked,
         rules_words=sections.rules_in_words(checked),

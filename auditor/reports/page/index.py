@@ -43,7 +43,6 @@ _EXCLUDED: Final = Sign("rest", "excluded", "–", "left out by name")
 _HOLE: Final = Sign("unknown", "with holes", "?", "something could not be read")
 _EMPTY: Final = Sign("rest", "nothing listed", "–", "there was no object to look at")
 _CLOSED: Final = Sign("intended", "closed", "✓", "nothing is open to others")
-_GRAVE: Final = (Severity.CRITICAL, Severity.HIGH)
 _OVERLAPS: Final = 5
 SHOWN: Final = 2
 """Number of targets that a list shows before it is opened."""
@@ -154,7 +153,7 @@ def _row(entry: IndexEntry, newest: datetime | None) -> TargetRow:
             numbers[signs.EXPOSED],
             new,
             summary.coverage.undecided,
-            sum(counting(summary, one) for one in _GRAVE),
+            counting(summary, Severity.CRITICAL) + counting(summary, Severity.HIGH),
             summary.coverage.listed,
         ),
         bad=bool(aside),
@@ -284,9 +283,6 @@ def _cards(entries: Sequence[IndexEntry], rows: Sequence[TargetRow], whole: Summ
     yield NumberCard(signs.UNDECIDED, whole.coverage.undecided, of.format(f"{undecided:,}"), spark(nights, "undecided"))
     sign = signs.INTENDED if numbers[signs.INTENDED] else signs.held_back(numbers)
     yield NumberCard(sign, numbers[sign], part(sign), spark(nights, sign.name))
-    grave = sum(counting(whole, one) for one in _GRAVE)
-    found = sum(any(counting(one, severity) for severity in _GRAVE) for one in runs)
-    yield NumberCard(signs.LOUD, grave, of.format(f"{found:,}"))
 
 
 def summed_nights(entries: Sequence[IndexEntry]) -> tuple[Night, ...]:

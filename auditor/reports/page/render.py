@@ -59,7 +59,7 @@ def _environment() -> Environment:
         finalize=_harmless,
         auto_reload=False,
     )
-    made.filters.update(key=visible, n=_number, brief=_brief, prose=_prose, day=phrases.short_date)
+    made.filters.update(key=visible, n="{:,}".format, brief=_brief, prose=_prose, day=phrases.short_date)
     made.globals.update(groups=groups, phrases=phrases, version=VERSION)
     return made
 
@@ -79,10 +79,6 @@ def _prose(text: str) -> Markup:
     marked = (Markup("<code>{}</code>").format(harmless(one.strip("`"))) for one in parts[1::2])
     plain = [escape(harmless(one)) for one in parts[::2]]
     return Markup("").join(one for pair in zip(plain, (*marked, ""), strict=True) for one in pair)
-
-
-def _number(value: int) -> str:
-    return f"{value:,}"
 
 
 def _brief(text: str) -> str:

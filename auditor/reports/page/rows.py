@@ -28,29 +28,24 @@ _MANY: Final = 120
 
 
 class Rows:
-    """Makes the rows of a run's lists. summary: the run's; its `out` is the folder that the commands name."""
+    """The rows of a run's lists. summary: the run's; its `out` is the folder that the commands name.
+
+    openings: the objects that are not private. findings: the findings.
+    """
 
     def __init__(self, summary: Summary, rollups: RollUps) -> None:
         self._run, self._bucket = summary.out, summary.target.bucket
-        self._found = groups.findings(rollups)
-        self._opened = groups.openings(rollups)
+        found = groups.findings(rollups)
         self._of_keys: dict[str, list[Group]] = {}
         self._of_policy: list[Group] = []
-        for group in self._found:
+        for group in found:
             rule = groups.rule_of(group)
             if rule is not None and "acl" in rule.reads:
                 for one in group.samples:
                     self._of_keys.setdefault(one.key or "", []).append(group)
             elif rule is not None and "bucket.parsed_policy" in rule.reads:
                 self._of_policy.append(group)
-
-    def openings(self) -> list[Row]:
-        """Return the rows of the objects that are not private."""
-        return self._rows(self._opened)
-
-    def findings(self) -> list[Row]:
-        """Return the rows of the findings."""
-        return self._rows(self._found)
+        self.openings, self.findings = self._rows(groups.openings(rollups)), self._rows(found)
 
     def _rows(self, found: Sequence[Group]) -> list[Row]:
         shared = groups.together(found)

@@ -30,7 +30,6 @@ INTENDED: Final = Sign("intended", "public by intent", "◎", "open, and an exce
 VANISHED: Final = Sign("vanished", "vanished", "–", "deleted between the listing and the reading")
 PRIVATE: Final = Sign("private", "private", "○", "none of these; see what this report cannot see")
 UNDECIDED: Final = Sign("unknown", "could not be checked", "?", "its ACL or its HEAD could not be read")
-LOUD: Final = Sign("bytes", "critical and high", "✱", "the gravest findings")
 CHANGED_BYTES: Final = Sign("bytes", "damaged", "✱", "the bytes are not those that were recorded")
 MISSING: Final = Sign(
     "exposed", "missing", "●", "in the ledger, not in the bucket, and nobody said that it was deleted"
