@@ -47,6 +47,20 @@ def test_phone_needs_no_sideways_scrolling(opener: Opener, name: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.parametrize(("size", "media"), [("desktop", "screen"), ("phone", "screen"), ("desktop", "print")])
+def test_each_sum_of_the_prefixes_stands_below_its_heading(opener: Opener, size: str, media: str) -> None:
+    page = opener("rich", size=size).page
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    page.emulate_media(media=media)
+    heads, sums = page.evaluate(
+        "['thead', 'tfoot'].map(part =>"
+        " [...document.querySelectorAll(`.pref ${part} th, .pref ${part} td`)]"
+        ".filter(one => one.checkVisibility()).map(one => Math.round(one.getBoundingClientRect().right)))"
+    )
+    assert heads == sums
+    assert len(heads) > 2
+
+
 def test_every_control_is_reached_and_works_by_keyboard(opener: Opener) -> None:
     page = opener("rich").page
     wanted = page.evaluate(
