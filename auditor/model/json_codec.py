@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache, partial
+from threading import Lock
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, get_origin
 from urllib.parse import unquote_plus
@@ -129,14 +130,26 @@ def decode(kind: type[T], data: bytes) -> T:
     try:
         if not data.isascii():
             data.decode()  # a decoder passes over members that it does not know, whatever their bytes are
-        found: T = _decoder(kind).decode(data)  # type: ignore[arg-type]
+        found: T = _decoder(kind).decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _json_error(error) from error
     return found
 
 
-@cache
+_ONE_AT_A_TIME: Final = Lock()
+"""msgspec prepares a Struct when a decoder of it is first made, and marks it as prepared before it is. A thread that
+uses the Struct meanwhile ends the process.
+"""
+
+
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a type, whose Structs are then prepared."""
+    with _ONE_AT_A_TIME:
+        return _made(kind)
+
+
+@cache
+def _made(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
@@ -301,6 +314,7 @@ def typed(kind: type[T], value: object) -> T:
     """Make a value of the type `kind`, mostly a Struct, from a JSON value: the reverse of plain(). Ignores members that
     the Struct does not declare. Raises JsonError for a wrong value, and for a missing member without a default.
     """
+    _decoder(kind)
     try:
         return msgspec.convert(value, kind, dec_hook=_counter)
     except UnicodeEncodeError as error:

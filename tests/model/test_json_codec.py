@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -91,3 +93,32 @@ def test_a_line_that_is_no_utf8_is_damaged_in_any_member(other: bytes) -> None:
     assert decode(Inner, b'{"key":"\xc3\xa9","size":1,"more":"x"}') == Inner("é", 1)
     with pytest.raises(JsonError, match=r"^it is not JSON$"):
         decode(Inner, b'{"key":"k","size":1,"more":"' + other + b'"}')
+
+
+FIRST_USES = """
+import sys, threading
+from msgspec import defstruct
+from auditor.model.json_codec import decode, typed
+sys.setswitchinterval(1e-6)
+for turn in range(40):
+    inner = defstruct("Inner", [(f"f{n}", int | None, None) for n in range(20)])
+    middle = defstruct("Middle", [(f"m{n}", tuple[inner, ...] | None, None) for n in range(10)])
+    outer = defstruct("Outer", [("one", dict[str, middle], {}), ("two", middle | None, None)])
+    start = threading.Barrier(8)
+    def use(number):
+        start.wait()
+        if number % 2:
+            decode(outer, b'{"one": {"a": {"m1": [{"f3": 1}]}}}')
+        else:
+            typed(outer, {"one": {"a": {"m1": [{"f3": 1}]}}})
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+"""
+
+
+def test_first_use_of_a_type_in_several_threads() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_USES], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
