@@ -12,9 +12,9 @@ RUN /opt/auditor/bin/python -m compileall -q /opt/auditor/lib /opt/auditor/sourc
 FROM python:3.13-slim-trixie
 LABEL org.opencontainers.image.title=s3-auditor org.opencontainers.image.licenses=Apache-2.0
 COPY --from=build /opt/auditor /opt/auditor
-# Modules come from the image alone, never from the folder that is mounted at /work.
+# Modules come from the image alone, never from the folder that is mounted at /audits.
 ENV PYTHONPATH=/opt/auditor/source PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1 HOME=/home/auditor
-WORKDIR /work
+WORKDIR /audits
 USER 65532:65532
 ENTRYPOINT ["/opt/auditor/bin/python", "-m", "auditor"]
 CMD ["--help"]
