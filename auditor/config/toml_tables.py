@@ -11,10 +11,11 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from msgspec import StructMeta, ValidationError, convert, to_builtins
+from msgspec import StructMeta, ValidationError, to_builtins
 from msgspec.structs import fields
 
 from auditor.errors import ConfigError
+from auditor.model.json_codec import converted
 from auditor.text import likeliest
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ def read_table(table: Any, kind: type[T], here: str) -> T:
     if _has_null(plain):  # of a configuration in JSON, where it would stand for a key that is left out
         raise ConfigError(f"{here}: a key has null, which TOML does not know: leave the key out")
     try:
-        return convert(plain, kind)
+        return converted(kind, plain)
     except ValidationError as error:
         raise ConfigError(next(_mistakes(plain, kind, here, ""), f"{here}: {error}")) from error
 
@@ -127,7 +128,7 @@ def _wrong_value(key: str, value: Any, kind: Any, here: str, path: str) -> Itera
 
 def _fits(value: Any, kind: Any) -> bool:
     try:
-        convert(value, kind)
+        converted(kind, value)
     except ValidationError:
         return False
     return True

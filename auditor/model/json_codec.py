@@ -314,13 +314,20 @@ def typed(kind: type[T], value: object) -> T:
     """Make a value of the type `kind`, mostly a Struct, from a JSON value: the reverse of plain(). Ignores members that
     the Struct does not declare. Raises JsonError for a wrong value, and for a missing member without a default.
     """
-    _decoder(kind)
     try:
-        return msgspec.convert(value, kind, dec_hook=_counter)
+        return converted(kind, value)
     except UnicodeEncodeError as error:
         raise JsonError("has a text that is not valid unicode") from error
     except (msgspec.ValidationError, RecursionError) as error:
         raise _json_error(error) from error
+
+
+def converted(kind: type[T], value: object) -> T:
+    """Make a value of the type `kind` as msgspec.convert() does, which no thread may call for a Struct before a decoder
+    of the Struct is made. Raises msgspec's own errors.
+    """
+    _decoder(kind)
+    return msgspec.convert(value, kind, dec_hook=_counter)
 
 
 def _counter(kind: Any, value: Any) -> Counter[str]:

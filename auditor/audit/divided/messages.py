@@ -9,12 +9,13 @@ import pickle
 from collections.abc import AsyncIterator
 from typing import Final, Self
 
-from msgspec import Struct, convert, field, to_builtins
+from msgspec import Struct, field, to_builtins
 
 from auditor import errors
 from auditor.audit.begin import Limits
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunError
+from auditor.model.json_codec import converted
 from auditor.model.target import Target
 from auditor.progress import RunCounts
 
@@ -108,8 +109,8 @@ def line_of(message: Order | Report) -> bytes:
 
 
 def order_from(line: bytes) -> Order:
-    return convert(json.loads(line), Order)
+    return converted(Order, json.loads(line))
 
 
 def report_from(line: bytes) -> Report:
-    return convert(json.loads(line), Report)
+    return converted(Report, json.loads(line))
