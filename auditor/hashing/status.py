@@ -268,5 +268,5 @@ def unhashable(evidence: Evidence) -> str:
 def archived(evidence: Evidence) -> bool:
     """True if the object is archived, and has no restored copy that can be read."""
     ref, head = evidence.ref, evidence.head if isinstance(evidence.head, Head) else None
-    restored = ref.restored or bool(head and head.restore and 'ongoing-request="false"' in head.restore)
+    restored = ref.restored or bool(head and head.restored)
     return (ref.storage_class in ARCHIVED_CLASSES or bool(head and head.archive_status)) and not restored

@@ -170,6 +170,11 @@ class Head(Struct, frozen=True):
     archive_status: str | None = None
     expiration: str | None = None
 
+    @property
+    def restored(self) -> bool:
+        """True if an archived object has a restored copy that can be read (HeadObject, S3 API: x-amz-restore)."""
+        return 'ongoing-request="false"' in (self.restore or "")
+
 
 class PartialHead(Head, frozen=True):
     """A HEAD with members that were not read: unread names them. Their values are those of an absent header, and mean

@@ -207,9 +207,9 @@ def _head_cause(evidence: Evidence, semantics: Semantics, *, opened: bool) -> No
 
 
 def _is_archived(storage_class: str, head: Head) -> bool:
-    """True if nobody can read the bytes until the object is restored (HeadObject, S3 API reference: x-amz-restore)."""
+    """True if nobody can read the bytes until the object is restored."""
     archived = (head.storage_class or storage_class) in ARCHIVED_CLASSES or head.archive_status is not None
-    return archived and 'ongoing-request="false"' not in (head.restore or "")
+    return archived and not head.restored
 
 
 def _kinds(audience: Sequence[str]) -> Iterator[AudienceKind]:
