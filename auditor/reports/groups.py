@@ -16,12 +16,11 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.reports import phrases
-from auditor.rules import RULES
+from auditor.rules import RULES_BY_ID
 from auditor.rules.base import Rule
 from auditor.rules.docs import sections
 from auditor.text import counted
 
-RULES_BY_ID: Final = {rule.id: rule for rule in RULES}
 WHOLE: Final = 3
 """Largest number of objects of a small group, whose keys are all in its row."""
 _ORDER: Final = list(Verdict)

@@ -93,3 +93,4 @@ RULES: Final[tuple[Rule, ...]] = (
     b21_broad_network.check,
 )
 """All rules, in the order of their groups: objects' ACLs and owners, encryption, metadata, integrity, keys, bucket."""
+RULES_BY_ID: Final = {rule.id: rule for rule in RULES}

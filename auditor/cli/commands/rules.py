@@ -11,7 +11,7 @@ from auditor.cli.flags import Flags
 from auditor.cli.help import CommandParser
 from auditor.errors import UsageError
 from auditor.reports.text_table import Column, text_table
-from auditor.rules import RULES
+from auditor.rules import RULES, RULES_BY_ID
 from auditor.rules.docs import as_details, as_json
 from auditor.rules.named import no_rule, rule_id
 
@@ -39,11 +39,10 @@ def declare_rules(flags: Flags) -> None:
 
 def run_rules(options: argparse.Namespace) -> int:
     """Print the table of the rules, or the documentation of some. Return 0."""
-    registered = {rule.id: rule for rule in RULES}
     wanted = {name: rule_id(name, RULES) for name in options.ids}
-    if unknown := [name for name, ident in wanted.items() if ident not in registered]:
+    if unknown := [name for name, ident in wanted.items() if ident not in RULES_BY_ID]:
         raise UsageError(no_rule(unknown[0], RULES))
-    chosen = [registered[ident] for ident in dict.fromkeys(wanted.values())] or list(RULES)
+    chosen = [RULES_BY_ID[ident] for ident in dict.fromkeys(wanted.values())] or list(RULES)
     if options.format == "json":
         text = as_json(chosen)
     elif wanted:

@@ -11,10 +11,9 @@ from auditor.model.object import Skipped, Unread
 from auditor.model.summary import ChangeKind, Changes, Summary
 from auditor.reports import phrases
 from auditor.reports.diff import numbers as numbers_of
-from auditor.reports.groups import RULES_BY_ID
 from auditor.reports.page.data import HoleRow, RuleRow
 from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
-from auditor.rules import RULES
+from auditor.rules import RULES, RULES_BY_ID
 from auditor.rules.base import Rule
 from auditor.runs.bucket_file import BucketFile
 from auditor.text import counted, healed_rows
