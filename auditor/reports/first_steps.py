@@ -28,6 +28,8 @@ KINDS: Final = 256
 OPEN: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 STEPS: Final = 4
 """Largest number of changes that are named."""
+REMOVAL: Final = "remove the statement"
+"""The first words of a change that removes a statement of the bucket policy."""
 MOST_BROKEN: Final = 5
 """Largest number of audiences that lose access and are named."""
 _STATEMENTS: Final = 6
@@ -298,7 +300,7 @@ class _Search:
                     if reason.code is ReasonCode.POLICY_ALLOW and reason.cause:
                         numbers[reason.cause] += kind.number
         for name in sorted(numbers, key=lambda name: (-numbers[name], name))[:_STATEMENTS]:
-            yield _Change(f"remove the statement {shorten(visible(name), 60)} from the bucket policy", removed=name)
+            yield _Change(f"{REMOVAL} {shorten(visible(name), 60)} from the bucket policy", removed=name)
 
     def _private(self, before: _Effect) -> Iterator[_Change]:
         """Yield the change of the ACLs of exposed objects, one by one. before: the access before the change."""

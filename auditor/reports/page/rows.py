@@ -12,7 +12,7 @@ from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, RollUps, Sample, TrendNight
 from auditor.model.summary import Summary
 from auditor.reports import groups, phrases
-from auditor.reports.first_steps import OPEN
+from auditor.reports.first_steps import OPEN, REMOVAL
 from auditor.reports.page import signs
 from auditor.reports.page.data import FirstChange, Row, Tick
 from auditor.reports.page.pictures import Night, PlaceCount, Places, places_of
@@ -189,7 +189,7 @@ def command_of(step: FirstStep, summary: Summary) -> str:
         return shell_line("auditor", "policy", target.uri, *(["--versions"] if target.versions else []))
     if step.how:
         return shell_line("auditor", "what-if", summary.out, *step.how.split())
-    if step.change.startswith("remove the statement"):
+    if step.change.startswith(REMOVAL):
         asked = shell_line("aws", "s3api", "get-bucket-policy", "--bucket", target.bucket)
         predicted = shell_line("auditor", "what-if", summary.out, "--policy", "policy.json")
         return f"{asked} --query Policy --output text > policy.json\n{predicted}"
