@@ -1,11 +1,12 @@
-"""Tell which audiences contain which, by their names: an account contains its principals, a network the networks inside
-it, an organization its paths.
+"""Read audiences from their texts, and tell which contain which, by their names: an account contains its principals, a
+network the networks inside it, an organization its paths.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from itertools import combinations, product
@@ -49,6 +50,15 @@ _PATTERNED: Final = frozenset(
 _ANY: Final = "*"
 """The name of an audience that stands for every service, or for the grantees of any instance."""
 _WILDCARD: Final = re.compile(r"[*?]")
+
+
+def known_audiences(texts: Iterable[str]) -> Iterator[Audience]:
+    """Yield the audiences that these texts name, in the form of Audience.text. A text of another form is left out: it
+    stands for the rest of many, or is of a later version.
+    """
+    for text in texts:
+        with suppress(ValueError):
+            yield Audience.parse(text)
 
 
 def contains(wide: Audience, narrow: Audience) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Final
 
-from auditor.model.access import Audience, ObjectAccess, Verdict
+from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.audiences import known_audiences
 from auditor.model.object import Outcome
 from auditor.model.rollup import Group
 from auditor.model.run_lines import ObjectLine, first_prefix
@@ -97,14 +98,8 @@ def sampled(sampler: Sampler, lines: Iterable[ObjectLine], stopped: Callable[[],
 
 
 def _widest(line: ObjectLine, verdict: Verdict) -> str | None:
-    """Return the widest audience of a line, as the roll-ups name it. An audience of no known form is left out."""
-    found = []
-    for text in line.audience:
-        try:
-            found.append(Audience.parse(text))
-        except ValueError:
-            continue
-    return widest_audience(ObjectAccess(verdict, tuple(found)))
+    """Return the widest audience of a line, as the roll-ups name it."""
+    return widest_audience(ObjectAccess(verdict, tuple(known_audiences(line.audience))))
 
 
 def _prefixes(key: str) -> Iterator[str]:

@@ -6,13 +6,14 @@ GetObjectAcl for those to the ACL. Other ways are not tried: they write, or they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from auditor.model.access import Audience, AudienceKind, Verdict
+from auditor.model.access import AudienceKind, Verdict
+from auditor.model.audiences import known_audiences
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Evidence, Head, Unread
 from auditor.s3.storage_class import ARCHIVED_CLASSES
@@ -96,7 +97,7 @@ def claims_of(
         return StrangerClaims(left_out=(NotTried.UNKNOWN,))
     if bucket.request_payer == "Requester":
         return StrangerClaims(left_out=(NotTried.REQUESTER_PAYS,))
-    kinds = frozenset(_kinds(audience))
+    kinds = frozenset(one.kind for one in known_audiences(audience))
     asked = {stranger.signed: stranger for stranger in strangers}
     found = [_of_stranger(verdict, kinds, evidence, one, bucket.semantics) for one in asked.values()]
     left_out = [cause for one in found for cause in one.left_out]
@@ -210,11 +211,3 @@ def _is_archived(storage_class: str, head: Head) -> bool:
     """True if nobody can read the bytes until the object is restored."""
     archived = (head.storage_class or storage_class) in ARCHIVED_CLASSES or head.archive_status is not None
     return archived and not head.restored
-
-
-def _kinds(audience: Sequence[str]) -> Iterator[AudienceKind]:
-    for text in audience:
-        try:
-            yield Audience.parse(text).kind
-        except ValueError:  # of a later version
-            continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -16,7 +15,7 @@ from auditor.config.exceptions import EXCEPTIONS
 from auditor.config.file import read
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.model.access import Audience
+from auditor.model.audiences import known_audiences
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
 from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine
@@ -135,14 +134,9 @@ def _in_run(opened: RunReader, party: str) -> list[str]:
         raise UsageError(f"{opened.uri} has no summary, because the run has not ended: give one that has")
     lines = []
     for verdict, audiences in opened.summary.audiences.items():
-        if number := sum(count for text, count in audiences.items() if _names(text, party)):
+        named = (count for text, count in audiences.items() for one in known_audiences((text,)) if one.name == party)
+        if number := sum(named):
             lines.append(f"  {verdict}: {counted(number, 'object')}")
     rules = Counter(line.rule for line in opened.findings() if line.grantee == party)
     lines += [f"  {visible(rule)}: {counted(number, 'finding')}" for rule, number in sorted(rules.items())]
     return lines or [f"  run {opened.run_id} names it nowhere"]
-
-
-def _names(text: str, party: str) -> bool:
-    with suppress(ValueError):  # the rest of many audiences
-        return Audience.parse(text).name == party
-    return False
