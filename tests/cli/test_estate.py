@@ -5,7 +5,7 @@ other credentials than those of its account.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +21,7 @@ from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.key_policies import open_key_policies
 from auditor.s3.rate import RateLimit
+from tests.cli.conftest import Run
 from tests.support.engine_names import OURS_FIRST
 from tests.support.schemas import faults
 from tests.support.servers.accounts import OWN, AccountsServer, role_of
@@ -31,7 +32,6 @@ from tests.support.servers.world import Odd
 SOON: Final = (datetime.now(UTC).date() + timedelta(30)).isoformat()
 """The last day of an exclusion that still holds."""
 A, B, C = "111122223333", "222233334444", "333344445555"
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -46,18 +46,9 @@ def server() -> Iterator[AccountsServer]:
 
 
 @pytest.fixture
-def run(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: AccountsServer
-) -> Run:
-    """Run one command in an empty directory: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main([*arguments, "--endpoint-url", server.url])
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(run: Run, server: AccountsServer) -> Run:
+    """Run one command on the two accounts."""
+    return lambda *arguments: run(*arguments, "--endpoint-url", server.url)
 
 
 def estate(*accounts: str, more: str = "", exclude: str = "") -> str:

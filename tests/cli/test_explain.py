@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from auditor.cli.main import main
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from tests.cli.conftest import Run
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import VANISH
 from tests.support.servers.world import STRANGER, Odd
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(stub: StubServer, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run one command in an empty directory on the stub's bucket: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main([*arguments, "--endpoint-url", stub.url])
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(run: Run, stub: StubServer) -> Run:
+    """Run one command on the stub's bucket."""
+    return lambda *arguments: run(*arguments, "--endpoint-url", stub.url)
 
 
 def audited(run: Run, *flags: str) -> str:

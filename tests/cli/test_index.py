@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -13,28 +13,20 @@ import boto3
 import pytest
 
 from auditor.cli.main import main
+from tests.cli.conftest import Run
 from tests.support.servers.forwarding import Forwarding
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import Odd
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stub: StubServer) -> Run:
-    """Run one command in an empty directory: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
+def run(run: Run, stub: StubServer) -> Run:
+    """Run one command on a stub with two buckets."""
     for name in ("first", "second"):
         stub.world.add(name)
     stub.put("first", "a", b"x", acl="public-read")
     stub.put("second", "in/b", b"x")
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main([*arguments, "--endpoint-url", stub.url])
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return lambda *arguments: run(*arguments, "--endpoint-url", stub.url)
 
 
 def test_index_names_each_target_and_leads_to_its_page(run: Run, tmp_path: Path) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from auditor.cli.main import main
+from tests.cli.conftest import Run
 from tests.support.schemas import valid
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.strangers import StrangersServer
 from tests.support.servers.world import World
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -27,18 +25,9 @@ def server() -> Iterator[StrangersServer]:
 
 
 @pytest.fixture
-def run(
-    server: StrangersServer, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Run:
-    """Run one command in an empty directory on the server's bucket: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main([*arguments, "--endpoint-url", server.url])
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(run: Run, server: StrangersServer) -> Run:
+    """Run one command on the server's bucket."""
+    return lambda *arguments: run(*arguments, "--endpoint-url", server.url)
 
 
 def audited(run: Run, server: StrangersServer) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import boto3
 import pytest
 
 from auditor.cli.main import main
+from tests.cli.conftest import Run
 from tests.support.servers.accounts import OWN, AccountsServer
 from tests.support.servers.stub import StubServer
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @dataclass
@@ -46,19 +44,10 @@ def made() -> Inbox:
 
 
 @pytest.fixture
-def run(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moto_url: str, stub: StubServer
-) -> Run:
-    """Run one command on the stub S3, beside moto's SNS and EventBridge: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
+def run(run: Run, monkeypatch: pytest.MonkeyPatch, moto_url: str, stub: StubServer) -> Run:
+    """Run one command on the stub S3, beside moto's SNS and EventBridge."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main([*arguments, "--endpoint-url", stub.url])
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return lambda *arguments: run(*arguments, "--endpoint-url", stub.url)
 
 
 def test_nights_of_a_bucket_send_one_alert_each_and_quiet_ones_none(run: Run, stub: StubServer) -> None:
