@@ -33,6 +33,8 @@ JOBS: Final = {
     "verify": "benchmarks.clients.verifying:verified",
     "transfer": "benchmarks.clients.transfers:calls",
     "floor": "benchmarks.clients.floor:calls",
+    "obstore": "benchmarks.clients.rust:calls",
+    "sdk-for-go": "benchmarks.clients.golang:calls",
 }
 """The function of each job. It gets a Meter and the job's other fields; its result is added to the meter's figures."""
 

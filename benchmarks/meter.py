@@ -9,7 +9,7 @@ import os
 import re
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -52,11 +52,12 @@ class Meter:
     laps: list[Lap] = field(default_factory=list)
 
     @contextmanager
-    def measuring(self) -> Iterator[None]:
+    def measuring(self, used: Callable[[], float] = cpu_seconds) -> Iterator[None]:
+        """Measure the work within. used: the CPU seconds so far of the process that does it; of this one."""
         server = self._server()
-        cpu, begun = cpu_seconds(), time.perf_counter()
+        cpu, begun = used(), time.perf_counter()
         yield
-        cpu, wall = cpu_seconds() - cpu, time.perf_counter() - begun
+        wall, cpu = time.perf_counter() - begun, used() - cpu
         after = self._server()
         self.laps.append(Lap(cpu, wall, None if server is None or after is None else after - server))
 

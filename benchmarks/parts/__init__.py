@@ -6,6 +6,7 @@ from typing import Final
 
 from benchmarks.parts import (
     cold,
+    compiled,
     engines,
     hashing,
     jobs,
@@ -23,6 +24,7 @@ from benchmarks.parts.interface import Part
 
 PARTS: Final[dict[str, Part]] = {
     "engines": engines.PART,
+    "compiled": compiled.PART,
     "shares": shares.PART,
     "hashing": hashing.PART,
     "packing": packing.PART,

@@ -95,4 +95,5 @@ def test_dependabot_looks_where_the_locks_are() -> None:
     assert set(places["npm"]) == {"/", *locked}
     acting = {f"/{path.parent.relative_to(ROOT)}" for path in GITHUB.glob("actions/*/action.yml")}
     assert set(places["github-actions"]) == {"/", *acting}
+    assert places["gomod"] == [f"/{path.parent.relative_to(ROOT)}" for path in ROOT.glob("benchmarks/*/go.sum")]
     assert places["uv"] == places["docker"] == ["/"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,13 +16,15 @@ import pytest
 from auditor.s3.engines import DEFAULT_ENGINE
 from benchmarks import gates, page, tables
 from benchmarks.child import JOBS
-from benchmarks.clients import invoked
+from benchmarks.clients import golang, invoked
 from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.launch import Server
+from benchmarks.meter import Meter
 from benchmarks.page import between
 from benchmarks.parts import (
     PARTS,
     cold,
+    compiled,
     engines,
     hashing,
     jobs,
@@ -112,6 +115,81 @@ def test_calls_are_compared_within_a_repetition() -> None:
     ours["each"], theirs["each"] = [50.0, 120.0, 90.0], [200.0, 400.0, 300.0]
     assert engines.ratio(ours, theirs) == 0.3
     assert engines.ratio(ours, None) is None
+
+
+PROGRAM = """
+import json, sys
+
+job = json.loads(sys.stdin.readline())
+assert (job["keys"][0], job["operations"]) == ("warehouse/exports/2026/day-00000/part-000000000.parquet", ["head"])
+print(json.dumps({"Go": "go1"}), flush=True)
+used = 100.0
+for objects in map(int, sys.stdin):
+    if objects > 1000:
+        sys.exit(3)
+    used += objects / 10
+    print(json.dumps({"cpu": used}), flush=True)
+"""
+
+
+def test_a_program_is_measured_by_the_cpu_that_it_tells_without_its_start_and_warm_up() -> None:
+    job: dict[str, Any] = {
+        "program": [sys.executable, "-c", PROGRAM],
+        "url": "",
+        "authority": "",
+        "operations": ["head"],
+    }
+    found = golang.calls(meter := Meter(), concurrency=64, objects=50, **job)
+    assert found == {"calls": 50, "versions": {"Go": "go1"}}
+    assert [lap.cpu for lap in meter.laps] == [pytest.approx(5.0)]
+    with pytest.raises(RuntimeError, match="ended with 3"):
+        golang.calls(Meter(), concurrency=64, objects=2000, **job)
+
+
+@pytest.mark.parametrize("go", [None, "echo offline >&2; exit 1"])
+def test_clients_in_go_are_left_out_where_go_or_its_modules_are_missing(
+    go: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if go is not None:
+        (tmp_path / "go").write_text(f"#!/bin/sh\n{go}\n")
+        (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said: list[str] = []
+    assert golang.build(said.append) is None
+    assert len(said) == 1
+
+    jobs_run: list[str] = []
+
+    def run(server: Server, job: Mapping[str, Any], memory: int | None) -> dict[str, Any]:
+        jobs_run.append(job["job"])
+        laps = [{"cpu": 0.5, "wall": 0.25, "server": 0.1}]
+        return {
+            "laps": laps,
+            "calls": 10_000,
+            "peak": 9,
+            "versions": {"obstore": "1"} if job["job"] == "obstore" else {},
+        }
+
+    text = compiled.page(compiled.measure(Bench(RecordingServer("", "", ""), 1, True, run)))
+    assert (jobs_run.count("obstore"), "sdk-for-go" in jobs_run) == (1, False)
+    assert text.startswith("64 calls at once; obstore 1. The AWS SDK for Go v2 is left out:")
+    assert "| direct | 50.0 | 40,000 | 50.0 | 40,000 |" in text
+    assert "| obstore | 50.0 | 40,000 | - | - |" in text
+
+
+def test_a_program_that_does_not_compile_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "go").write_text('#!/bin/sh\n[ "$1" = mod ] || { echo "main.go:1: a fault" >&2; exit 1; }\n')
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match=r"does not compile:\nmain\.go:1: a fault"):
+        golang.build(print)
+
+
+def test_clients_in_go_have_a_line_of_the_table() -> None:
+    rows = [row("direct", 25.0, "HEAD"), row("direct", 50.0), row(compiled.GO, 80.0, "HEAD"), row(compiled.GO, 100.0)]
+    text = compiled.page({"rows": rows, "versions": {"Go": "go1", "service/s3": "v1"}})
+    assert text.startswith("64 calls at once; Go go1, service/s3 v1.\n\n")
+    assert "| AWS SDK for Go v2 | 80.0 | 12,500 | 100 | 10,000 |" in text
 
 
 def test_a_table_has_numbers_on_the_right_with_commas() -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -24,7 +25,7 @@ from auditor.errors import CallFailed
 from auditor.model.object import ALL_USERS, Grant
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine, ListQuery, Span
-from benchmarks.clients import bare, floor
+from benchmarks.clients import bare, floor, golang, rust
 from benchmarks.clients.foreground import Foreground
 from benchmarks.clients.hashers import article, ours
 from benchmarks.clients.signing import Credentials, object_request, sign
@@ -194,6 +195,71 @@ async def test_the_floor_says_when_it_was_refused(url: str, gate: Gate) -> None:
     with pytest.raises(RuntimeError, match="refused"):
         await made.run(floor.prepared(url, objects.BUCKET, [objects.key_of(1)] * 2, ("head",), 0.0))
     made.close()
+
+
+def test_obstore_makes_one_head_of_each_object(url_of_thread: str) -> None:
+    found = rust.calls(
+        meter := Meter(), url=url_of_thread, authority="", operations=["head"], concurrency=2, objects=30
+    )
+    assert (found["calls"], len(meter.laps)) == (30, 1)
+    assert ask(url_of_thread, "GET", "/-/counters")["answered"] == {"head": 30 + rust.WARM_UP * 2}
+    with pytest.raises(ValueError, match="no call for"):
+        rust.calls(Meter(), url=url_of_thread, authority="", operations=["acl"], concurrency=2, objects=30)
+
+
+def test_obstore_does_not_count_an_object_that_is_not_there(url_of_thread: str) -> None:
+    ask(url_of_thread, "PUT", "/-/behaviour", {"objects": 29})
+    with pytest.raises(ExceptionGroup) as caught:
+        rust.calls(Meter(), url=url_of_thread, authority="", operations=["head"], concurrency=2, objects=30)
+    assert caught.group_contains(FileNotFoundError)
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The program with the SDK for Go, of modules that are on this machine."""
+    monkeypatch.setenv("GOPROXY", "off")
+    missing: list[str] = []
+    built = golang.build(missing.append)
+    if built is None:
+        pytest.skip(missing[0])
+    return [str(built)]
+
+
+@pytest.mark.slow
+def test_the_sdk_for_go_makes_both_calls_of_each_object(program: list[str], url_of_thread: str) -> None:
+    def measured(objects: int) -> tuple[dict[str, Any], Meter]:
+        meter = Meter()
+        both = ["acl", "head"]
+        found = golang.calls(
+            meter, program=program, url=url_of_thread, authority="", operations=both, concurrency=2, objects=objects
+        )
+        return found, meter
+
+    found, meter = measured(30)
+    assert (found["calls"], len(meter.laps)) == (60, 1)
+    assert found["versions"].keys() == {"Go", "service/s3"}
+    answered = 30 + golang.WARM_UP * 2
+    assert ask(url_of_thread, "GET", "/-/counters")["answered"] == {"acl": answered, "head": answered}
+
+    ask(url_of_thread, "PUT", "/-/behaviour", {"objects": 29})
+    with pytest.raises(RuntimeError, match="ended with 1"):
+        measured(30)
+
+
+@pytest.mark.slow
+async def test_the_sdk_for_go_trusts_the_authority_alone(program: list[str], tmp_path: Path) -> None:
+    authority, other = tls.make_certificates(tmp_path), tmp_path / "other"
+    other.mkdir()
+    tls.make_certificates(other)
+
+    def measure(trusted: Path) -> dict[str, Any]:
+        where: dict[str, Any] = {"url": url, "authority": str(trusted), "operations": ["head"]}
+        return golang.calls(Meter(), program=program, concurrency=1, objects=3, **where)
+
+    async with listening(Answers(Gate(Behaviour())), tls.server_context(tmp_path)) as url:
+        assert (await asyncio.to_thread(measure, authority))["calls"] == 3
+        with pytest.raises(RuntimeError, match="ended with 1"):
+            await asyncio.to_thread(measure, other / "ca.pem")
 
 
 async def test_the_certificate_is_good_for_this_machine_and_its_authority_alone(tmp_path: Path) -> None:
