@@ -68,6 +68,11 @@ def tallied(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {visible(word)}" for word, count in ordered)
 
 
+def enumerated(counts: Mapping[str, int]) -> str:
+    """Return counts as text: `1 new, 1,234 gone`. The order stays; the names are words of ours."""
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
+
+
 def healed_rows(number: int) -> list[str]:
     """Return the phrase on damaged rows of the ledger that were written anew; [] if there are none."""
     return [f"{counted(number, 'damaged row')} of the ledger written anew from the history"] if number else []

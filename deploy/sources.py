@@ -26,6 +26,7 @@ LEFT_OUT: Final = (
     "auditor/audit/kit",
     "auditor/audit/library.py",
     "auditor/audit/offline.py",
+    "auditor/audit/probe",
     "auditor/audit/security_hub.py",
     "auditor/audit/stored.py",
     "auditor/audit/stored_page.py",
@@ -54,6 +55,7 @@ LEFT_OUT: Final = (
     "auditor/s3/inventory/configuration.py",
     "auditor/s3/relisting.py",
     "auditor/testing.py",
+    "auditor/verdict/vantage.py",
     "auditor/verify/library.py",
 )
 """Modules for people at a terminal, for other programs and for tests. The demo makes buckets; a function must not."""

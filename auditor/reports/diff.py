@@ -5,7 +5,7 @@ bounded memory. Print them as a table that names the first of each kind, or as J
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -33,7 +33,7 @@ from auditor.reports.compare import (
 )
 from auditor.reports.text_table import TableLayout
 from auditor.runs.bucket_file import BucketFile
-from auditor.text import visible
+from auditor.text import enumerated, visible
 
 SHOWN: Final = 5
 """Number of changes of each kind that the table names."""
@@ -231,17 +231,12 @@ def _lines(old: str, new: str, counts: Changes, first: FirstChanges, layout: Tab
         yield from layout.listed("Changes", ["none"])
     yield from layout.counts("Changes", counts.classes)
     for label, table in (("Objects", counts.verdicts), ("Findings", counts.findings)):
-        yield from layout.listed(label, [f"{word}: {numbers(kinds)}" for word, kinds in table.items()])
+        yield from layout.listed(label, [f"{word}: {enumerated(kinds)}" for word, kinds in table.items()])
     yield from layout.listed("Cause", map(cause_words, counts.causes))
     for kind in ChangeKind:
         rows = first.of(kind)
         more = counts.classes.get(kind.value, 0) - len(rows)
         yield from layout.keyed(kind.value.capitalize(), map(_row, rows), more)
-
-
-def numbers(counts: Mapping[str, int]) -> str:
-    """Return counts as text: `1 new, 1,234 gone`. Their names are words of ours."""
-    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
 
 
 def _row(change: RunChange) -> tuple[str, str]:

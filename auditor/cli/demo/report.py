@@ -15,12 +15,11 @@ from auditor.cli.terminal import columns
 from auditor.hashing.worker.counts import Counts
 from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary
-from auditor.reports.diff import numbers
 from auditor.reports.summary import completeness
 from auditor.reports.terminal import LEAST
 from auditor.reports.text_table import Column, TableLayout, labelled, text_table
 from auditor.rules import RULES
-from auditor.text import counted, shorten, visible
+from auditor.text import counted, enumerated, shorten, visible
 from auditor.verify.summary import VerifySummary
 
 COLUMNS: Final = 80
@@ -58,7 +57,7 @@ def audited(summary: Summary, comparison: PlantedComparison) -> str:
     outcomes = f"{coverage.audited:,} audited + {coverage.vanished:,} vanished + {coverage.undecided:,} undecided"
     lines = [
         f"{coverage.listed:,} listed = {outcomes}: {completeness(summary)}",
-        f"{numbers(told_verdicts(summary.verdicts))}, {summary.seconds:,} s",
+        f"{enumerated(told_verdicts(summary.verdicts))}, {summary.seconds:,} s",
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
         f"(none is planted for {len(NOT_PLANTED)} of {len(RULES)} rules: this AWS lacks what they need)",
     ]

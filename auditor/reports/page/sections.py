@@ -10,13 +10,12 @@ from auditor.model.bucket import Encryption, PublicAccessBlock
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import ChangeKind, Changes, Summary
 from auditor.reports import phrases
-from auditor.reports.diff import numbers as numbers_of
 from auditor.reports.page.data import HoleRow, RuleRow
 from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
 from auditor.rules import RULES, RULES_BY_ID
 from auditor.rules.base import Rule
 from auditor.runs.bucket_file import BucketFile
-from auditor.text import counted, healed_rows
+from auditor.text import counted, enumerated, healed_rows
 
 _KINDS: Final = (
     (ChangeKind.NEW, "+", "new", "They were private, or were not there."),
@@ -61,7 +60,7 @@ def change_cards(changes: Changes) -> Iterator[tuple[str, int, str, str]]:
 def _of_kind(table: Mapping[str, Mapping[str, int]], kind: ChangeKind) -> tuple[int, str]:
     """Return the sum of a kind of changes, and its parts in words. table: numbers by verdict or severity, and kind."""
     counts = {name: kinds[kind] for name, kinds in table.items() if kinds.get(kind)}
-    return sum(counts.values()), numbers_of(counts)
+    return sum(counts.values()), enumerated(counts)
 
 
 _NEEDED: Final = {"GetObjectAcl": "s3:GetObjectAcl", "HeadObject": "s3:GetObject", "GetObject": "s3:GetObject"}
@@ -186,7 +185,7 @@ def numbers(summary: Summary) -> Iterator[tuple[str, str]]:
         for audience, number in counts.items():
             yield f"{verdict}: {phrases.audience(audience)}", counted(number, "object")
     if (hashing := summary.hashing) is not None:
-        each = numbers_of(hashing.counts).replace("_", " ")
+        each = enumerated(hashing.counts).replace("_", " ")
         yield f"Hashing ({', '.join(hashing.algorithms)})", each
         for phrase in (*not_hashed(hashing.failed), *aside(hashing)):
             yield "Not hashed", phrase
