@@ -8,9 +8,11 @@ from typing import Final
 from msgspec import Struct
 
 from auditor.verdict.entry import Case, Covered, Door, WayIn
+from auditor.verdict.object_facts import EncryptionFacts
 from auditor.verdict.places import private_place
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_SERVICE, names_of
 from auditor.verdict.requesters import Crowd, Sender, Site, Truth
+from auditor.verdict.ways import BYTES
 from auditor.verdict.worlds import World
 
 STEPS_OF_QUESTION: Final = 20
@@ -120,13 +122,27 @@ class Answers:
         self._world = world
         self._case = case
         self._kinds = kinds
-        self._known: dict[tuple[object, ...], list[WayIn]] = {}
+        self._known: dict[tuple[object, ...], dict[WayIn, int]] = {}
         self._sites: dict[tuple[object, ...], list[tuple[Site, list[WayIn]]]] = {}
 
     def ways_in(
         self, sender: Sender, site: Site, *, hides: bool = True, headers: frozenset[int] | None = None
     ) -> list[WayIn]:
-        """Return the ways by which a party at a place gets in, as Door.ways_in() does."""
+        """Return the ways by which a party at a place gets in, as Door.ways_in() does.
+
+        A party may have a KMS key whose policy was not read only where something lets the party read the object. A
+        grant or statement by which any AWS account would get in, too, is no such thing.
+        """
+        found = self._ask(sender, site, self._case.key, hides=hides, headers=headers)
+        if not hides or not self._door.guesses_key(self._case.key) or not any(BYTES & ways for ways in found.values()):
+            return list(found)
+        stranger = self._crowd.any_account
+        public = self._ask(stranger, self._crowd.recorded(site), EncryptionFacts(), hides=True, headers=None)
+        return [one for one, ways in found.items() if ways & ~(BYTES & public.get(one, 0))]
+
+    def _ask(
+        self, sender: Sender, site: Site, encrypted: EncryptionFacts, *, hides: bool, headers: frozenset[int] | None
+    ) -> dict[WayIn, int]:
         kind, place = self._kinds.of(sender), site.place
         key = (
             kind,
@@ -134,13 +150,14 @@ class Answers:
             narrowed(self._crowd.of_pair(sender, site), kind.relevant),
             place.is_open,
             None if place.point is None else place,
+            encrypted,
             hides,
             headers,
         )
         found = self._known.get(key)
         if found is None:
             self._case.steps.spend(STEPS_OF_QUESTION + 2 * len(kind.covered))
-            case = self._case._replace(covered=kind.covered)
+            case = self._case._replace(covered=kind.covered, key=encrypted)
             requester = self._crowd.requester(sender, site)
             found = self._door.ways_in(requester, self._world, case, hides=hides, headers=headers)
             self._known[key] = found

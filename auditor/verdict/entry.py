@@ -106,30 +106,30 @@ class Door:
         *,
         hides: bool = True,
         headers: frozenset[int] | None = None,
-    ) -> list[WayIn]:
-        """Return the grants and statements by which a requester gets in; [] if he does not. headers: the condition keys
-        whose headers he sends; None for all. Raises OutOfStepsError.
+    ) -> dict[WayIn, int]:
+        """Return the grants and statements by which a requester gets in, each with the set of ways; {} if he does not.
+        headers: the condition keys whose headers he sends; None for all. Raises OutOfStepsError.
         """
         asked = _Asked(requester, world, hides, self.headers if headers is None else headers)
         if any(choice == () for choice in requester.choices) or not _exists(requester, world):
-            return []  # no such request exists
+            return {}  # no such request exists
         place = requester.place
         if place.doubt not in (None, *world.points):
-            return []
+            return {}
         read = place in self._gates or place.doubt is not None
         named = place.point is not None and not place.own_point and not read
         if named and place.point_account == world.own_account:
-            return []  # it is one of the bucket owner's own, which stand for themselves
+            return {}  # it is one of the bucket owner's own, which stand for themselves
         if hides and self.pays and not requester.party.signed and requester.party.service is None:
-            return []
+            return {}
         ways = case.ways & ~WRITE_ACP if world.acl.enforced else case.ways
         sources = list(self._sources(asked, case))
         clauses = [(clause, needs) for clause, needs in case.covered if self._concerns(clause, asked)]
         allows = [(clause, needs) for clause, needs in clauses if clause.allows] if self._reached(asked) else []
         denies = [(clause, needs) for clause, needs in clauses if not clause.allows] if hides else []
         if not sources and not allows and not world.allows_all:
-            return []
-        found: dict[WayIn, None] = {}
+            return {}
+        found: dict[WayIn, int] = {}
         memory: dict[tuple[object, ...], list[WayIn]] = {}
         for index in range(len(WAYS)):
             way = 1 << index
@@ -147,8 +147,12 @@ class Door:
             key = (*(tuple(map(id, some)) for some in (mine, opening, closing)), present, gated, point)
             if key not in memory:
                 memory[key] = self._open(asked, case, way, mine, opening, closing, everything)
-            found.update(dict.fromkeys(memory[key]))
-        return list(found)
+            _add(found, memory[key], way)
+        return found
+
+    def guesses_key(self, key: EncryptionFacts) -> bool:
+        """True if the KMS key's policy was not read, so that nobody knows who may use the key."""
+        return key.kms is not None and key.kms not in self._key_gates
 
     def closing(self, requester: Requester, world: World, case: Case) -> Iterator[Clause]:
         """Yield the Deny statements that may apply to a requester."""
@@ -316,6 +320,11 @@ class _Asked(NamedTuple):
         if choice is not None or key not in self.requester.states or key not in self.world.keys:
             return choice
         return self.requester.states[key][min(self.world.keys[key], 1)]
+
+
+def _add(found: dict[WayIn, int], ways_in: Sequence[WayIn], way: int) -> None:
+    for one in ways_in:
+        found[one] = found.get(one, 0) | way
 
 
 def _exists(requester: Requester, world: World) -> bool:

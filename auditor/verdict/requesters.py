@@ -296,6 +296,11 @@ class Crowd(Struct, eq=False, dict=True):
     def _open_to_all(self) -> Sequence[Site]:
         return [site for site in self.sites if site.place.point is None and not site.services]
 
+    @property
+    def any_account(self) -> Sender:
+        """The stranger whose requests are signed."""
+        return self.senders[1]
+
     def site_at(self, place: Place) -> Site | None:
         """Return the site of a place that the policies distinguish; None for another place."""
         return self._by_place.get(place)

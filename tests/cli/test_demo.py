@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -126,6 +127,7 @@ def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, t
     shown_lines = re.search(r"```text\n(s3://.*?)```", PAGE, re.DOTALL)
     assert shown_lines is not None
     assert set(shown_lines[1].splitlines()) <= set(demo.explained.splitlines()), demo.explained
+    assert_kit_opens_nothing(demo.out, tmp_path)
 
 
 def shown(files: Path, out: Path, engine: str, folder: Path) -> Shown:
@@ -160,6 +162,16 @@ def assert_page_has_keys(page: Path, objects: Iterable[ObjectLine]) -> None:
     exposed = {visible(line.key) for line in objects if line.verdict is Verdict.EXPOSED}
     assert exposed
     assert exposed <= keys
+
+
+def assert_kit_opens_nothing(out: str, folder: Path) -> None:
+    """Each question that the README of the demo's fix kit asks has the answer that lets its reader continue."""
+    run = re.search(r"^Run folder +(\S+)$", out, re.MULTILINE)
+    assert run is not None
+    made = ["fix-kit", run[1], "--out", str(folder / "kit")]
+    assert main(made) == 4  # the demo's AWS tells nothing of one setting
+    asked = re.findall(r"^ +auditor (what-if .*)$", (folder / "kit" / "README.md").read_text(encoding="utf-8"), re.M)
+    assert [main(shlex.split(line)) for line in asked] == [0, 0, 0]
 
 
 def assert_readable(demo: Shown) -> None:

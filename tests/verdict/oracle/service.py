@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -77,23 +77,43 @@ class World:
     """True if a Deny does not see the headers of a conditional read."""
 
     @property
+    def guesses_key(self) -> bool:
+        """True if nobody knows who may use the KMS key. Those may that something lets read this object, and not only
+        as it lets any account."""
+        return self.encryption == "aws:kms" and self.key_rules is None
+
+    @property
     def unhidden(self) -> World:
         """The same bucket without each setting that only hides: blocks, encryption, payer. The caller drops Denies."""
         return replace(self, ignores_public_acls=False, cut=False, requester_pays=False, encryption=None)
 
 
+Opening = Rule | tuple[str, str]
+"""That by which a request gets in: a statement, or a grant of the ACL as grantee and permission."""
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One request. stranger: nothing in policy or ACL names the requester. point: the access point that it uses."""
+    """One request. stranger: nothing in policy or ACL names the requester. point: the access point that it uses.
+    public: the statements and grants by which any account's request gets in from the same place and point, by action.
+    """
 
     who: Identity
     stranger: bool
     keys: Mapping[str, Values]
     point: Point | None = None
+    public: frozenset[tuple[str, Opening]] = frozenset()
 
 
 def allowed(world: World, memory: Memory, request: Request, actions: Iterable[str], *, denies: bool = True) -> bool:
     """True if the service allows the request for one of the actions. denies: False to ask what Denies hide."""
+    return any(True for _ in openings(world, memory, request, actions, denies=denies))
+
+
+def openings(
+    world: World, memory: Memory, request: Request, actions: Iterable[str], *, denies: bool = True
+) -> Iterator[tuple[str, Opening]]:
+    """Yield each of the actions for which the service allows the request, with the statement or grant that opens."""
     keys = request.keys
     seen = {**keys, "s3:if-match": None, "s3:if-none-match": None} if world.bare_reads else keys
     named = [rule for rule in world.rules if rule.names(request.who)]
@@ -106,9 +126,9 @@ def allowed(world: World, memory: Memory, request: Request, actions: Iterable[st
         if not _user_context(world, memory, request, action, denies=denies):
             continue
         allows = [rule for rule in spoken if rule.allows and (request.who.by_acl or rule.asks_for_a_service)]
-        if _object_context(world, request.who, action, allows):
-            return True
-    return False
+        for opening in _object_context(world, request.who, action, allows):
+            if not (action in BYTES and world.guesses_key and (action, opening) in request.public):
+                yield action, opening
 
 
 def _user_context(world: World, memory: Memory, request: Request, action: str, *, denies: bool) -> bool:
@@ -150,21 +170,21 @@ def _has_key(world: World, memory: Memory, request: Request) -> bool:
     return effects == {True}
 
 
-def _object_context(world: World, who: Identity, action: str, allows: list[Rule]) -> bool:
+def _object_context(world: World, who: Identity, action: str, allows: list[Rule]) -> Iterator[Opening]:
     """The object's owner: by its ACL, and by the bucket policy if the owner of the bucket owns the object."""
     owner = world.object_owner if world.acls else world.bucket_owner
-    if world.acls and _by_acl(world, who, action):
-        return True
+    if world.acls:
+        yield from _by_acl(world, who, action)
     if not world.acls and action in ("s3:PutObjectAcl", "s3:PutObjectVersionAcl"):
-        return False
-    if owner != world.bucket_owner or (world.cut and who.service is None):
-        return False
-    return bool(allows)
+        return
+    if owner == world.bucket_owner and not (world.cut and who.service is None):
+        yield from allows
 
 
-def _by_acl(world: World, who: Identity, action: str) -> bool:
-    grants = (*world.grants, (world.object_owner, "FULL_CONTROL"))
-    return any(action in OF_PERMISSION[permission] and _in(world, who, grantee) for grantee, permission in grants)
+def _by_acl(world: World, who: Identity, action: str) -> Iterator[Opening]:
+    for grantee, permission in (*world.grants, (world.object_owner, "FULL_CONTROL")):
+        if action in OF_PERMISSION[permission] and _in(world, who, grantee):
+            yield grantee, permission
 
 
 def _in(world: World, who: Identity, grantee: str) -> bool:

@@ -13,7 +13,7 @@ from tests.verdict.oracle.conditions import Values, like, marked, variables
 from tests.verdict.oracle.entries import ANY_PLACE, Entry, Label, Labels, listed, note
 from tests.verdict.oracle.identities import PUBLIC_PROVIDERS, Keys, Who, identities
 from tests.verdict.oracle.places import Where, places
-from tests.verdict.oracle.service import BY_KEY, BY_VERSION, BYTES, Point, Request, World, allowed
+from tests.verdict.oracle.service import BY_KEY, BY_VERSION, BYTES, Opening, Point, Request, World, openings
 from tests.verdict.oracle.statements import Memory, Test
 from tests.verdict.oracle.worlds import CHOSEN, CHOSEN_IF_SIGNED, CONDITIONAL, Case, Completed, worlds
 
@@ -77,6 +77,7 @@ class _Asking:
         self._unique_ids = completed.unique_ids
         self._bare = completed.world.unhidden
         self._entries = case.trusted
+        self._of_everyone: dict[Where, dict[Values, set[tuple[str, Opening]]]] = {}
         self._memory = Memory(completed.world.truth)  # type: ignore[arg-type]
         self._tests = [test for tests in self._names.tests.values() for test in tests]
         self._variables = {key for test in self._tests for key in test.keys[1:]}
@@ -85,10 +86,11 @@ class _Asking:
         self._numbers = [text for text in pieces if len(text) == 12 and text.isdigit()]
         noncurrent = case.versions and not case.ref.is_latest
         self._actions = () if noncurrent else BY_KEY
+        self._whos: list[Who] = []
 
     def answer(self) -> _Found:
         """Return the verdict, and those who get in."""
-        whos = list(self._distinct_whos())
+        whos = self._whos = list(self._distinct_whos())
         wheres = list(self._distinct_wheres())
         exposing: Labels = {}
         for who, keys in self._strangers(whos, wheres):
@@ -135,6 +137,7 @@ class _Asking:
             return
         for request in self._requests(who, where, others=True):
             entry = self._entry(who, where, request)
+            request = replace(request, public=self._public(where, request.keys.get("s3:dataaccesspointarn")))
             if self._allows(self._world, request):
                 yield entry, True
                 if entry == usual:
@@ -187,30 +190,43 @@ class _Asking:
         return self._allows(replace(self._world, rules=rules), request)
 
     def _allows(self, world: World, request: Request, *, denies: bool = True) -> bool:
+        return any(True for _ in self._openings(world, request, denies=denies))
+
+    def _openings(self, world: World, request: Request, *, denies: bool = True) -> Iterator[tuple[str, Opening]]:
         bare = dict.fromkeys(CONDITIONAL)
         if all(request.keys.get(key) is None for key in CONDITIONAL):
             parts: list[tuple[Keys, frozenset[str] | None]] = [({}, None)]
         else:  # only the ways to the bytes take these headers
             parts = [({}, BYTES), (bare, frozenset((*BY_KEY, *BY_VERSION)) - BYTES)]
-        return any(self._allows_some(world, request, keys, actions, denies=denies) for keys, actions in parts)
+        for keys, actions in parts:
+            yield from self._some_openings(world, request, keys, actions, denies=denies)
 
-    def _allows_some(
+    def _some_openings(
         self, world: World, request: Request, changed: Keys, among: frozenset[str] | None, *, denies: bool
-    ) -> bool:
-        """True if the request is allowed for one of the actions. changed: its keys that differ. among: None for all."""
-        request = Request(request.who, request.stranger, {**request.keys, **changed}, request.point)
+    ) -> Iterator[tuple[str, Opening]]:
+        """Yield the openings of the request. changed: its keys that differ. among: the actions; None for all."""
+        request = replace(request, keys={**request.keys, **changed})
         actions = [action for action in self._actions if among is None or action in among]
-        by_key = Request(request.who, request.stranger, {**request.keys, "s3:versionid": None}, request.point)
-        if allowed(world, self._memory, by_key, actions, denies=denies):
-            return True
+        by_key = replace(request, keys={**request.keys, "s3:versionid": None})
+        yield from openings(world, self._memory, by_key, actions, denies=denies)
         versions = [("v1",)] if "s3:versionid" not in self._names.tests else self._text_values("s3:versionid")
         for version in versions:
-            keys = {**request.keys, "s3:versionid": version}
-            by_version = Request(request.who, request.stranger, keys, request.point)
+            by_version = replace(request, keys={**request.keys, "s3:versionid": version})
             by = [action for action in BY_VERSION if among is None or action in among]
-            if allowed(world, self._memory, by_version, by, denies=denies):
-                return True
-        return False
+            yield from openings(world, self._memory, by_version, by, denies=denies)
+
+    def _public(self, where: Where, point: Values) -> frozenset[tuple[str, Opening]]:
+        """Return the openings by which any account gets in from a place and an access point, the KMS key left aside."""
+        if not self._world.guesses_key:
+            return frozenset()
+        if where not in self._of_everyone:
+            found: dict[Values, set[tuple[str, Opening]]] = {}
+            for who in (one for one in self._whos if one.stranger and one.identity.signed):
+                for request in self._requests(who, where, others=True):
+                    by = found.setdefault(request.keys.get("s3:dataaccesspointarn"), set())
+                    by.update(self._openings(replace(self._world, encryption=None), request))
+            self._of_everyone[where] = found
+        return frozenset(self._of_everyone[where].get(point, ()))
 
     def _requests(self, who: Who, where: Where, *, others: bool) -> Iterator[Request]:
         """others: True for the access points of named accounts, too."""
