@@ -229,7 +229,7 @@ function eventRule(name, description, pattern, queue, letters) {
   };
 }
 
-/* What EventBridge says of objects of the targets that were made or restored, or are gone: docs/notifications.md has them. */
+/* What EventBridge says of objects of the targets that were made or restored, or are gone: docs/outputs.md has them. */
 function eventRules(found, service) {
   const [first, ...rest] = eventPatterns(found, ['Object Created', 'Object Deleted', 'Object Restore Completed']);
   const description = 'Objects made, deleted or restored in further buckets whose owner has turned EventBridge on';

@@ -105,7 +105,7 @@ class Night:
 
     @property
     def due_calls(self) -> int:
-        """Calls on objects whose kept facts are due: a limit of N nights gives N - 1 turns (docs/incremental.md)."""
+        """Calls on objects whose kept facts are due: a limit of N nights gives N - 1 turns (docs/scale.md)."""
         if self.mode is Mode.LIVE:
             return 0
         limits = (self.acl_days, self.head_days if self.head else None)

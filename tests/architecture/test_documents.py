@@ -29,7 +29,7 @@ def test_the_configuration_page_shows_a_file_that_works() -> None:
 
 
 def test_the_page_of_the_demo_shows_the_problems_that_it_plants() -> None:
-    shown = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+    shown = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
     for planted in (*PLANTED, *DAMAGED):
         assert planted.description in shown
     assert f"{len(PLANTED)} of {len(PLANTED)} planted problems found" in shown

@@ -50,7 +50,7 @@ from tests.verify.test_verify_page import CLEAN
 COLUMNS: Final = 80
 LONG: Final = ("Report", "Run folder", "Why", "Next")
 """The lines that people copy, which are never cut."""
-PAGE: Final = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+PAGE: Final = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
 KINDS: Final = ("findings", "objects")
 FILES: Final = 12
 OBJECTS: Final = FILES + len(DECOYS) + sum(plant.key is not None for plant in PLANTED)
@@ -118,7 +118,7 @@ def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, t
     table = demo.out.partition("verdict  object")[2].partition("3 Hash")[0]
     assert table.splitlines()[1].startswith("exposed  finance/salaries.csv   anyone on the internet reads it  O02")
     assert len(table.splitlines()) == len(PLANTED) + 2
-    assert table in PAGE, f"docs/demo.md has to show:\n{table}"
+    assert table in PAGE, f"docs/quickstart.md has to show:\n{table}"
     assert {(line.key, line.rule) for line in demo.findings} == {
         (plant.key, rule) for plant in PLANTED for rule in plant.rules
     }

@@ -29,9 +29,9 @@ from tests.support.servers.world import canned
 Run = Callable[..., tuple[int, str, str]]
 
 PAGE = re.findall(
-    r"^```sql\n(.*?)^```", (ROOT / "docs" / "sql.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    r"^```sql\n(.*?)^```", (ROOT / "docs" / "outputs.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
 )
-"""The queries that docs/sql.md shows."""
+"""The queries that docs/outputs.md shows."""
 TABLES = ("objects", "findings", "undecided")
 NO_PUBLIC_GRANT = (
     *PAGE[:3],

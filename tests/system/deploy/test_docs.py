@@ -24,7 +24,7 @@ from tests.system.deploy.checks.roles import allowed
 from tests.system.deploy.checks.sources import LEVELS, of_type, parameters, read, resources_of_level
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
-NOTIFICATIONS = (ROOT / "docs" / "notifications.md").read_text(encoding="utf-8")
+NOTIFICATIONS = (ROOT / "docs" / "outputs.md").read_text(encoding="utf-8")
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:s3-auditor-prod-notifications"
 NOT_OPERATIONS = {("s3", "cp"), ("cloudformation", "deploy")}
 """Commands of the AWS CLI that are no API calls."""
