@@ -8,7 +8,6 @@ import argparse
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from auditor.cli.commands import ACTIONS, COMMANDS, Command
@@ -29,8 +28,7 @@ class _HelpAll(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         assert isinstance(parser, CommandParser)
-        with suppress(OSError):  # as argparse prints --help: the reader of a pipe may be gone
-            sys.stdout.write(parser.format_help(everything=True))
+        sys.stdout.write(parser.format_help(everything=True))
         parser.exit()
 
 
@@ -91,6 +89,15 @@ class CommandParser(argparse.ArgumentParser):
         if sentence := self.flags.refusal(found):
             self.error(sentence)
         return found, rest
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help page. Raises OSError if nobody can read it, which argparse keeps to itself."""
+        (file or sys.stdout).write(self.format_help())
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End the process as argparse does, but for a page that cannot be written: that raises OSError."""
+        sys.stdout.flush()
+        super().exit(status, message)
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong as one sentence, and end the process with the exit code of a wrong usage."""

@@ -32,23 +32,25 @@ def _run(arguments: Sequence[str] | None) -> int:
     if COMPLETION in os.environ:
         import_module("auditor.cli.commands.rules").complete(parser)
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given:
-        parser.print_help()
-        return UsageError.exit_code  # nothing was audited: no success for a script
-    options = parser.parse_args([*given[1:], "--help"] if given[0] == "help" else given)
-    talk.quiet, talk.progress = options.quiet, not options.no_progress
-    log_to_stderr(options.verbose)
+    verbose = 0
     try:
+        if not given:
+            parser.print_help()
+            sys.stdout.flush()
+            return UsageError.exit_code  # nothing was audited: no success for a script
+        options = parser.parse_args([*given[1:], "--help"] if given[0] == "help" else given)
+        talk.quiet, talk.progress, verbose = options.quiet, not options.no_progress, options.verbose
+        log_to_stderr(verbose)
         code: int = options.run(options)
         sys.stdout.flush()
     except AuditorError as error:
-        return _fail(str(error), error, options.verbose, error.exit_code)
+        return _fail(str(error), error, verbose, error.exit_code)
     except BrokenPipeError:
         _forget_stdout()
         return 1
     except OSError as error:
         if error.errno not in _OUTPUT_REFUSED or error.filename is not None:
-            return _bug(error, options.verbose)
+            return _bug(error, verbose)
         _forget_stdout()
         return _fail(f"the results cannot be written ({error.strerror}): check where stdout goes", error, 0, 1)
     except KeyboardInterrupt:
@@ -56,7 +58,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except GivenUp as error:  # a second signal
         return _fail(str(error) or "given up; finished work is kept", None, 0, 4)
     except Exception as error:  # a traceback is a bug: say so in one sentence
-        return _bug(error, options.verbose)
+        return _bug(error, verbose)
     finally:
         heard()
     return code

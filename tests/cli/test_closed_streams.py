@@ -50,7 +50,7 @@ def test_reader_that_went_away(arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-@pytest.mark.parametrize("flag", ["--help", "--help-all"])
-def test_help_that_finds_no_room(flag: str) -> None:
-    ended = in_shell(">/dev/full", "audit", flag)
-    assert (ended.returncode, ended.stderr) == (0, "")
+@pytest.mark.parametrize("words", [(), ("--help",), ("help", "audit"), ("audit", "--help-all")])
+def test_help_that_finds_no_room(words: tuple[str, ...]) -> None:
+    ended = in_shell(">/dev/full", *words)
+    assert (ended.returncode, len(ended.stderr.splitlines()), "stdout" in ended.stderr) == (1, 1, True)
