@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final, Self
@@ -36,6 +37,8 @@ from auditor.s3.engines.pool import EnginePool
 from auditor.s3.key_policies import KeyPolicies, open_key_policies
 from auditor.s3.open import asking, find_region
 from auditor.verdict.public import is_public
+
+log = logging.getLogger(__name__)
 
 AUTO_CEILING_OF: Final = {"boto3": 32}
 """Largest number of calls in flight under `auto`, for engines with threads: threads cost more than tasks."""
@@ -124,6 +127,8 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
     if load_plan(store, target.bucket, run_id) is not None:
         raise RunChanged(f"run {run_id} is divided into ranges of keys: resume it with --jobs")
     state, target = checkpoint(store, run_id, target, selection)
+    if state is None:
+        log.warning("run %s ended before it saved a part: it starts again from its first key", run_id)
     folder = run_path(target.bucket, run_id)
     if any(part.range_id != UNDIVIDED for part in found_parts(store, folder)):
         raise RunDamaged(f"{store.uri(folder)} has parts of ranges of keys, but no {PLAN_FILE}: start a new run")

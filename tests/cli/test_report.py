@@ -43,7 +43,7 @@ async def test_wrong_folder_or_file_is_one_sentence(
 
 
 def test_run_killed_before_its_first_part_has_a_page_that_says_so(
-    stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(9):
         stub.put(BUCKET, f"{number}", b"x")
@@ -66,13 +66,21 @@ def test_run_killed_before_its_first_part_has_a_page_that_says_so(
     assert "NOT COMPLETE: 0 objects listed so far" in text
     assert "✓" not in text
     assert "found nothing" not in text
-    assert "everything asked for was read" not in text
+    assert "everything asked about objects was read" not in text
     assert "so far, and the run is not complete" in text
     assert not (folder / "report.html").exists()
     assert main(["diff", found["out"], str(folder)]) == 0
     told = capsys.readouterr()
     assert f"run {folder.name.removeprefix('run=')} is NOT COMPLETE" in told.err
     assert "unread" in told.out
+    stub.faults.clear()
+    again = ("--endpoint-url", stub.url, "--out", str(tmp_path / "runs"), "--resume", str(folder), "--fail-on", "never")
+    assert main(["audit", f"s3://{BUCKET}", *again]) == 0
+    run = folder.name.removeprefix("run=")
+    said = f"run {run} ended before it saved a part: it starts again from its first key"
+    assert [record.getMessage() for record in caplog.records] == [said]
+    assert main(["audit", f"s3://{BUCKET}", *again]) == 0
+    assert len(caplog.records) == 1
     assert "resolved" not in told.out.lower()
 
 
