@@ -137,9 +137,9 @@ class BucketSettingsReader:
         self._headers = headers
         if is_web_page(headers) and not code.startswith("5"):
             proxy = "" if no_proxy() else " and the proxy"
-            raise BucketError(
-                f"{self._custom or 'S3'} is no S3 server: it answers with text/html; check --endpoint-url{proxy}"
-            )
+            where = self._custom or "S3"
+            none = f"{where} has no bucket named {bucket!r}, or {where}" if code == "404" else where
+            raise BucketError(f"{none} is no S3 server: it answers with text/html; check --endpoint-url{proxy}")
         if code in ("400", "BrokenReply") and "x-amz-request-id" not in headers and (hint := await self._mixed_up()):
             raise BucketError(hint)
         if code == "404":  # a HEAD has no better code

@@ -49,7 +49,10 @@ def test_a_web_page_is_no_s3_server(run: Run, engine: str, status: int) -> None:
     with HookedServer(hook=hook) as web:
         code, out, err = run(*AUDIT, "--endpoint-url", web.url, "--engine", engine)
     assert (code, out) == (1, "")
-    assert last(err) == f"auditor: {web.url} is no S3 server: it answers with text/html; check --endpoint-url"
+    said = f"{web.url} is no S3 server: it answers with text/html; check --endpoint-url"
+    if status == 404:  # some servers answer so for a bucket that they do not have
+        said = f"{web.url} has no bucket named 'audited', or {said}"
+    assert last(err) == f"auditor: {said}"
 
 
 @pytest.mark.parametrize("engine", INSTALLED)
