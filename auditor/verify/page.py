@@ -133,7 +133,7 @@ def _group(
     command = ""
     if count > len(samples) and "://" not in summary.out:
         chosen = phrases.shell_line(f'select(.outcome == "{outcome.value}") | .key')
-        command = f"{phrases.shell_line('zcat', str(Path(summary.out).absolute()))}/combined-*.gz | jq -c {chosen}"
+        command = f"{phrases.shell_line('zcat', str(Path(summary.out).absolute()))}/combined-*.gz | jq -ac {chosen}"
     return _sign(outcome), count, _FIX[outcome], samples, command
 
 

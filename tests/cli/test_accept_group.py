@@ -124,6 +124,9 @@ def test_rest_of_deeper_groups_is_refused_with_their_names(run: Run, stub: StubS
     assert (code, text) == (2, "")
     assert f"is the rest below a/, and an exception covers deeper prefixes too: {deep['id']} (4 below a/deep/);" in err
     assert accept(run, deep, folder)[0] == 0
+    page = (Path(folder) / "report.html").read_text()
+    assert f"auditor accept {deep['id']} --run" in page
+    assert f"auditor accept {rest['id']} --run" not in page
 
 
 def test_other_groups_that_would_be_covered_are_named(run: Run, stub: StubServer) -> None:

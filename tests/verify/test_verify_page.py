@@ -66,7 +66,7 @@ def test_damaged_and_missing_are_the_headline_with_examples() -> None:
     assert "media/00 + 29" in said
     assert "media/19" in said
     assert "media/20" not in said
-    assert "/combined-*.gz | jq -c 'select(.outcome == \"mismatch\") | .key'" in said
+    assert "/combined-*.gz | jq -ac 'select(.outcome == \"mismatch\") | .key'" in said
 
 
 def test_nothing_read_is_not_called_undamaged() -> None:

@@ -17,6 +17,7 @@ from auditor.reports.page import signs
 from auditor.reports.page.data import FirstChange, Row, Tick
 from auditor.reports.page.pictures import Night, PlaceCount, Places, places_of
 from auditor.reports.phrases import shell_line
+from auditor.reports.rollup import OTHERS
 from auditor.reports.trend import day_of
 
 TOGETHER: Final = 10
@@ -91,16 +92,21 @@ class Rows:
             yield "Say why", explaining(self._bucket, first, self._run)
         if hidden and group.prefix is not None:
             lines = shell_line("auditor", "export", self._run, "--format", "jsonl")
-            yield "List all keys", f"{lines} | {shell_line('jq', '-c', f'select({_condition(parts)}) | .key')}"
-        if group.verdict is not Verdict.UNKNOWN and not groups.is_intended(group):
-            accept = (shell_line("auditor", "accept", one.id, "--run", self._run) for one in parts[:TOGETHER])
-            yield "Accept it", "\n".join(accept)
+            yield "List all keys", f"{lines} | {shell_line('jq', '-ac', f'select({_condition(parts)}) | .key')}"
+        accept = [shell_line("auditor", "accept", one.id, "--run", self._run) for one in parts if _is_acceptable(one)]
+        if accept and not groups.is_intended(group):
+            yield "Accept it", "\n".join(accept[:TOGETHER])
 
 
 def explaining(bucket: str, sample: Sample, run: str) -> str:
     """Return the whole command that explains an object of a run. run: place of the run folder."""
     version = [f"--version-id={sample.version_id}"] if sample.version_id else []  # the ID may begin with a hyphen
     return shell_line("auditor", "explain", f"s3://{bucket}/{sample.key}", *version, "--run", run)
+
+
+def _is_acceptable(group: Group) -> bool:
+    """False for a group that `auditor accept` always refuses."""
+    return not (group.rest or group.audience == OTHERS or group.verdict in (Verdict.UNKNOWN, Verdict.DORMANT))
 
 
 def _condition(parts: Sequence[Group]) -> str:

@@ -15,6 +15,7 @@ from auditor.model.summary import Cause, Changes, UnreadCount
 from auditor.reports.page.data import PageData
 from auditor.reports.page.render import render
 from auditor.reports.page.rows import TOGETHER
+from auditor.reports.rollup import OTHERS
 from tests.reports.page.test_audit_page import Page
 from tests.support.samples.reports import (
     RUN,
@@ -122,7 +123,17 @@ def test_row_of_more_small_groups_than_it_has_room_for_counts_the_others() -> No
     assert "can reach 28 objects in 14 prefixes" in words(found)
     assert "09/1 + 18" in words(found)
     (listing,) = (command for label, command in found.openings[0].commands if label == "List all keys")
-    assert listing.endswith("""jq -c 'select(.kind == "verdict" and .verdict == "exposed") | .key'""")
+    assert listing.endswith("""jq -ac 'select(.kind == "verdict" and .verdict == "exposed") | .key'""")
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.DORMANT])
+def test_page_offers_no_acceptance_that_would_be_refused(verdict: Verdict) -> None:
+    refused = [group(verdict=verdict), group(rest=True), group(audience=OTHERS)]
+    for one in refused:
+        (row,) = page(rollups(one)).openings
+        assert "Accept it" not in dict(row.commands)
+    (row,) = page(rollups(group())).openings
+    assert dict(row.commands)["Accept it"].startswith("auditor accept 0a1b2c3d4e5f --run ")
 
 
 def test_objects_that_are_public_by_intent_have_nothing_to_mend() -> None:
