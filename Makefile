@@ -7,7 +7,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run trial test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check lint advisories docs goldens rule format pictures lock bench bench-memory scale clean \
+.PHONY: help install run trial test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check lint advisories docs goldens rule format site pictures lock bench bench-memory scale clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package parquet-layer template release check-template elasticmq dynamodb-local
 
 help: ## list these targets
@@ -115,6 +115,10 @@ format: install ## format the code and sort the imports
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
+# the site of docs/, into .build/site; PROJECT_URL= the repository, for links to its files
+site: .venv-site/.installed
+	@NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs --quiet build --strict $(ARGS)
+
 # take the pictures of the page in docs/ anew
 pictures: install .venv-browser/.installed
 	@.venv-browser/bin/python -m tests.browser.pictures
@@ -166,6 +170,11 @@ node_modules/.installed: package-lock.json
 tests/browser/node_modules/.installed: tests/browser/package-lock.json
 	@command -v npm >/dev/null || { echo "axe-core needs npm"; exit 1; }
 	@cd tests/browser && npm ci --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+.venv-site/.installed: uv.lock
+	@echo "Setting up .venv-site, with mkdocs: once"
+	@$(call environment,.venv-site,--only-group site)
 	@touch $@
 
 .venv-newest/.installed: uv.lock
@@ -296,4 +305,4 @@ scale: install
 
 # remove what was set up
 clean:
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-deploy .venv-mutants .venv-browser .venv-newest .build/uv mutants
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-deploy .venv-mutants .venv-browser .venv-newest .venv-site .build/site .build/uv mutants

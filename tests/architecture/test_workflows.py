@@ -17,6 +17,7 @@ READ: Final = {"contents": "read"}
 MORE: Final[dict[str, dict[str, str]]] = {
     "assets": {"contents": "write", "id-token": "write", "attestations": "write"},
     "pypi": {"id-token": "write"},
+    "pages": {"contents": "read", "pages": "write", "id-token": "write"},
     "image": {"contents": "read", "packages": "write"},
     "index": {"packages": "write"},
 }
