@@ -67,19 +67,23 @@ def _micro(seconds: float) -> str:
     return f"{1e6 * seconds:.0f} us"
 
 
+def classes(_: Measured) -> str:
+    """Return the dollars of the requests on a million objects, by storage class and level."""
+    by_price: dict[float, list[str]] = {}
+    for name in prices.request_prices().get:
+        by_price.setdefault(prices.of_object_calls(10**6, name), []).append(name)
+    rows = [
+        (", ".join(f"`{name}`" for name in names), words.dollars(price), words.dollars(2 * price))
+        for price, names in by_price.items()
+    ]
+    return table(("storage class", "`exposure`: ACL", "`metadata`: ACL and HEAD"), rows)
+
+
 def price_table(_: Measured) -> str:
     """Return the prices, each with its page and how it was checked."""
     day, region = prices.as_of()
-    by_price: dict[float, str] = {}
-    for name in prices.request_prices().get:
-        dollars = prices.of_object_calls(1000, name)
-        by_price[dollars] = f"{by_price[dollars]}, {name}" if dollars in by_price else name
     rows = [
         (f"{prices.of_lists(1000):g}", "1,000", "LIST request", _LIST),
-        *(
-            (f"{dollars:g}", "1,000", f"ACL, HEAD or GET request on {names}", _LIST)
-            for dollars, names in by_price.items()
-        ),
         (f"{prices.of_data_events(1000):g}", "1,000", "CloudTrail data event", _LIST),
         (f"{prices.of_inventory(10**6):g}", "1,000,000", "object that S3 Inventory lists", _LIST),
     ]

@@ -9,7 +9,7 @@ from benchmarks.launch import ROOT
 from benchmarks.page import between
 from benchmarks.scale import tables
 from benchmarks.scale.assumed import usual
-from benchmarks.scale.assumptions import assumptions, in_short, price_table
+from benchmarks.scale.assumptions import assumptions, classes, in_short, price_table
 from benchmarks.scale.crossings import crossings
 from benchmarks.scale.find import advised, first_size, mapped
 from benchmarks.scale.measured import Measured, measured
@@ -27,6 +27,7 @@ BLOCKS: Final[Mapping[str, Callable[[Measured], str]]] = {
     "settings": tables.settings,
     "options": tables.options,
     "assumptions": assumptions,
+    "classes": classes,
     "prices": price_table,
 }
 """The generated blocks of the page, by the name between their markers."""

@@ -16,6 +16,7 @@ from benchmarks.scale.find import mapped, simulate
 from benchmarks.scale.measured import measured
 from benchmarks.scale.mode import Mode
 from benchmarks.scale.picture import Panel, picture
+from benchmarks.scale.prices import request_prices
 from tests.benchmarks.scale.figures import FOUND
 from tests.support.paths import ROOT
 
@@ -31,6 +32,14 @@ def test_a_table_has_as_many_cells_in_each_row(name: str) -> None:
     assert len(rows) > 2
     assert len({row.count(" | ") for row in rows}) == 1
     assert "nan" not in " ".join(rows)
+
+
+def test_each_class_has_the_price_of_one_call_and_of_two() -> None:
+    rows = [line.strip("| ").split(" | ") for line in page.BLOCKS["classes"](FOUND).splitlines()[2:]]
+    dollars = {name: prices for names, *prices in rows for name in names.split(", ")}
+    assert dollars["`STANDARD`"] == ["$0.40", "$0.80"]
+    assert dollars["`GLACIER_IR`"] == ["$10.00", "$20.00"]
+    assert dollars.keys() == {f"`{name}`" for name in request_prices().get}
 
 
 def test_a_curve_goes_through_its_points() -> None:
