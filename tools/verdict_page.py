@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -15,43 +15,63 @@ from tools import ROOT
 PAGE: Final = ROOT / "docs" / "verdict.md"
 AUDIENCES: Final = "<!-- audiences, written by `make docs` from auditor/model/access.py -->\n"
 REASONS: Final = "<!-- reasons, written by `make docs` from auditor/model/access.py -->\n"
+END: Final = "<!-- end -->\n"
 CASES: Final = ROOT / "tests" / "verdict" / "cases"
 IDIOMS: Final = "<!-- idioms, written by `make docs` from tests/verdict/cases/ -->\n"
+HEADS: Final = {
+    "`Allow * if ": "`Allow * if ..`",
+    "ACL `AllUsers READ`; ": "ACL `AllUsers READ` and ..",
+    "": "any other setting",
+}
+"""The heads of the tables of idioms, by the words that the rows of a table have in common: these stand in the head
+alone."""
 
 
 def verdict_page() -> str:
     """Return docs/verdict.md with its three tables written anew."""
     text = PAGE.read_text(encoding="utf-8")
-    text = _with_table(text, AUDIENCES, ["| kind | |", "|---|---|", *_members(AudienceKind)])
-    text = _with_table(text, REASONS, ["| code | |", "|---|---|", *_members(ReasonCode)])
-    return _with_table(text, IDIOMS, ["| setting | verdict, audience |", "|---|---|", *_idioms()])
+    text = _with_tables(text, AUDIENCES, _table("kind", "the party", _members(AudienceKind)))
+    text = _with_tables(text, REASONS, _table("code", "meaning", _members(ReasonCode)))
+    settings: dict[str, list[tuple[str, str]]] = {start: [] for start in HEADS}
+    for setting, access in _idioms():
+        start = next(start for start in HEADS if setting.startswith(start))
+        code = "`" if start.startswith("`") else ""
+        settings[start].append((code + setting.removeprefix(start), access))
+    tables = [_table(HEADS[start], "verdict, audience", rows) for start, rows in settings.items()]
+    return _with_tables(text, IDIOMS, "\n\n".join(tables))
 
 
-def _with_table(text: str, marker: str, table: list[str]) -> str:
+def _with_tables(text: str, marker: str, tables: str) -> str:
+    """Return the text with these tables between the marker's line and the next one that says `end`."""
     before, found, rest = text.partition(marker)
-    if not found:
-        raise ValueError(f"docs/verdict.md lacks the line {marker.strip()}")
-    return f"{before}{marker}{chr(10).join(table)}\n\n{rest.partition(chr(10) * 2)[2]}"
+    _, ends, after = rest.partition(END)
+    if not found or not ends:
+        raise ValueError(f"docs/verdict.md lacks the line {marker.strip()}, or {END.strip()} after it")
+    return f"{before}{marker}\n{tables}\n\n{END}{after}"
 
 
-def _members(enum: type[StrEnum]) -> Iterator[str]:
-    """Return a line for each member: its value, and the docstring below it on one line."""
+def _table(first: str, second: str, rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join([f"|{first}|{second}|", "|---|---|", *(f"|{left}|{right}|" for left, right in rows)])
+
+
+def _members(enum: type[StrEnum]) -> Iterator[tuple[str, str]]:
+    """Return a row for each member: its value, and the docstring below it on one line."""
     (definition,) = ast.parse(inspect.getsource(enum)).body
     assert isinstance(definition, ast.ClassDef)
     for member, after in zip(definition.body, [*definition.body[1:], None], strict=True):
         if isinstance(member, ast.Assign) and isinstance(member.targets[0], ast.Name):
             explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
             text = str(after.value.value) if explained else ""  # type: ignore[union-attr]
-            yield f"| `{enum[member.targets[0].id].value}` | {' '.join(text.split())} |"
+            yield f"`{enum[member.targets[0].id].value}`", " ".join(text.split())
 
 
-def _idioms() -> Iterator[str]:
-    """Return a line for the first case of each idiom and condition key, and for each other case that is to be shown."""
+def _idioms() -> Iterator[tuple[str, str]]:
+    """Return a row for the first case of each idiom and condition key, and for each other case that is to be shown."""
     for path in (*sorted(CASES.glob("idioms_*.toml")), *sorted(CASES.glob("keys_*.toml"))):
         for cases in tomllib.loads(path.read_text(encoding="utf-8")).values():
             for number, case in enumerate(cases):
                 if number == 0 or case.get("shown"):
-                    yield f"| {_setting(case)} | {': '.join(filter(None, (case['verdict'], _audience(case))))} |"
+                    yield _setting(case), ": ".join(filter(None, (case["verdict"], _audience(case))))
 
 
 def _audience(case: Mapping[str, Any]) -> str:

@@ -33,44 +33,43 @@ class AudienceKind(StrEnum):
     """The kind of an audience: requesters that do not belong to the bucket's owner or to a trusted party."""
 
     ANYONE = "anyone"
-    """Any request from the internet, unsigned ones too. It has no name."""
+    """Any request from the internet, even an unsigned one. It has no name."""
     ANY_ACCOUNT = "any-account"
-    """Any AWS account or user of the server; the request is signed. It has no name."""
+    """Any AWS account, or any user of the server, by a signed request. It has no name."""
     ACCOUNT = "account"
     """An AWS account by its 12 digits, or one of its principals by its ARN."""
     CANONICAL_ID = "canonical-id"
-    """An account or an origin access identity, known only by its canonical ID."""
+    """An account or an origin access identity of which only the canonical ID is known."""
     ORGANIZATION = "organization"
-    """An AWS organization by its ID, such as o-a1b2c3d4e5, or an organization path."""
+    """An AWS organization, such as o-a1b2c3d4e5, or a path in one."""
     NETWORK = "network"
     """The addresses of a network, in CIDR notation."""
     VPC = "vpc"
-    """A VPC by its ID, or the VPCs of an account by the pattern of their ARNs."""
+    """A VPC by its ID, or the VPCs of an account by a pattern of ARNs."""
     VPC_ENDPOINT = "vpc-endpoint"
     """A VPC endpoint by its ID."""
     VPC_ACCOUNT = "vpc-account"
-    """The requests through the VPC endpoints of an AWS account, by the account's 12 digits."""
+    """Requests through the VPC endpoints of an AWS account, by its 12 digits."""
     VPC_ORGANIZATION = "vpc-organization"
-    """The requests through the VPC endpoints of an AWS organization, by its ID."""
+    """Requests through the VPC endpoints of an AWS organization, by its ID."""
     SERVICE = "service"
-    """An AWS service by its principal, such as logging.s3.amazonaws.com. The service acts for any customer's resource,
-    or for a source that the name of the audience leaves out."""
+    """An AWS service by its principal, such as logging.s3.amazonaws.com. It acts for any customer, or for a source that
+    the name leaves out."""
     SOURCE = "source"
-    """An AWS service that acts for one resource or account; the name is the ARN or the account, such as that of a
-    CloudFront distribution.
-    """
+    """An AWS service that acts for one resource or account, by its ARN or its 12 digits, such as a CloudFront
+    distribution."""
     ACCESS_POINT = "access-point"
-    """The users that an access point of the bucket lets in; the name is the access point's ARN."""
+    """The users that an access point of the bucket lets in, by its ARN."""
     ACCESS_GRANTS = "access-grants"
-    """The grantees of an S3 Access Grants instance, by its ARN, or `*` for any instance that no policy names."""
+    """The grantees of an S3 Access Grants instance, by its ARN; `*` is any instance that no policy names."""
     IDENTITY_PROVIDER = "identity-provider"
-    """The users of an identity provider, by its name or its ARN."""
+    """The users of an identity provider, by its name or ARN."""
     GROUP = "group"
-    """A group of an ACL other than the two public ones, by its URI, such as LogDelivery."""
+    """A group in an ACL other than the two public ones, by its URI, such as LogDelivery."""
     DIRECTORY_USER = "directory-user"
-    """A user of the corporate directory that S3 Access Grants knows, by the user's UUID."""
+    """A user of the corporate directory behind S3 Access Grants, by UUID."""
     DIRECTORY_GROUP = "directory-group"
-    """A group of the corporate directory that S3 Access Grants knows, by the group's UUID."""
+    """A group of the corporate directory behind S3 Access Grants, by UUID."""
 
 
 class Audience(Struct, frozen=True):
@@ -108,17 +107,17 @@ class ReasonCode(StrEnum):
     ACL_GRANT = "acl-grant"
     """A grant of the object's ACL. Cause: GRANTEE PERMISSION."""
     OBJECT_OWNER = "object-owner"
-    """The owner of the object is not the bucket's owner. Cause: the canonical ID."""
+    """Another account owns the object. Cause: the owner's canonical ID."""
     POLICY_ALLOW = "policy-allow"
-    """A statement of the bucket policy allows. Cause: the statement's Sid, or "#" and its index from 1."""
+    """A statement of the bucket policy allows it. Cause: the statement's Sid, or "#" and its number."""
     ACCESS_POINT = "access-point"
-    """An access point of the bucket lets requests in. Cause: the access point's ARN."""
+    """An access point of the bucket lets requests in. Cause: its ARN."""
     ACCESS_GRANT = "access-grant"
-    """A grant of S3 Access Grants hands out credentials of a role of the bucket owner's account. They reach as far as
-    the role of the grant's location may read. Cause: the grant's ID."""
+    """A grant of S3 Access Grants hands out credentials of a role of the bucket owner's account. Cause: the grant's
+    ID."""
     # It hides: without it, an audience would get in.
     POLICY_DENY = "policy-deny"
-    """A statement of the bucket policy denies. Cause: as for policy-allow."""
+    """A statement of the bucket policy denies it. Cause: as for policy-allow."""
     IGNORE_PUBLIC_ACLS = "ignore-public-acls"
     """The switch IgnorePublicAcls is on. Cause: "bucket" or "account"."""
     RESTRICT_PUBLIC_BUCKETS = "restrict-public-buckets"
@@ -126,45 +125,43 @@ class ReasonCode(StrEnum):
     KMS_KEY = "kms-key"
     """The object's KMS key keeps requests out. Cause: the key's ARN or ID."""
     CUSTOMER_KEY = "customer-key"
-    """The object is encrypted with a key that only its uploader has (SSE-C)."""
+    """Only the uploader has the object's key (SSE-C)."""
     REQUESTER_PAYS = "requester-pays"
-    """Unsigned requests are refused, because the requester pays."""
+    """The requester pays, so unsigned requests are refused."""
     TRUSTED = "trusted"
-    """The only audience is trusted. Cause: the entry of `trusted`."""
+    """Only trusted audiences get in. Cause: the entry of `trusted`."""
     # It closes for good.
     ACLS_DISABLED = "acls-disabled"
-    """BucketOwnerEnforced: no grant of an ACL counts."""
+    """BucketOwnerEnforced: ACLs do not count."""
     NOT_BUCKET_OWNED = "not-bucket-owned"
-    """An Allow of the bucket policy does not reach the object, because another account owns the object. Cause: as for
+    """An Allow of the bucket policy does not reach the object, because another account owns it. Cause: as for
     policy-allow."""
     ENDED = "ended"
-    """By its date condition, an Allow of the bucket policy has ended or has not begun. Cause: as for policy-allow."""
+    """An Allow of the bucket policy has ended, or has not begun, by its date. Cause: as for policy-allow."""
     # It is stored, and counts for nothing today.
     STORED_GRANT = "stored-grant"
-    """A grant of the stored ACL that is hidden today, and counts again once ACLs count. Cause: GRANTEE PERMISSION."""
+    """A grant of the stored ACL, hidden today, counts again once ACLs count. Cause: GRANTEE PERMISSION."""
     STORED_OWNER = "stored-owner"
-    """The owner in the stored ACL, who is not the bucket's owner, owns the object again once ACLs count. Cause: the
-    canonical ID."""
+    """The stored ACL names another owner, who owns the object again once ACLs count. Cause: the owner's canonical
+    ID."""
     # It is not known.
     ACL_UNREAD = "acl-unread"
     """The ACL was not read. Cause: the error code, or "skipped"."""
     POLICY_UNREAD = "policy-unread"
     """The bucket policy was not read, or cannot be parsed. Cause: the error code."""
     KEY_UNKNOWN = "key-unknown"
-    """A condition asks for a key whose value is not known. Cause: the key, such as s3:ExistingObjectTag/public."""
+    """A condition tests a key whose value is not known. Cause: the key, such as s3:ExistingObjectTag/public."""
     ACCESS_POINTS_UNREAD = "access-points-unread"
-    """A statement of the bucket policy delegates to access points, and the access points were not read. Cause: the
-    error code, or "skipped"."""
+    """The bucket policy delegates to access points, which were not read. Cause: the error code, or "skipped"."""
     BUCKET_TAGS_UNREAD = "bucket-tags-unread"
-    """A condition asks for a tag of the bucket. The tags, or the setting if ABAC is on, were not read. Cause: the error
-    code, or "skipped"."""
+    """A condition tests a tag of the bucket, and the tags, or whether ABAC is on, were not read. Cause: the error code,
+    or "skipped"."""
     KMS_KEY_UNREAD = "kms-key-unread"
-    """The verdict depends on the policy of the object's KMS key, and this policy was not read. Cause: the key's ARN or
-    ID."""
+    """The verdict depends on the policy of the object's KMS key, which was not read. Cause: the key's ARN or ID."""
     OWNER_UNKNOWN = "owner-unknown"
     """The canonical ID or account of the bucket's owner is not known."""
     TOO_COMPLEX = "too-complex"
-    """A number is too large to judge exactly. Cause: NUMBER THINGS, at most NUMBER, such as "1,200,004 steps, at most
+    """The policy is too large to judge exactly. Cause: the number and its limit, such as "1,200,004 steps, at most
     1,200,000"."""
     # It is not named.
     MORE_AUDIENCES = "more-audiences"
