@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from auditor.cli.flags import OPTIONS
 from auditor.cli.help import CommandParser, make_parser
@@ -97,15 +99,29 @@ def _commands(parser: CommandParser) -> Iterator[tuple[str, CommandParser]]:
 SETTINGS_TABLE = "<!-- settings, written by `make docs` from auditor/config/settings.py -->\n"
 
 
+PARAMETERS_TABLE = "<!-- parameters, written by `make docs` from deploy/parameters.yml -->\n"
+_PARAMETER: Final = re.compile(r"^  (\w+): (.+?) # (.+)$", re.MULTILINE)
+
+
 def configuration_page() -> str:
-    """docs/configuration.md with its table of settings written anew."""
-    before, _, rest = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8").partition(SETTINGS_TABLE)
-    table = ["|setting|flag|event of|", "|---|---|---|"]
+    """docs/configuration.md with its tables of settings and parameters written anew."""
+    settings = ["|setting|flag|event of|", "|---|---|---|"]
     for name, setting in SETTINGS.items():
         words = f"`{setting.flag}`" if setting.flag else setting.help
-        table.append(f"|`{name}`|{words}|{', '.join(setting.events)}|")
+        settings.append(f"|`{name}`|{words}|{', '.join(setting.events)}|")
+    parameters = ["|parameter|default|meaning|", "|---|---|---|"]
+    for name, value, words in _PARAMETER.findall((ROOT / "deploy" / "parameters.yml").read_text(encoding="utf-8")):
+        default = value.strip("'")
+        parameters.append(f"|`{name}`|{f'`{default}`' if default else 'none'}|{words}|")
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    return _with_table(_with_table(page, SETTINGS_TABLE, settings), PARAMETERS_TABLE, parameters)
+
+
+def _with_table(page: str, marker: str, rows: list[str]) -> str:
+    """Return the page with these rows in place of the table below the marker."""
+    before, _, rest = page.partition(marker)
     after = rest.partition("\n\n")[2]
-    return f"{before}{SETTINGS_TABLE}{chr(10).join(table)}\n\n{after}"
+    return f"{before}{marker}{chr(10).join(rows)}\n\n{after}"
 
 
 FORMATS_TABLE = "<!-- formats, written by `make docs` from auditor/reports/formats/__init__.py -->\n"
@@ -113,10 +129,8 @@ FORMATS_TABLE = "<!-- formats, written by `make docs` from auditor/reports/forma
 
 def outputs_page() -> str:
     """docs/outputs.md with its table of formats written anew."""
-    before, _, rest = (ROOT / "docs" / "outputs.md").read_text(encoding="utf-8").partition(FORMATS_TABLE)
-    table = ["| format | content |", "|---|---|", *(f"| `{name}` | {one.words} |" for name, one in FORMATS.items())]
-    after = rest.partition("\n\n")[2]
-    return f"{before}{FORMATS_TABLE}{chr(10).join(table)}\n\n{after}"
+    rows = ["| format | content |", "|---|---|", *(f"| `{name}` | {one.words} |" for name, one in FORMATS.items())]
+    return _with_table((ROOT / "docs" / "outputs.md").read_text(encoding="utf-8"), FORMATS_TABLE, rows)
 
 
 PAGES: dict[str, Callable[[], str]] = {
