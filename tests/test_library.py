@@ -82,7 +82,7 @@ def test_the_examples_of_the_page_run_in_order(bucket: StubServer, capsys: pytes
         exec(compile(example, "docs/python.md", "exec"), names)
     said = capsys.readouterr().out
     assert "True 0 1\n" in said
-    assert "O02 photos/public.jpg anyone on the internet can read it" in said
+    assert "O02 photos/public.jpg its ACL lets anyone on the internet read it" in said
     assert "exposed\n" in said
     assert re.search(r"O02 +high +1\n", said)
 

@@ -420,7 +420,7 @@ def test_table_names_what_is_exposed_and_the_report(run: Run, stub: StubServer) 
         "1 object listed = 1 audited + 0 that could not be checked: complete",
     ]
     assert "exposed  Anyone on the internet can reach 1 object  open.txt" in lines
-    assert "high      O02   Anyone on the internet can read the object: 1 object  open.txt" in lines
+    assert "high      O02   The ACL lets anyone on the internet read the object: 1 object  open.txt" in lines
     (report,) = (line[16:] for line in lines if line.startswith("Report "))
     assert "Strangers can get at <em>1 object</em>" in Path(report).read_text()
     assert "nothing is listed" not in err

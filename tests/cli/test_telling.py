@@ -75,7 +75,7 @@ def test_nights_of_a_bucket_send_one_alert_each_and_quiet_ones_none(run: Run, st
     summary = json.loads(out)
     since = ", ".join(f"{number} {kind}" for kind, number in summary["changes"]["classes"].items())
     assert f"Since the last run, {summary['changes']['against']}: {since} (verdicts and findings)." in third["Message"]
-    assert "O02 (high): Anyone on the internet can read 2 objects below in/ (1 new)" in third["Message"]
+    assert "O02 (high): The ACL lets anyone on the internet read 2 objects below in/ (1 new)" in third["Message"]
     assert f"Report: {summary['out']}/report.html" in third["Message"]
 
     assert run(*audit[:2], "--only", "O02", "--fail-on", "never")[0] == 4

@@ -90,7 +90,7 @@ def test_the_screen(folder: str, tmp_path: Path, wide: int, environment: dict[st
     assert lines[0] == "Strangers can get at 4 objects."
     first = next(line for line in lines if line.startswith("exposed "))
     assert first.split("  ")[-1].strip() == "finance/salaries.csv"
-    assert "Anyone on the internet can read" in plain
+    assert "The ACL lets anyone on the" in plain
     assert (text == plain) is ("NO_COLOR" in environment or "TERM" in environment)
     assert ("\x1b[1;31mexposed\x1b[0m" in text) is (text != plain)
     assert ("\x1b]8;;" in text) is ("VTE_VERSION" in environment)

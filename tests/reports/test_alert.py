@@ -159,7 +159,7 @@ The audit of s3://audited/: 2 objects newly exposed; 1 object worsened; 2 new fi
 New or worsened, the worst first:
 - Anyone on the internet can reach 2 objects elsewhere in the bucket (all new)
 - Account 444455556666 can reach 3 objects below s/ (2 new)
-- O02 (high): Anyone on the internet can read 3 objects below in/ (2 new)
+- O02 (high): The ACL lets anyone on the internet read 3 objects below in/ (2 new)
 - B01 (high): ACLs are not disabled on the bucket (all new)
 
 1 object could not be checked:

@@ -38,9 +38,9 @@ def rollups(*found: Group) -> RollUps:
 
 
 SENTENCES = [
-    (finding("O02", 812), "Anyone on the internet can read 812 objects"),
-    (finding("O02", 1), "Anyone on the internet can read the object: 1 object"),
-    (finding("O03", 48), "Any AWS account can change the ACL of 48 objects"),
+    (finding("O02", 812), "The ACL lets anyone on the internet read 812 objects"),
+    (finding("O02", 1), "The ACL lets anyone on the internet read the object: 1 object"),
+    (finding("O03", 48), "The ACL lets any AWS account change the ACL of 48 objects"),
     (finding("E01", 2), "2 objects are not encrypted at rest by S3"),
     (finding("O10", 2), "2 objects were uploaded without credentials"),
     (finding("B04", 1, prefix=None), "The bucket policy is public"),

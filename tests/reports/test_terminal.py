@@ -231,7 +231,7 @@ def test_groups_are_rows_the_worst_first() -> None:
         "Strangers can get at 5 objects.",
         "6 objects listed = 6 audited + 0 that could not be checked: complete",
     ]
-    assert lines[3:15] == [
+    assert lines[3:16] == [
         "verdict  objects                                     keys",
         "exposed  Anyone on the internet can reach 4 objects  site/0",
         "                                                     site/1",
@@ -241,9 +241,10 @@ def test_groups_are_rows_the_worst_first() -> None:
         "shared   Account 444444444444 can reach 1 object     p/x",
         "",
         "severity  rule  finding                                     keys",
-        "critical  O01   Anyone on the internet can change the       b.sql",
-        "                object's ACL: 1 object",
-        "high      O02   Anyone on the internet can read 4 objects   site/0 + 3",
+        "critical  O01   The ACL lets anyone on the internet         b.sql",
+        "                change the object's ACL: 1 object",
+        "high      O02   The ACL lets anyone on the internet read    site/0 + 3",
+        "                4 objects",
     ]
 
 
@@ -293,7 +294,7 @@ def test_what_exceptions_cover_comes_last_and_is_called_intended() -> None:
     site = [replace(group, excepted=1, samples=(Sample("site/a"),)) for group in found.groups]
     text = table(sample_summary(tally_of(exposed("x/b"))), rollups=replace(found, groups=(*site, *found.groups)))
     assert [line.split("  ")[0] for line in text.splitlines()[3:6]] == ["verdict", "exposed", "by intent"]
-    assert "Anyone on the internet can read the object: 1 object, 1 by intent" in text
+    assert "The ACL lets anyone on the internet read the object: 1 object, 1 by intent" in text
 
 
 @pytest.mark.parametrize(

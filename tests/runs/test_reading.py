@@ -70,7 +70,7 @@ def test_every_kind_of_line_is_typed(store: LocalStore) -> None:
         Skipped("no selected rule needs it"),
     )
     assert (last.outcome, last.verdict, last.hashed) == (Outcome.VANISHED, None, None)
-    message = "anyone on the internet can read it"
+    message = "its ACL lets anyone on the internet read it"
     assert list(run.findings()) == [
         FindingLine("f" * 32, "O02", Severity.HIGH, "a", None, ALL_USERS, "READ", message, None, None, None)
     ]

@@ -1,4 +1,4 @@
-"""O01: anyone on the internet can change the object's ACL."""
+"""O01: the ACL lets anyone on the internet change the object's ACL."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def check(acl: Acl) -> Iterator[Hit]:
     """
     for grant in acl.grants:
         if grant.grantee == ALL_USERS and grant.permission in TAKE_OVER:
-            yield Hit("anyone on the internet can change its ACL", grant.grantee, grant.permission)
+            yield Hit("its ACL lets anyone on the internet change the ACL", grant.grantee, grant.permission)

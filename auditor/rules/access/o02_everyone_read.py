@@ -1,4 +1,4 @@
-"""O02: anyone on the internet can read the object."""
+"""O02: the ACL lets anyone on the internet read the object."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ def check(acl: Acl) -> Iterator[Hit]:
     """
     for grant in acl.grants:
         if grant.grantee == ALL_USERS and grant.permission == "READ":
-            yield Hit("anyone on the internet can read it", grant.grantee, grant.permission)
+            yield Hit("its ACL lets anyone on the internet read it", grant.grantee, grant.permission)

@@ -1,4 +1,4 @@
-"""O04: any AWS account can read the object."""
+"""O04: the ACL lets any AWS account read the object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.rules.base import Hit, Severity, rule
 @rule("O04", "acl-any-account-read", Severity.HIGH, reads=("acl",))
 def check(acl: Acl) -> Iterator[Hit]:
     """
-    Why: AuthenticatedUsers is not your own users: it is everyone with any AWS account.
+    Why: AuthenticatedUsers does not mean your own users: it is everyone with an AWS account.
     Flagged: READ for the group AuthenticatedUsers.
     Not flagged: READ for AllUsers (O02); FULL_CONTROL for AuthenticatedUsers (O03).
     Blind to: a public access block or a denying policy that masks the grant today; the verdict says so.
@@ -19,4 +19,4 @@ def check(acl: Acl) -> Iterator[Hit]:
     """
     for grant in acl.grants:
         if grant.grantee == AUTHENTICATED_USERS and grant.permission == "READ":
-            yield Hit("any AWS account can read it", grant.grantee, grant.permission)
+            yield Hit("its ACL lets any AWS account read it", grant.grantee, grant.permission)

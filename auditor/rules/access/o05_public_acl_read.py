@@ -1,4 +1,4 @@
-"""O05: anyone, or any AWS account, can read the object's ACL."""
+"""O05: the ACL lets anyone, or any AWS account, read the object's ACL."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def check(acl: Acl) -> Iterator[Hit]:
     """
     for grant in acl.grants:
         if grant.grantee in GROUPS and grant.permission == "READ_ACP":
-            yield Hit(f"{GROUPS[grant.grantee]} can read its ACL", grant.grantee, grant.permission)
+            yield Hit(f"its ACL lets {GROUPS[grant.grantee]} read the ACL", grant.grantee, grant.permission)

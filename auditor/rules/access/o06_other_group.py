@@ -12,7 +12,7 @@ from auditor.rules.base import Hit, Severity, rule
 def check(acl: Acl) -> Iterator[Hit]:
     """
     Why: a grant to S3's log delivery belongs on a bucket, so one on an object is a mistake; a group that S3 does not
-        document lets in nobody knows whom.
+        document may let in anyone.
     Flagged: a grant to LogDelivery, or to any group URI that is not one of the two public groups.
     Not flagged: AllUsers and AuthenticatedUsers (O01 to O05); WRITE, which means nothing on an object (O12).
     Blind to: the members of an unknown group.

@@ -1,4 +1,4 @@
-"""O07: another account can change the object's ACL."""
+"""O07: the ACL lets another account change the object's ACL."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from auditor.model.object import ANONYMOUS_OWNER, Acl
 from auditor.rules.base import Hit, Severity, rule
 
 ALLOWS: Final = {
-    "WRITE_ACP": "another account can change its ACL",
-    "FULL_CONTROL": "another account can read it and change its ACL",
+    "WRITE_ACP": "its ACL lets another account change the ACL",
+    "FULL_CONTROL": "its ACL lets another account read it and change the ACL",
 }
 
 
@@ -21,7 +21,7 @@ def check(acl: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]
     Flagged: WRITE_ACP or FULL_CONTROL for a canonical ID that owns neither bucket nor object and is not trusted.
     Not flagged: grants to the object's own owner (O09 if foreign), to groups (O01, O03), to the anonymous ID (O16), for
         reading only (O08).
-    Blind to: the account behind a canonical ID, because no call tells it; grants in the bucket policy.
+    Blind to: the account behind a canonical ID, because no call reveals it; grants in the bucket policy.
     Fix: remove the grant with PutObjectAcl, or trust the account in the configuration.
     """
     for grant in acl.grants:

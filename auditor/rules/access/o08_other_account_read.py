@@ -1,4 +1,4 @@
-"""O08: another account can read the object or its ACL."""
+"""O08: the ACL lets another account read the object or its ACL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Final
 from auditor.model.object import ANONYMOUS_OWNER, Acl
 from auditor.rules.base import Hit, Severity, rule
 
-ALLOWS: Final = {"READ": "another account can read it", "READ_ACP": "another account can read its ACL"}
+ALLOWS: Final = {
+    "READ": "its ACL lets another account read it",
+    "READ_ACP": "its ACL lets another account read the ACL",
+}
 
 
 @rule("O08", "acl-account-read", Severity.MEDIUM, reads=("acl", "bucket.owner", "trusted"))
@@ -18,7 +21,7 @@ def check(acl: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]
     Flagged: READ or READ_ACP for a canonical ID that owns neither bucket nor object and is not trusted.
     Not flagged: grants to the object's own owner (O09 if foreign), to groups (O02, O04, O05), to the anonymous ID
         (O16), of control (O07).
-    Blind to: the account behind a canonical ID, because no call tells it; grants in the bucket policy.
+    Blind to: the account behind a canonical ID, because no call reveals it; grants in the bucket policy.
     Fix: remove the grant with PutObjectAcl, or trust the account in the configuration.
     """
     for grant in acl.grants:

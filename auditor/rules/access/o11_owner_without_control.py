@@ -1,4 +1,4 @@
-"""O11: the bucket's owner has no full control of an object that another account owns."""
+"""O11: the bucket's owner lacks full control of an object that another account owns."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def check(acl: Acl, bucket_owner: str) -> Iterator[Hit]:
     Flagged: an object of another owner, trusted or anonymous ones included, whose ACL gives the bucket's owner no
         FULL_CONTROL.
     Not flagged: objects of the bucket's owner, whatever their ACL says; BucketOwnerEnforced, where no ACL counts.
-    Blind to: objects whose ACL is denied to us; they are undecided, and a missing grant is often the reason.
+    Blind to: objects whose ACL we may not read; they are undecided, and a missing grant is often the reason.
     Fix: set Object Ownership to BucketOwnerEnforced; until then, require bucket-owner-full-control for uploads.
     """
     if acl.owner != bucket_owner and Grant(bucket_owner, "FULL_CONTROL") not in acl.grants:
-        yield Hit("the bucket's owner has no full control of it")
+        yield Hit("the bucket's owner lacks full control of it")

@@ -12,10 +12,10 @@ from auditor.rules.base import Hit, Severity, rule
 def check(acl: Acl) -> Iterator[Hit]:
     """
     Why: S3 has no WRITE on objects; the grant shows that someone took an object's ACL for a bucket's, and the other
-        grants may be as mistaken.
+        grants may be mistaken too.
     Flagged: WRITE for anyone, the object's owner included.
     Not flagged: WRITE_ACP and FULL_CONTROL, which do have an effect (O01, O03, O07).
-    Blind to: the intention of the one who wrote the ACL.
+    Blind to: what the author of the ACL intended.
     Fix: remove the grant with PutObjectAcl, and look for `public-read-write` in the program that uploads.
     """
     for grant in acl.grants:

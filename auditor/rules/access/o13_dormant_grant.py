@@ -1,4 +1,4 @@
-"""O13: a grant that is hidden today opens the object again once a setting of the bucket changes."""
+"""O13: a hidden grant would open the object again if a setting of the bucket changed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _PARTIES: Final = {
 @rule("O13", "acl-dormant-grant", Severity.MEDIUM, reads=("dormant", "bucket.owner", "trusted"))
 def check(dormant: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]:
     """
-    Why: BucketOwnerEnforced and IgnorePublicAcls hide grants and delete none; with the setting off, they count again.
-    Flagged: a stored and hidden grant to a public group or to an account that is not trusted; an owner like that.
+    Why: BucketOwnerEnforced and IgnorePublicAcls hide grants but delete none; if the setting is turned off, they count
+        again.
+    Flagged: a stored but hidden grant to a public group or to an account that is not trusted; such an owner.
     Not flagged: grants in force (O01 to O08, O16); grants to LogDelivery.
     Blind to: objects that no S3 Inventory report shows as they are: GetObjectAcl returns what is in force.
     Fix: copy the object onto itself, or remove the grant before ACLs are turned on again.

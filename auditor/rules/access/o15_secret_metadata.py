@@ -35,12 +35,12 @@ ENCRYPTED: Final = re.compile(r"x-amz-(?:key|iv|wrap-alg|cek-alg|matdesc|tag-len
 @rule("O15", "metadata-secret-exposed", Severity.HIGH, reads=("head", "access"), values=True, head=("content",))
 def check(head: Head, access: ObjectAccess) -> Iterator[Hit]:
     """
-    Why: everyone who may read an object also gets its metadata, in the headers of each answer, and logs keep headers.
+    Why: anyone who can read an object also gets its metadata in the response headers, and logs keep headers.
     Flagged: user metadata of an exposed object with a name like password, secret, api-key or credential, or with a
         value that has the form of an access key ID, a private key, a token, or a URL with a password.
-    Not flagged: objects that are not exposed; empty values; the wrapped keys of encryption by the client.
-    Blind to: secrets of another form; metadata that S3 cannot send in a header; tags; object annotations.
-    Fix: replace the secret, which counts as known by now; copy the object over itself without it.
+    Not flagged: objects that are not exposed; empty values; the wrapped keys of client-side encryption.
+    Blind to: secrets in another form; metadata that S3 cannot send in a header; tags; object annotations.
+    Fix: rotate the secret, because it must be considered leaked; copy the object over itself without it.
     """
     found = [words for words, form in VALUES if any(form.search(value) for value in head.metadata.values())]
     if any(value and _promises(name.lower()) for name, value in head.metadata.items()):

@@ -1,4 +1,4 @@
-"""O16: the ACL has a grant to the anonymous user's canonical ID, which is everyone."""
+"""O16: the ACL grants access to the anonymous user's canonical ID, which means everyone."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from auditor.model.object import ANONYMOUS_OWNER, Acl
 from auditor.rules.base import Hit, Severity, rule
 
 ALLOWS: Final = {
-    "READ": ("anyone on the internet can read it", Severity.HIGH),
-    "READ_ACP": ("anyone on the internet can read its ACL", Severity.MEDIUM),
-    "WRITE_ACP": ("anyone on the internet can change its ACL", Severity.CRITICAL),
-    "FULL_CONTROL": ("anyone on the internet can read it and change its ACL", Severity.CRITICAL),
+    "READ": ("its ACL lets anyone on the internet read it", Severity.HIGH),
+    "READ_ACP": ("its ACL lets anyone on the internet read the ACL", Severity.MEDIUM),
+    "WRITE_ACP": ("its ACL lets anyone on the internet change the ACL", Severity.CRITICAL),
+    "FULL_CONTROL": ("its ACL lets anyone on the internet read it and change the ACL", Severity.CRITICAL),
 }
 
 
 @rule("O16", "acl-anonymous-grant", Severity.HIGH, reads=("acl",))
 def check(acl: Acl) -> Iterator[Hit]:
     """
-    Why: this canonical ID looks like one account and stands for every request without credentials; AWS does not say
+    Why: this canonical ID looks like one account but stands for every request without credentials; AWS does not say
         that a public access block hides such a grant.
     Flagged: a grant to the anonymous ID: critical for WRITE_ACP and FULL_CONTROL, high for READ, medium for READ_ACP.
     Not flagged: the anonymous uploader's grant on its own object (O10); the groups AllUsers (O01, O02, O05) and

@@ -11,7 +11,8 @@ from auditor.rules.base import Hit, Severity, rule
 @rule("B01", "bucket-acls-enabled", Severity.MEDIUM, reads=("bucket.ownership",))
 def check(bucket_ownership: str) -> Iterator[Hit]:
     """
-    Why: while ACLs count, each object can be opened on its own, and another account owns the objects that it uploads.
+    Why: while ACLs are enabled, each object can be opened on its own, and another account owns the objects that it
+        uploads.
     Flagged: an Object Ownership other than BucketOwnerEnforced, or none.
     Not flagged: BucketOwnerEnforced, although old grants and owners return if ACLs are enabled again.
     Blind to: users who still rely on the ACLs; the access logs show them (aclRequired).

@@ -14,7 +14,7 @@ def check(bucket_access_block: PublicAccessBlock) -> Iterator[Hit]:
     Why: the four switches protect the bucket when someone makes a mistake in a policy or an ACL.
     Flagged: a switch that is off for the bucket and for its account; the message names every such switch.
     Not flagged: a switch that is on at one of the two levels, because S3 applies the stricter setting.
-    Blind to: grants to single accounts, which no switch stops; the account's switches if the endpoint is a custom one.
+    Blind to: grants to single accounts, which no switch stops; the account's switches behind a custom endpoint.
     Fix: turn on all four with PutPublicAccessBlock; for the whole account if nothing in it has to be public.
     """
     switches = {

@@ -21,8 +21,8 @@ ALLOWS: Final = {
 @rule("B03", "bucket-acl-public", Severity.CRITICAL, reads=("bucket.acl",))
 def check(bucket_acl: Acl) -> Iterator[Hit]:
     """
-    Why: strangers who list the keys know where to look, and strangers who write plant files at your cost; the bucket
-        policy shows neither.
+    Why: strangers who can list the keys know where to look, and strangers who can write plant files at your cost; the
+        bucket policy shows neither.
     Flagged: any grant of the bucket's ACL to AllUsers or AuthenticatedUsers, one finding each.
     Not flagged: LogDelivery, which delivers access logs; grants to single accounts; the objects' own ACLs (O01 to O08).
     Blind to: grants that S3 does not return while a public access block is on.

@@ -34,11 +34,11 @@ def check(
     """
     Why: one statement of a public policy can open every object of the bucket at once.
     Flagged: a policy that S3 itself calls public (GetBucketPolicyStatus); on another server, a policy that lets
-        strangers read, list, write or control. The severity is critical; it is medium where RestrictPublicBuckets is
-        known to be on, for the bucket or its account, and so keeps strangers out.
+        strangers read, list, write or control. The severity is critical, or medium where RestrictPublicBuckets is known
+        to be on, for the bucket or its account, and so keeps strangers out.
     Not flagged: a policy that opens the bucket to named accounts; a bucket without a policy, even if its status is
-        public; the word of a server other than AWS (Ceph calls policies public that name users only, and others private
-        that anyone gets around).
+        public; the status from a server other than AWS (Ceph calls some policies public that name only users, and
+        others private that anyone can get around).
     Blind to: the actions and keys that the policy allows, which each object's verdict shows; policies of access points.
     Fix: name the principals in the policy, or add a condition that S3 counts as narrow; turn on BlockPublicPolicy.
     """

@@ -1,4 +1,4 @@
-"""B05: others than the bucket's owner can change, fill, empty or list the bucket."""
+"""B05: someone other than the bucket's owner can change, fill, empty or list the bucket."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ def check(
     control: Control, bucket_acl: Acl, bucket_owner: str, trust: Trust, write_grants: WriteGrants
 ) -> Iterator[Hit]:
     """
-    Why: whoever may change the policy or the ACL of the bucket can open every object of it; whoever may write or delete
-        can replace or destroy them; no verdict of an object shows this.
-    Flagged: strangers, accounts, organizations, networks and others that are not trusted, who may by the bucket policy
-        or by a grant of the bucket's ACL control the bucket (critical for strangers, else high), write or destroy
-        objects (critical, else medium), or list the keys (high, else low). Where a condition cannot be decided, it says
-        "perhaps" (medium). Principals of other accounts and users and groups of the corporate directory that are not
-        trusted, to whom a grant of S3 Access Grants gives WRITE or READWRITE (medium).
+    Why: anyone who can change the policy or the ACL of the bucket can open every object in it; anyone who can write or
+        delete can replace or destroy them; no object's verdict shows this.
+    Flagged: strangers, and accounts, organizations, networks and other parties that are not trusted, if the bucket
+        policy or the bucket's ACL lets them control the bucket (critical for strangers, otherwise high), write or
+        destroy objects (critical, otherwise medium), or list the keys (high, otherwise low). Where a condition cannot
+        be decided, the finding says "perhaps" (medium). Also principals of other accounts, and users and groups of the
+        corporate directory, that are not trusted and have WRITE or READWRITE by a grant of S3 Access Grants (medium).
     Not flagged: reading of objects, which each object's verdict shows; AWS services (B20); the public groups of the ACL
         (B03); the owner's own account.
     Blind to: grants to S3 itself; IAM policies, also of the role behind an S3 Access Grant; access points; S3 Access
-        Grants that were not read, which `not_looked_at` names; a Deny that covers a part of the keys.
+        Grants that were not read, which `not_looked_at` names; a Deny that covers only some of the keys.
     Fix: name fewer actions in the policy, remove the grant with PutBucketAcl or DeleteAccessGrant, or trust the other
         party.
     """

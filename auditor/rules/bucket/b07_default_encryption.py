@@ -1,4 +1,4 @@
-"""B07: the bucket has no default encryption, or one that costs a KMS call for each object."""
+"""B07: the bucket has no default encryption, or one that calls KMS for every object."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from auditor.rules.base import Hit, Severity, rule
 @rule("B07", "bucket-default-encryption", Severity.MEDIUM, reads=("bucket.default_encryption",))
 def check(bucket_default_encryption: Encryption) -> Iterator[Hit]:
     """
-    Why: without a default, an upload that does not ask for encryption stays plain; with a KMS key and no bucket key,
-        each read and write is a call to KMS, which is charged and can be throttled.
+    Why: without a default, an upload that does not ask for encryption stays unencrypted; with a KMS key but no bucket
+        key, every read and write calls KMS, which costs money and can be throttled.
     Flagged: no default encryption (medium); SSE-KMS without a bucket key (low).
     Not flagged: SSE-S3, which is AWS's own default; DSSE-KMS, which cannot have a bucket key.
     Blind to: the encryption of the objects (E01, E07); servers that have no default encryption at all.
-    Fix: set the default with PutBucketEncryption, and BucketKeyEnabled with it.
+    Fix: set a default with PutBucketEncryption, and BucketKeyEnabled with it.
     """
     if not bucket_default_encryption.algorithm:
         yield Hit("the bucket has no default encryption")

@@ -1,4 +1,4 @@
-"""B20: the bucket policy lets an AWS service in for whichever customer."""
+"""B20: the bucket policy lets in an AWS service on behalf of any customer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ HARMLESS: Final = ("s3:putobject", "s3:putobjectacl", "s3:putobjecttagging", "s3
 @rule("B20", "bucket-service-any-source", Severity.HIGH, reads=("bucket.parsed_policy", "trust"))
 def check(bucket_parsed_policy: Policy, trust: Trust) -> Iterator[Hit]:
     """
-    Why: CloudFront, logging and their like act for every customer of AWS; a stranger can make the service read this
-        bucket for him, or fill it.
+    Why: CloudFront, logging and similar services act for every customer of AWS; a stranger can have the service read or
+        fill this bucket.
     Flagged: an Allow for a service principal without a condition on the source (aws:SourceArn, SourceAccount,
         SourceOrgID ..) by fixed values: high, and medium if the service can only deliver files.
     Not flagged: trusted services; a source whose account, organization or bucket is fixed.
-    Blind to: a Deny elsewhere in the policy that asks for the source; services that act for no one else.
+    Blind to: a Deny elsewhere in the policy that checks the source; services that act for no one else.
     Fix: add aws:SourceArn or aws:SourceAccount to the statement.
     """
     found: dict[str, Severity] = {}
@@ -41,7 +41,7 @@ def check(bucket_parsed_policy: Policy, trust: Trust) -> Iterator[Hit]:
                 found[value] = severity if severity is Severity.HIGH else found.get(value, severity)
     for service, severity in found.items():
         does = "read or change the bucket" if severity is Severity.HIGH else "write to the bucket"
-        yield Hit(f"an AWS service can {does} for any customer of AWS", service, severity=severity)
+        yield Hit(f"an AWS service can {does} on behalf of any customer of AWS", service, severity=severity)
 
 
 def _delivers(statement: Statement) -> bool:

@@ -19,13 +19,13 @@ OPERATORS: Final = frozenset({"ipaddress", "ipaddressifexists"})
 @rule("B21", "bucket-network", Severity.MEDIUM, reads=("bucket.parsed_policy", "trust"))
 def check(bucket_parsed_policy: Policy, trust: Trust) -> Iterator[Hit]:
     """
-    Why: everyone in the network gets in without credentials: guests, tenants of a cloud, users of a provider.
+    Why: everyone in the network gets in without credentials: guests, tenants of a cloud, customers of a provider.
     Flagged: a network of an aws:SourceIp condition by which a statement lets everyone in: medium if it is broader than
         /16 (in IPv6 /48), trusted or not; low if it is narrower and not trusted.
-    Not flagged: narrower networks in trusted; private addresses, from which no request of the internet comes;
+    Not flagged: narrower networks in trusted; private addresses, from which no request from the internet comes;
         statements that name their principals.
-    Blind to: networks that a Deny spares; the owner of a network.
-    Fix: name the smallest networks, or better principals; add those that are yours to trusted.
+    Blind to: networks that a Deny exempts; the owner of a network.
+    Fix: name the smallest possible networks, or better, principals; add those that are yours to trusted.
     """
     found: dict[str, Hit] = {}
     for statement in bucket_parsed_policy.statements:
@@ -47,7 +47,7 @@ def _judged(text: str, trust: Trust) -> Hit | None:
     except ValueError:
         return None
     if network.prefixlen < BROADEST[network.version]:
-        return Hit(f"its policy lets a network in that is broader than /{BROADEST[network.version]}", str(network))
+        return Hit(f"its policy lets in a network that is broader than /{BROADEST[network.version]}", str(network))
     if network.is_private or trust.network(str(network)) is not None:
         return None
-    return Hit("its policy lets a network in that is not trusted", str(network), severity=Severity.LOW)
+    return Hit("its policy lets in a network that is not trusted", str(network), severity=Severity.LOW)

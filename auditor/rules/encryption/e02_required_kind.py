@@ -30,11 +30,11 @@ _Kinds = Annotated[list[_Kind], form("name at least one kind of encryption, such
 )
 def check(head_server_side_encryption: str | None, accepted: list[str]) -> Iterator[Hit]:
     """
-    Why: only a KMS key leaves a trail of its uses and can be taken away; SSE-S3 decrypts for everyone who may read.
-    Flagged: an object whose encryption by S3 is not one of accepted in [rules.E02], such as ["aws:kms"].
+    Why: only a KMS key leaves a trail of its uses and can be revoked; SSE-S3 decrypts for everyone who may read.
+    Flagged: an object whose encryption by S3 is not listed as accepted in [rules.E02], such as ["aws:kms"].
     Not flagged: objects without encryption by S3 (E01), objects under a customer's key (E06); the key itself (E03).
-    Blind to: encryption by the client.
-    Fix: copy the object over itself with the wanted encryption, and set it as the bucket's default.
+    Blind to: client-side encryption.
+    Fix: copy the object over itself with the required encryption, and make it the bucket's default.
     """
     kind = head_server_side_encryption
     if kind and kind not in accepted:

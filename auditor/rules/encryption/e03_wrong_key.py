@@ -27,7 +27,7 @@ def check(
 ) -> Iterator[Hit | Unread]:
     """
     Why: the policy of another key decides who can decrypt, and whoever may delete that key can delete the object.
-    Flagged: an object under a KMS key that is not one of keys in [rules.E03]: ARNs, or key IDs for any region.
+    Flagged: an object under a KMS key that keys in [rules.E03] does not list: ARNs, or key IDs for any region.
     Not flagged: objects that are not encrypted under a KMS key (E01, E02, E06).
     Blind to: the alias by which an uploader named the key. Where S3 names no key at all, the rule is undecided.
     Fix: set an allowed key as the bucket's default; `auditor fix-kit` writes the job of S3 Batch Operations that puts

@@ -20,7 +20,7 @@ ACCOUNT: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:([0-9]{12}):")
 )
 def check(head_sse_kms_key_id: str | None, bucket_owner_account: str, trust: Trust) -> Iterator[Hit]:
     """
-    Why: the other account can disable or delete its key, and the object is then lost for its owner.
+    Why: the other account can disable or delete its key, and the object is then lost to its owner.
     Flagged: a KMS key whose ARN names an account other than the bucket's, and not a trusted one.
     Not flagged: keys of the bucket's own account; objects that are not encrypted under a KMS key.
     Blind to: keys that AWS manages, and keys without an ARN, as other servers name them; the account of a bucket that

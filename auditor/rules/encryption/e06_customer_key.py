@@ -10,10 +10,11 @@ from auditor.rules.base import Hit, Severity, rule
 @rule("E06", "encryption-customer-key", Severity.MEDIUM, reads=("head.sse_customer_algorithm",))
 def check(head_sse_customer_algorithm: str | None) -> Iterator[Hit]:
     """
-    Why: S3 forgets the key after each request; whoever has it alone decides, and ransomware re-encrypts objects so.
+    Why: S3 forgets the key after each request, so only whoever holds it can read the object; ransomware re-encrypts
+        objects this way.
     Flagged: an object whose HEAD names a customer's algorithm, or whose HEAD S3 refuses with 400 while it shows the
         ACL: a HEAD needs the key, too.
-    Not flagged: encryption under a KMS key or by S3 itself; encryption by the client.
+    Not flagged: encryption under a KMS key or by S3 itself; client-side encryption.
     Blind to: an object whose HEAD and ACL are both refused; it is undecided.
     Fix: ask the uploader for the key and copy the object over itself without it; refuse SSE-C in the bucket policy.
     """

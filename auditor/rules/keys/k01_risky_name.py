@@ -32,8 +32,8 @@ def _is_plain(key: str) -> bool:
 def check(ref: ObjectRef) -> Iterator[Hit]:
     """
     Why: S3 takes any key, but the next shell, sync tool, log viewer or spreadsheet may execute or obey it.
-    Flagged: control characters, CR or LF; a segment `..`, between backslashes too; a leading `/`; controls of text
-        direction, which make a name look like another; a first character `=`, `+`, `-`, `@`, tab or CR.
+    Flagged: control characters, CR or LF; a segment `..`, between backslashes too; a leading `/`; text-direction
+        controls, which make one name look like another; a first character `=`, `+`, `-`, `@`, tab or CR.
     Not flagged: `//`, spaces, quotes, markup and letters of any script, which are harmless as data; two dots within a
         name; a formula character that is not the key's first.
     Blind to: letters that look alike, zero-width characters, line separators other than CR and LF.

@@ -38,11 +38,11 @@ def check(ref: ObjectRef, access: ObjectAccess) -> Iterator[Hit]:
     """
     Why: these are the names that scanners of public buckets try first; one such file often opens all the rest.
     Flagged: an exposed object with the name of a secret, whatever its case: `.env`, `id_rsa`, keys and key stores,
-        dumps of databases, backups, credentials, states of Terraform, a file below `.git/` or `.ssh/`.
+        database dumps, backups, credentials, Terraform state, a file below `.git/` or `.ssh/`.
     Not flagged: objects that are not exposed; `.env.example` and other templates; public keys and certificates by their
         name.
-    Blind to: the content of the object; secrets under a name of their own.
-    Fix: close the object first, then replace every secret in it: it counts as known.
+    Blind to: the content of the object; secrets under an unusual name.
+    Fix: close the object first, then replace every secret in it: consider them leaked.
     """
     key = ref.key.lower()
     if FOLDERS.search(key) or NAMES.search(key) or (ENDINGS.search(key) and not PUBLIC.search(key)):

@@ -28,10 +28,10 @@ def check(
         that an event hold is off (high). An object under an event hold whose mode is not COMPLIANCE, where that is
         required: AWS does not say that nobody can release the hold (medium).
     Not flagged: a lock that is as strong as mode, or stronger; its date (L02); an event hold, where mode is GOVERNANCE.
-    Blind to: a legal hold; the bucket's defaults, which count for new objects only. S3 hides lock and event hold from a
+    Blind to: a legal hold; the bucket's defaults, which apply to new objects only. S3 hides lock and event hold from a
         caller without s3:GetObjectRetention: where it shows neither, the rule is undecided, unless retention_readable
         is true. An event hold other than ON and OFF leaves it undecided, too.
-    Fix: set the retention with PutObjectRetention, and a default retention for the bucket.
+    Fix: set a retention with PutObjectRetention, and a default retention for the bucket.
     """
     held = head_object_lock_event_hold == HELD
     if head_object_lock_mode == "COMPLIANCE" or (mode == "GOVERNANCE" and (held or head_object_lock_mode is not None)):

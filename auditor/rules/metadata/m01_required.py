@@ -23,7 +23,7 @@ _Names = Annotated[list[MetadataName], form("name at least one metadata name", m
 def check(head: Head, required: list[str]) -> Iterator[Hit]:
     """
     Why: retention, billing and access tools rely on metadata, and silently ignore an object that lacks it.
-    Flagged: names of required in [rules.M01] that the object's user metadata lacks, whatever their case; one finding
+    Flagged: names under required in [rules.M01] that the object's user metadata lacks, whatever their case; one finding
         names all of them.
     Not flagged: a name with an empty value; tags, which are not metadata.
     Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); such a name counts as missing;

@@ -1,4 +1,4 @@
-"""M02: a value of metadata has not the form that the configuration requires."""
+"""M02: a metadata value does not match the pattern that the configuration requires."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def validate(options: Mapping[str, Any]) -> None:
 )
 def check(head: Head, patterns: dict[str, str]) -> Iterator[Hit]:
     """
-    Why: tools that act on metadata, such as retention or billing, take a mistyped value for none.
-    Flagged: values that the whole pattern of their name in patterns of [rules.M02] does not match, whatever the name's
+    Why: tools that act on metadata, such as retention or billing, treat a mistyped value as missing.
+    Flagged: values that do not match the whole pattern of their name under patterns in [rules.M02], whatever the name's
         case; one finding names all of them.
     Not flagged: a name that the object lacks (M01).
     Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); tags; object annotations.
@@ -42,4 +42,6 @@ def check(head: Head, patterns: dict[str, str]) -> Iterator[Hit]:
     given = ((name.lower(), value) for name, value in head.metadata.items())
     wrong = {name for name, value in given if name in wanted and not Pattern.parse(wanted[name]).matches(value)}
     if wrong:
-        yield Hit(f"metadata has another form than required: {', '.join(name for name in wanted if name in wrong)}")
+        yield Hit(
+            f"metadata does not match the required pattern: {', '.join(name for name in wanted if name in wrong)}"
+        )

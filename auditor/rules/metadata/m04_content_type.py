@@ -1,4 +1,4 @@
-"""M04: an exposed object has a Content-Type that browsers run, or none that says what it is."""
+"""M04: an exposed object has a Content-Type that browsers run, or one that does not say what it is."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ GENERIC: Final = frozenset({"", "binary/octet-stream", "application/octet-stream
 @rule("M04", "content-type-exposed", Severity.LOW, reads=("head", "access"), head=("content",))
 def check(head: Head, access: ObjectAccess) -> Iterator[Hit]:
     """
-    Why: a browser runs the scripts of an HTML or SVG file in the name of the bucket's host; if a stranger placed the
-        file, this is phishing under your name. Of a file without a type, some browsers guess the type.
+    Why: a browser runs the scripts of an HTML or SVG file under the bucket's host name; if a stranger placed the file,
+        that is phishing in your name. Some browsers guess the type of a file that has none.
     Flagged: an exposed object of HTML, XHTML, XML or SVG (medium), or with a generic Content-Type or none (low).
     Not flagged: objects that are not exposed; a Content-Disposition of attachment, which browsers save and do not run.
     Blind to: the content of the file; object annotations; a website whose pages are public on purpose, which --ignore
         M04 leaves out.
-    Fix: serve public files through a host of their own, and let uploads name their Content-Type.
+    Fix: serve public files from a separate host, and set the Content-Type on upload.
     """
     kind = (head.content_type or "").partition(";")[0].strip().lower()
     if (head.content_disposition or "").lstrip().lower().startswith("attachment"):

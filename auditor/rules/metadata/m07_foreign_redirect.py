@@ -27,13 +27,13 @@ _Host = Annotated[str, form("write names of hosts, such as www.example.com or *.
 )
 def check(head_website_redirect_location: str | None, hosts: list[str]) -> Iterator[Hit]:
     """
-    Why: whoever may write one object can send the visitors of the bucket's website to a site of his own.
-    Flagged: a redirect location that leads to a host outside of hosts in [rules.M07]; `*.example.com` stands for all
-        hosts below it, and an empty list for none. `//host`, backslashes and user names before `@` are read as browsers
-        read them.
+    Why: whoever may write one object can send visitors of the bucket's website to a site of their own.
+    Flagged: a redirect location that leads to a host that hosts in [rules.M07] does not list; `*.example.com` stands
+        for all hosts below it, and an empty list for none. `//host`, backslashes and user names before `@` are read as
+        browsers read them.
     Not flagged: a redirect to a path of the same website.
-    Blind to: whether the bucket is a website at all; redirects in the rules of the website; a host that redirects on;
-        object annotations.
+    Blind to: whether the bucket is a website at all; redirects in the rules of the website; a host that redirects
+        further; object annotations.
     Fix: copy the object over itself without the redirect, or add the host to hosts.
     """
     if not head_website_redirect_location:

@@ -10,7 +10,7 @@ from auditor.rules.base import Hit, Severity, rule
 @rule("R01", "replication-failed", Severity.HIGH, reads=("head.replication_status",))
 def check(head_replication_status: str | None) -> Iterator[Hit]:
     """
-    Why: the copy that a disaster plan counts on does not exist, and S3 does not try again by itself.
+    Why: the copy that a disaster plan counts on does not exist, and S3 does not try again on its own.
     Flagged: a replication status of FAILED.
     Not flagged: PENDING (R02), COMPLETED and REPLICA; an object that no replication rule covers.
     Blind to: objects from before the replication rule; the copies themselves; the destination that failed.

@@ -24,9 +24,9 @@ _Hours = Annotated[int, form(f"write a number from 0 to {MOST_HOURS}", ge=0, le=
 )
 def check(ref: ObjectRef, head_replication_status: str | None, now: datetime, hours: int) -> Iterator[Hit | Unread]:
     """
-    Why: what is lost meanwhile is lost with its copy; a status that stays PENDING often means a wrong role.
-    Flagged: a replication status of PENDING on an object that is older than hours of [rules.R02] at the beginning of
-        the run.
+    Why: an object that is lost meanwhile has no copy; a status that stays PENDING often means a misconfigured role.
+    Flagged: a replication status of PENDING on an object that is older than hours of [rules.R02] at the start of the
+        run.
     Not flagged: younger objects; FAILED (R01).
     Blind to: the time at which the replication began; it may be later than the upload. A date that cannot be read
         leaves the rule undecided.
@@ -40,4 +40,4 @@ def check(ref: ObjectRef, head_replication_status: str | None, now: datetime, ho
         yield Unread("ListObjectsV2", "Unknown")
         return
     if age > timedelta(hours=hours):
-        yield Hit(f"its replication is pending for more than {hours} hours")
+        yield Hit(f"its replication has been pending for more than {hours} hours")

@@ -12,11 +12,11 @@ from auditor.rules.base import Hit, Severity, rule
 @rule("V01", "version-exposed", Severity.HIGH, reads=("ref", "access"))
 def check(ref: ObjectRef, access: ObjectAccess) -> Iterator[Hit]:
     """
-    Why: each version has an ACL of its own: the current one was closed or deleted, and whoever knows the version's ID
-        still reads the old one; listings of versions and old logs tell the ID.
+    Why: each version has its own ACL: after the current version is closed or deleted, anyone who knows the ID of the
+        old one can still read it; version listings and old logs reveal the ID.
     Flagged: a version that is not the current one, and is exposed. Only a run with --versions sees such versions.
     Not flagged: the current version, which its own rules judge (O01 to O05, O16).
-    Blind to: whether the current version is exposed, too; delete markers hide the key and no version.
+    Blind to: whether the current version is exposed, too; delete markers, which hide the key but no version.
     Fix: delete the version, or set its ACL with PutObjectAcl and the version ID.
     """
     if not ref.is_latest:

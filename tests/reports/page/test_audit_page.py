@@ -202,7 +202,7 @@ def test_tone_follows_the_worst_finding(severity: Severity, good: bool) -> None:
 def test_rule_that_fired_says_its_reason_and_its_fix() -> None:
     many = [judged(f"k{at}", finding(f"k{at}")) for at in range(7)]
     said = words_of(sample_summary(tally_of(*many)), *many)
-    assert "Anyone on the internet can read 7 objects" in said
+    assert "The ACL lets anyone on the internet read 7 objects" in said
     assert f"O02 {o02.check.name}" in said
     assert "Set Object Ownership to BucketOwnerEnforced, or remove the grant" in said
     assert "k0 + 6" in said

@@ -93,7 +93,7 @@ def test_groups_say_who_gets_in_and_where() -> None:
     assert [one.ids for one in found.findings] == [("f" * 12,)]
     said = words(found)
     assert "Anyone on the internet can reach 3 objects below exports/ 1 newexports/a" in said
-    assert "Anyone on the internet can read 3 objects below exports/" in said
+    assert "The ACL lets anyone on the internet read 3 objects below exports/" in said
     assert "exports/b version v1 + 1" in said
     assert "Since2 January 2026" in said
 
@@ -112,8 +112,8 @@ def test_small_groups_of_a_rule_share_a_row_that_shows_all_their_keys() -> None:
     found = page(rollups(large, *many))
     assert [(one.group.count, one.prefixes) for one in found.findings] == [(2_000, 1), (8, 4)]
     said = words(found)
-    assert "can read 8 objects in 4 prefixes 4 newa/1a/2b/1b/2c/1c/2d/1d/2" in said
-    assert "can read 2,000 objects below big/ 1 newbig/1 + 1,999" in said
+    assert "internet read 8 objects in 4 prefixes 4 newa/1a/2b/1b/2c/1c/2d/1d/2" in said
+    assert "internet read 2,000 objects below big/ 1 newbig/1 + 1,999" in said
     assert [tick.number for tick in found.ticks] == [2_008, 5]
 
 

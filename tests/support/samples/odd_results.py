@@ -207,7 +207,7 @@ def _finding(key: str | None, **changes: Any) -> Finding:
         "version_id": None,
         "grantee": ALL_USERS,
         "permission": "READ",
-        "message": "anyone on the internet can read it",
+        "message": "its ACL lets anyone on the internet read it",
     }
     return Finding(key=key, **{**values, **changes})
 

@@ -35,7 +35,9 @@ def target(**changes: Any) -> Target:
 
 
 def finding(key: str | None, rule: str = "O02", severity: Severity = Severity.HIGH) -> Finding:
-    return Finding("f" * 32, rule, severity, key, None, ALL_USERS, "READ", "anyone on the internet can read it")
+    return Finding(
+        "f" * 32, rule, severity, key, None, ALL_USERS, "READ", "its ACL lets anyone on the internet read it"
+    )
 
 
 def judged(
